@@ -4,13 +4,13 @@ import pandas as pd
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from headscope.analyse.check import KEPT, LOST, count_verdicts
 from headscope.analyse.report import UNDECIDED
 from headscope.heads import EDITED, head_name
 from headscope.view.headings import name_corpus, name_model
+from headscope.view.lines import make_grid, write
 from headscope.view.wording import format_number
 
 _COLUMNS = (
@@ -46,18 +46,14 @@ def print_check(checked: xr.Dataset, console: Console) -> None:
         escape(name(about[key]))
         for name, key in ((name_model, "old_model"), (name_model, "new_model"), (name_corpus, "corpus"))
     )
-    console.print(
-        f"\n[bold]{new}[/] against [bold]{old}[/] on [bold]{corpus}[/]", soft_wrap=True, highlight=False, emoji=False
-    )
+    write(console, f"\n[bold]{new}[/] against [bold]{old}[/] on [bold]{corpus}[/]")
     for side in ("old", "new"):
         if edits := about.get(f"{side}_{EDITED}"):
             sentence = f"The {side} model was measured while its heads were edited: {edits}."
             console.print(escape(sentence), style="bold", highlight=False)
     console.print(f"{describe_check(checked)}\n", style="bold", highlight=False)
-    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("row", "head", "before", "after", "change", "[95 %]", "q", "items", "verdict"):
-        right = column in {"before", "after", "change", "q", "items"}
-        grid.add_column(column, no_wrap=column != "row", overflow="fold", justify="right" if right else "left")
+    columns = ("row", "head", "before", "after", "change", "[95 %]", "q", "items", "verdict")
+    grid = make_grid(*columns, left=("head", "[95 %]", "verdict"), wraps=("row",), apart=1)
     for row in make_check_frame(checked).to_dict("records"):
         before, after, q = (format_number(row[name]) for name in ("before", "after", "q"))
         change, *ends = (format_number(row[name], sign=True) for name in ("change", "change_lower", "change_upper"))

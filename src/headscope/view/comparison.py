@@ -9,12 +9,12 @@ import numpy as np
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headscope.analyse import Consistencies, rank_sum
 from headscope.analyse.change_against_baseline import BIAS
 from headscope.heads import head_name
 from headscope.view.headings import name_corpus, name_model
+from headscope.view.lines import make_grid
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
     check_comparison,
@@ -343,10 +343,9 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
     corpus = name_corpus(comparison.attrs["corpus"])
     write(f"{corpus}: {comparison.attrs['heads']} heads{describe_left_out(comparison)}; {runs}")
     write(f"In {name_unit(comparison)}; mean ± standard deviation over runs\n")
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     welch = ["Welch p", "ratio"] if "welch_p" in comparison else []
-    for column in ("head", "before", *(f"after {name_group(comparison, group)}" for group in groups), "p", *welch):
-        grid.add_column(escape(column), justify="left" if column == "head" else "right")
+    after = [escape(f"after {name_group(comparison, group)}") for group in groups]
+    grid = make_grid("head", "before", *after, "p", *welch, wraps=after)
     for which, name in (("average", "average"), ("best", f"best, {comparison.attrs['best_head']}")):
         ends = [format_spread(comparison[which].sel(group=group), scale) for group in groups]
         outcomes = [format_p(float(select_outcome(comparison, "p", f"{which}_")))]

@@ -9,14 +9,13 @@ import pandas as pd
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headscope.analyse.effect_table import NOUNS, PREFIXES, STATISTICS
 from headscope.analyse.effects import judge
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import COUNTED, name_count, summarize_effects
 from headscope.heads import head_name
-from headscope.view.headings import name_corpus, name_model
+from headscope.view.lines import format_range, make_grid, mark_source, write
 from headscope.view.wording import format_brief_p
 
 SHOWN = 5
@@ -138,12 +137,8 @@ def print_effects(table: xr.Dataset, console: Console) -> None:
     how = str(table["how"].values[0])
     frame = list_effects(table).query("how == @how and subset == 'all'")
     whole = ", ".join(f"{each['title']} {get_whole(table, each):.3f}" for each in scored)
-    console.print(
-        f"\n[bold]{escape(name_model(table.attrs['model']))}[/] on [bold]{escape(name_corpus(table.attrs['corpus']))}"
-        f"[/], {int(table['examples'][0]):,} {escape(table.attrs['content'])} of {int(table['texts'][0]):,} texts"
-        f"{runs}: {whole}",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
+    size = f"{int(table['examples'][0]):,} {escape(table.attrs['content'])} of {int(table['texts'][0]):,} texts"
+    write(console, f"\n{mark_source(table)}, {size}{runs}: {whole}")
     for kind in NOUNS:
         for metric in shown:
             chosen = frame[(frame["kind"] == kind) & (frame["metric"] == metric["name"])]
@@ -161,18 +156,13 @@ def _print_kind(frame: pd.DataFrame, kind: str, how: str, metric: Mapping[str, A
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     plural = f"{NOUNS[kind]}s" if kind != "pair" else "pairs of heads"
     shown = f"; the {SHOWN} with the largest change" if len(frame) > SHOWN else ""
-    console.print(
-        f"\n[bold]{len(frame)} {plural}[/] disabled by {how}, [bold]{metric['title']}[/]: {counts}{shown}",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
-    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in (HEADINGS[kind], "change", "95 % interval", "p", "placebos", "p", ""):
-        lines.add_column(column, justify="left" if column in ("", HEADINGS[kind]) else "right", no_wrap=column != "")
+    write(console, f"\n[bold]{len(frame)} {plural}[/] disabled by {how}, [bold]{metric['title']}[/]: {counts}{shown}")
+    lines = make_grid(HEADINGS[kind], "change", "95 % interval", "p", "placebos", "p", "", left=("",), wraps=("",))
     largest = frame.reindex(frame["effect"].abs().sort_values(ascending=False, kind="stable").index).head(SHOWN)
     for row in largest.to_dict("records"):
         lines.add_row(
-            row["unit"], f"{row['effect']:+.3f}", _format_interval(row["lower"], row["upper"]),
-            format_brief_p(row["p_corrected"]), _format_interval(row["placebo_lower"], row["placebo_upper"]),
+            row["unit"], f"{row['effect']:+.3f}", format_range(row["lower"], row["upper"]),
+            format_brief_p(row["p_corrected"]), format_range(row["placebo_lower"], row["placebo_upper"]),
             format_brief_p(row["placebo_p_corrected"]), BRIEF.get(row["verdict"], row["verdict"]),
         )  # fmt: skip
     console.print(lines, highlight=False)
@@ -189,10 +179,7 @@ def _print_agreement(table: xr.Dataset, metric: Mapping[str, Any], console: Cons
         for place, first in enumerate(ways)
         for second in ways[place + 1 :]
     ]
-    console.print(
-        f"\nRank agreement of the heads by {metric['title']} (Spearman): {', '.join(pairs)}",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
+    write(console, f"\nRank agreement of the heads by {metric['title']} (Spearman): {', '.join(pairs)}")
 
 
 def _print_self_repair(table: xr.Dataset, metric: Mapping[str, Any], how: str, console: Console) -> None:
@@ -200,19 +187,17 @@ def _print_self_repair(table: xr.Dataset, metric: Mapping[str, Any], how: str, c
     name = f"self_repair_by_layer_{metric['name']}"
     if name not in table:
         return
-    console.print(
+    write(
+        console,
         f"\nSelf-repair of the {metric['title']}: the share of the direct effects of all heads of a layer that the "
         "layers above and the final norm undo; below 0 they add to them.",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
+    )
     rows = [table[f"{name}{end}"].sel(how=how).isel(subset=0) for end in ("", "_lower", "_upper")]
     known = [layer for layer in table["layer"].values if not np.isnan(float(rows[0].sel(layer=layer)))]
-    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("layer", "self-repair", "95 % interval"):
-        lines.add_column(column, justify="right", no_wrap=True)
+    lines = make_grid("layer", "self-repair", "95 % interval")
     for layer in known:
         share, lower, upper = (float(row.sel(layer=layer)) for row in rows)
-        lines.add_row(str(layer), f"{share:+.2f}", f"{lower:+.2f} to {upper:+.2f}")
+        lines.add_row(str(layer), f"{share:+.2f}", format_range(lower, upper, 2))
     console.print(lines if known else "No layer has a direct effect that is surely other than 0.", highlight=False)
 
 
@@ -223,13 +208,9 @@ def _print_estimates(table: xr.Dataset, metric: Mapping[str, Any], how: str, con
         return
     error = f"first_order_error_{metric['name']}"
     agreement, largest = (float(table[each].sel(how=how).values[0]) for each in (name, error))
-    console.print(
+    write(
+        console,
         "\nThe other heads were not run; of them effects.nc has first-order estimates. On heads that were chosen at "
         f"random, estimates and effects on the {metric['title']} have a rank correlation of {agreement:.2f}, and "
         f"differ by {largest:.3f} at most.",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
-
-
-def _format_interval(lower: float, upper: float) -> str:
-    return "" if np.isnan(lower) else f"{lower:+.3f} to {upper:+.3f}"
+    )

@@ -6,12 +6,11 @@ import pandas as pd
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headscope.analyse.ledger import CONTENT, SELECTED, find_selected, rank_readers
 from headscope.analyse.uncertainty import ALPHA
 from headscope.heads import head_name
-from headscope.view.headings import name_corpus, name_model
+from headscope.view.lines import format_range, make_grid, mark_source, write
 from headscope.view.wording import format_brief_p
 
 SHOWN = 10
@@ -48,15 +47,15 @@ def list_content(table: xr.Dataset) -> pd.DataFrame:
 def print_ledger(table: xr.Dataset, console: Console) -> None:
     """Print what all heads together read, and the heads that read the document with the answer beyond its place."""
     about = table.attrs
-    console.print(
-        f"\n[bold]{escape(name_model(about['model']))}[/] on [bold]{escape(name_corpus(about['corpus']))}[/], "
+    write(
+        console,
+        f"\n{mark_source(table)}, "
         f"{int(about['documents']):,} prompts, {int(about['own_tokens']):,} tokens of the model's own text",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
+    )
     for reason, count in json.loads(about["skipped"]).items():
-        console.print(f"left out: {count} {escape(reason)}", soft_wrap=True, highlight=False)
-    console.print("\n[bold]All heads[/], mean share of attention of each part", soft_wrap=True, highlight=False)
-    lines = _make_lines("part", "all heads", "uniform attention")
+        write(console, f"left out: {count} {escape(reason)}")
+    write(console, "\n[bold]All heads[/], mean share of attention of each part")
+    lines = make_grid("part", "all heads", "uniform attention")
     for part in table["part"].values:
         mass = table["ledger_mass"].sel(part=part).mean()
         lines.add_row(str(part), f"{float(mass):.3f}", f"{float(table['ledger_mass_uniform'].sel(part=part)):.3f}")
@@ -70,37 +69,29 @@ def print_ledger(table: xr.Dataset, console: Console) -> None:
 def _print_content(table: xr.Dataset, console: Console) -> None:
     frame = list_content(table)
     selected = int((frame["verdict"] == SELECTED).sum())
-    console.print(
+    write(
+        console,
         f"\n{selected} of {len(frame)} heads read the document with the answer more than the others in the same slots, "
         f"beyond its length (q below {ALPHA}); the {SHOWN} that read most of it",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
-    lines = _make_lines("head", "answer", "others", "content effect", "95 % interval", "by length", "q")
+    )
+    lines = make_grid("head", "answer", "others", "content effect", "95 % interval", "by length", "q")
     for row in frame.head(SHOWN).to_dict("records"):
         lines.add_row(
             head_name(row["layer"], row["head"]), f"{row['gold']:.3f}", f"{row['other']:.3f}", f"{row['content']:+.3f}",
-            f"{row['lower']:+.3f} to {row['upper']:+.3f}", f"{row['length']:+.3f}", format_brief_p(row["q"]),
+            format_range(row["lower"], row["upper"]), f"{row['length']:+.3f}", format_brief_p(row["q"]),
         )  # fmt: skip
     console.print(lines, highlight=False)
 
 
 def _print_readers(table: xr.Dataset, console: Console) -> None:
     """Print the heads that read most of the documents, where it is not known which of these holds the answer."""
-    console.print(
+    write(
+        console,
         f'\nNo content effect: fewer than two prompts have "gold". The {SHOWN} heads that read most of the documents',
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
+    )
     slots = [int(slot) for slot in table["slot"].values]
-    lines = _make_lines("head", *(f"slot {slot}" for slot in slots))
+    lines = make_grid("head", *(f"slot {slot}" for slot in slots))
     for layer, head in rank_readers(table)[:SHOWN]:
         by_slot = table["ledger_by_slot"].sel(layer=layer, head=head)
         lines.add_row(head_name(layer, head), *(f"{float(by_slot.sel(slot=slot)):.3f}" for slot in slots))
     console.print(lines, highlight=False)
-
-
-def _make_lines(first: str, *others: str) -> Table:
-    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    lines.add_column(first, no_wrap=True)
-    for column in others:
-        lines.add_column(column, justify="right", no_wrap=True)
-    return lines

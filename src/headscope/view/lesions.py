@@ -7,13 +7,12 @@ import pandas as pd
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headscope.analyse.lesions import BY_LAYER, MATCH, STATISTICS, SUFFERS, find_dissociations
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.uncertainty import ALPHA
 from headscope.heads import head_name
-from headscope.view.headings import name_corpus, name_model
+from headscope.view.lines import format_range, make_grid, mark_source, write
 from headscope.view.wording import format_brief_p
 
 COLUMNS = {end: end.removeprefix("_") or "change" for end in STATISTICS}
@@ -70,11 +69,10 @@ def print_lesions(table: xr.Dataset, console: Console) -> None:
     """Print what each set of heads harms most, and the double dissociations."""
     scored = [metric for metric in read_metrics(table) if metric["better"]]
     whole = ", ".join(f"{each['title']} {float(table['whole_' + each['name']].values[0]):.3f}" for each in scored)
-    console.print(
-        f"\n[bold]{escape(name_model(table.attrs['model']))}[/] on [bold]{escape(name_corpus(table.attrs['corpus']))}"
-        f"[/], {int(table['examples'].values[0]):,} {escape(table.attrs['content'])}: {whole}",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
+    write(
+        console,
+        f"\n{mark_source(table)}, {int(table['examples'].values[0]):,} {escape(table.attrs['content'])}: {whole}",
+    )
     frame = list_lesions(table)
     for metric in scored:
         chosen = frame[frame["metric"] == metric["name"]]
@@ -86,19 +84,16 @@ def print_lesions(table: xr.Dataset, console: Console) -> None:
 
 def _print_sets(frame: pd.DataFrame, metric: Mapping[str, Any], table: xr.Dataset, console: Console) -> None:
     """Print what each set changes on all examples."""
-    console.print(
+    write(
+        console,
         f"\n[bold]{len(frame)} sets of heads[/] disabled by {escape(table.attrs['how'])}, [bold]{metric['title']}[/] "
         f"of all examples, beside {describe_random_sets(table)}",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
-    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("set", "change", "95 % interval", "random sets", "excess", "p", "", "heads"):
-        lines.add_column(
-            column, justify="left" if column in ("", "set", "heads") else "right", no_wrap=column != "heads"
-        )
+    )
+    columns = ("set", "change", "95 % interval", "random sets", "excess", "p", "", "heads")
+    lines = make_grid(*columns, left=("", "heads"), wraps=("heads",))
     for row in frame.to_dict("records"):
         lines.add_row(
-            escape(row["set"]), f"{row['change']:+.3f}", f"{row['lower']:+.3f} to {row['upper']:+.3f}",
+            escape(row["set"]), f"{row['change']:+.3f}", format_range(row["lower"], row["upper"]),
             f"{row['random']:+.3f}", f"{row['excess']:+.3f}", format_brief_p(row["p"]), row["verdict"], row["heads"],
         )  # fmt: skip
     console.print(lines, highlight=False)
@@ -110,16 +105,14 @@ def _print_harmed(frame: pd.DataFrame, metric: Mapping[str, Any], console: Conso
     if parts.empty:
         return
     harmed = parts[parts["verdict"] == SUFFERS].sort_values("q", kind="stable")
-    console.print(
+    write(
+        console,
         f"\n{len(harmed)} of {len(parts)} phenomena and sets: the {metric['title']} suffers beyond random sets (q "
         f"below {ALPHA}){f'; the {SHOWN} surest' if len(harmed) > SHOWN else ''}",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
+    )
     if harmed.empty:
         return
-    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("set", "phenomenon", "whole", "change", "random sets", "q"):
-        lines.add_column(column, justify="left" if column in ("set", "phenomenon") else "right", no_wrap=True)
+    lines = make_grid("set", "phenomenon", "whole", "change", "random sets", "q", left=("phenomenon",))
     for row in harmed.head(SHOWN).to_dict("records"):
         lines.add_row(
             escape(row["set"]), escape(row["subset"].partition(" ")[2]), f"{row['whole']:.3f}", f"{row['change']:+.3f}",
@@ -131,15 +124,16 @@ def _print_harmed(frame: pd.DataFrame, metric: Mapping[str, Any], console: Conso
 def _print_dissociations(table: xr.Dataset, metric: Mapping[str, Any], console: Console) -> None:
     """Print the double dissociations between sets and phenomena."""
     frame = find_dissociations(table, metric["name"])
-    console.print(
+    write(
+        console,
         f"\n{len(frame)} double dissociations by {metric['title']}: each of two sets harms a phenomenon that the other "
         f"harms less (q below {ALPHA})",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
+    )
     for row in frame.head(SHOWN).to_dict("records"):
         (own, other) = (row[column].partition(" ")[2] for column in ("subset", "subset_other"))
-        console.print(
+        write(
+            console,
             f"  {row['set']} harms {own} more than {row['set_other']} does ({row['harm']:+.3f}), which harms {other} "
             f"more ({row['harm_other']:+.3f}); q {format_brief_p(row['q'])}",
-            soft_wrap=True, markup=False, highlight=False,
-        )  # fmt: skip
+            markup=False,
+        )

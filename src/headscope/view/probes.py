@@ -1,14 +1,13 @@
 """Probes as tidy frames, and on the terminal."""
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
 from headscope.view.headings import describe_copies, name_corpus, name_model
+from headscope.view.lines import format_range, make_grid, write
 
 RELATIONS = 8
 """Relations that the terminal shows, the most frequent."""
@@ -70,15 +69,15 @@ def print_probes(table: xr.Dataset, console: Console) -> None:
     """Print what each probe gets right, what attention adds to words, and both for the most frequent relations."""
     seeds = table.sizes["seed"]
     title = "UAS without punctuation" if table.attrs["links"] == "dependency" else f"{table.attrs['links']} links"
-    console.print(
+    write(
+        console,
         f"\n[bold]{escape(name_model(table.attrs['model']))}[/], probes of all heads on "
         f"[bold]{escape(name_corpus(table.attrs['corpus']))}[/]{_name_test(table)}: {title}, "
         f"{int(table['probe_count'].sel(relation=ALL)):,} choices, {seeds} {'seed' if seeds == 1 else 'seeds'}\n",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
+    )
     if sentence := describe_copies(table):
         console.print(f"{sentence}\n", style="yellow", highlight=False)
-    lines = _make_lines("probe", "right %", "95 % interval", "seeds")
+    lines = make_grid("probe", "right %", "95 % interval", "seeds")
     for name in map(str, table["probe"].values):
         row = table.sel(probe=name, relation=ALL)
         by_seed = 100 * row["probe_accuracy_by_seed"].values
@@ -86,16 +85,16 @@ def print_probes(table: xr.Dataset, console: Console) -> None:
         lines.add_row(name, *_format_accuracy(row, "probe_accuracy"), spread)
     console.print(lines, highlight=False)
     _print_controls(table, console)
-    console.print(f"\n{describe_gain(table)}", soft_wrap=True, highlight=False)
+    write(console, f"\n{describe_gain(table)}")
     _print_relations(table, console)
     if "structural_uuas" in table:
         best = table.isel(hidden_layer=int(table["structural_uuas"].values.argmax()))
         accuracy, interval = _format_accuracy(best, "structural_uuas")
-        console.print(
+        write(
+            console,
             f"\nStructural probe of the hidden states: UUAS {accuracy} [{interval}] on layer "
             f"{int(best['hidden_layer'].item())}, the best of {table.sizes['hidden_layer'] - 1} and the embeddings.",
-            soft_wrap=True, highlight=False,
-        )  # fmt: skip
+        )
 
 
 def _name_test(table: xr.Dataset) -> str:
@@ -106,7 +105,7 @@ def _print_controls(table: xr.Dataset, console: Console) -> None:
     """Print what probes memorize: their accuracy on the control task, and in how many bits they code the texts."""
     if "controlled" not in table.dims:
         return
-    lines = _make_lines("probe", *(heading for variable, (heading, _) in FURTHER.items() if variable in table))
+    lines = make_grid("probe", *(heading for variable, (heading, _) in FURTHER.items() if variable in table))
     for name in map(str, table["controlled"].values):
         row = table.sel(controlled=name)
         numbers = [
@@ -122,7 +121,7 @@ def _print_controls(table: xr.Dataset, console: Console) -> None:
 def _print_relations(table: xr.Dataset, console: Console) -> None:
     """Print the accuracy of all probes that are not the baseline of another, relation by relation."""
     names = [name for name in map(str, table["probe"].values) if name in SHOWN]
-    lines = _make_lines("relation", "choices", *names)
+    lines = make_grid("relation", "choices", *names)
     relations = [str(name) for name in table["relation"].values if name != ALL][:RELATIONS]
     for relation in relations:
         row = table.sel(relation=relation)
@@ -132,13 +131,6 @@ def _print_relations(table: xr.Dataset, console: Console) -> None:
     console.print(lines, highlight=False)
 
 
-def _make_lines(*columns: str) -> Table:
-    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for place, column in enumerate(columns):
-        lines.add_column(column, justify="right" if place else "left", no_wrap=not place)
-    return lines
-
-
 def _format_accuracy(row: xr.Dataset, name: str) -> tuple[str, str]:
     value, lower, upper = (100 * float(row[f"{name}{end}"]) for end in ENDS)
-    return f"{value:.1f}", "" if np.isnan(lower) else f"{lower:.1f} to {upper:.1f}"
+    return f"{value:.1f}", format_range(lower, upper, 1, "")

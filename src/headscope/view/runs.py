@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headscope.analyse import top_heads
 from headscope.heads import head_name
 from headscope.score import HEAD, read_scores
+from headscope.view.lines import make_grid
 from headscope.view.wording import name_variable
 
 SHOWN = 12
@@ -21,9 +21,7 @@ def print_runs(table: xr.Dataset, console: Console) -> None:
     kind = "a control of " if table.attrs["control"] else ""
     count = table.sizes["run"]
     console.print(f"{count} run{'s' * (count > 1)}, tuned on {kind}{escape(str(table.attrs['task']))}", soft_wrap=True)
-    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("", "average head", "best head", "most often"):
-        grid.add_column(column, justify="right" if column.endswith("head") else "left")
+    grid = make_grid("", "average head", "best head", "most often", left=("most often",), wraps=("",), apart=1)
     for label, scores in _list_scores(table):
         grid.add_row(escape(label), *_over_runs(scores))
     if grid.row_count:

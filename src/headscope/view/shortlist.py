@@ -4,7 +4,6 @@ import pandas as pd
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
@@ -13,6 +12,7 @@ from headscope.headlists import HeadEntry, HeadList
 from headscope.heads import head_name
 from headscope.score import Score, main_score
 from headscope.view.head_list import make_head_list
+from headscope.view.lines import format_range, make_grid, write
 from headscope.view.wording import format_brief_p
 
 SHOWN = 10
@@ -80,19 +80,17 @@ def _print_row(score: Score, row: str, frame: pd.DataFrame, console: Console) ->
         result = f"{len(chosen)} of {len(frame)} heads stand out beyond every rival, on texts on which none was chosen"
         result += f" (q below {ALPHA}){f'; the best {SHOWN}' if len(chosen) > SHOWN else ''}"
     label = escape(score.label.format(row))
-    console.print(f"\n[bold]{label}[/]: {result}", soft_wrap=True, highlight=False, emoji=False)
+    write(console, f"\n[bold]{label}[/]: {result}")
     if chosen.empty:
         return
     titles = {rival.name: rival.title for rival in score.rivals} | {UNTRAINED: "best head of the untrained model"}
-    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("head", score.measure, "95 % interval", "lift", "95 % interval ", "strongest rival", "q"):
-        left = column in ("head", "strongest rival")
-        lines.add_column(column, justify="left" if left else "right", no_wrap=column != "strongest rival")
+    columns = ("head", score.measure, "95 % interval", "lift", "95 % interval ", "strongest rival", "q")
+    lines = make_grid(*columns, left=("strongest rival",), wraps=("strongest rival",))
     for each in chosen.head(SHOWN).to_dict("records"):
         lines.add_row(
             head_name(each["layer"], each["head"]), f"{each['heldout']:.3f}",
-            f"{each['heldout_lower']:.3f} to {each['heldout_upper']:.3f}", f"{each['lift']:+.3f}",
-            f"{each['lift_lower']:+.3f} to {each['lift_upper']:+.3f}", escape(titles[each["rival"]]),
+            format_range(each["heldout_lower"], each["heldout_upper"], sign=""), f"{each['lift']:+.3f}",
+            format_range(each["lift_lower"], each["lift_upper"]), escape(titles[each["rival"]]),
             format_brief_p(each["q"]),
         )  # fmt: skip
     console.print(lines, highlight=False)

@@ -24,9 +24,8 @@ from headscope.view.headings import (
     describe_copies,
     describe_layers,
     describe_measured,
-    name_corpus,
-    name_model,
 )
+from headscope.view.lines import make_grid, mark_source, write
 from headscope.view.need import print_need
 from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs import print_runs
@@ -48,9 +47,7 @@ _SHORT = {"dependent": "dep.", "mention": "ment.", "question": "quest."}
 def print_table(table: xr.Dataset, console: Console) -> None:
     """A table in few lines: its source, what was found, the heads that attend most, and those that are reported."""
     about = table.attrs
-    model, corpus = escape(name_model(about["model"])), escape(name_corpus(about["corpus"]))
-    # Of a corpus grammar:100:7 rich would make a picture.
-    console.print(f"\n[bold]{model}[/] on [bold]{corpus}[/]", soft_wrap=True, highlight=False, emoji=False)
+    write(console, f"\n{mark_source(table)}")
     console.print(
         f"{table.sizes['layer']} layers of {table.sizes['head']} heads; {about['documents']:,} documents, "
         f"{about['words']:,} words, {about['tokens']:,} tokens"
@@ -160,11 +157,9 @@ def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Consol
 
 def _lay_out(rows: Sequence[Reported], permuted: bool) -> Table:
     """The rows beside their strongest rivals, narrow enough for 80 columns; a long name takes two lines."""
-    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ["row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["q"] * permuted]:
-        left = column in {"row", "head", "from", "[95 %]", "strongest rival"}
-        wraps = column in {"row", "strongest rival"}
-        grid.add_column(column, no_wrap=not wraps, overflow="fold", justify="left" if left else "right")
+    columns = ("row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["q"] * permuted)
+    left = ("head", "from", "[95 %]", "strongest rival")
+    grid = make_grid(*columns, left=left, wraps=("row", "strongest rival"), apart=1)
     for row in rows:
         rival = row.strongest_rival
         grid.add_row(
@@ -188,10 +183,8 @@ def _print_replication(
     """The lift of the same heads on another corpus, beside that on this one; nothing where there is none."""
     if not (sentence := describe_replication(table, reports)):
         return
-    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("row", "head", "lift here", "there", "[95 %]", "score", "count", "verdict there"):
-        right = column in {"lift here", "there", "score", "count"}
-        grid.add_column(column, no_wrap=column != "row", justify="right" if right else "left")
+    columns = ("row", "head", "lift here", "there", "[95 %]", "score", "count", "verdict there")
+    grid = make_grid(*columns, left=("head", "[95 %]", "verdict there"), wraps=("row",), apart=1)
     for row in rows:
         if (there := row.replication) is None:
             continue

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headscope.runs import Runs, selectivity
 from headscope.view.headings import name_model
+from headscope.view.lines import make_grid, write
 
 SHORT = {"precision": "P", "recall": "R", "f1": "F1", "accuracy": "accuracy", "matthews": "Matthews", "pearson": "r"}
 
@@ -23,11 +23,10 @@ def print_tuned(task: Runs, control: Runs | None, console: Console) -> None:
         on_task = f"on the test split of [bold]{escape(task.task)}[/] itself, in the same epochs"
         _print_grid(control, "task", f"The runs of the control, {on_task}", console)
     if differences := selectivity(task, control):
-        console.print(
+        write(
+            console,
             f"\nSelectivity (accuracy on the task less accuracy on the control; Hewitt and Liang 2019): "
             f"{_mean(list(differences.values()))} over {len(differences)} seed{'s' * (len(differences) != 1)}",
-            soft_wrap=True,
-            highlight=False,
         )
 
 
@@ -60,17 +59,13 @@ def _print_grid(runs: Runs, split: str, heading: str, console: Console) -> None:
         return
     scores = _list_scores(runs, split)
     # Four scores and their deviations fit 80 columns.
-    lines = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    lines.add_column("run", no_wrap=True)
-    lines.add_column("best epoch", justify="right", no_wrap=True)
-    for name in scores:
-        lines.add_column(SHORT[name], justify="right", no_wrap=True)
+    lines = make_grid("run", "best epoch", *(SHORT[name] for name in scores), apart=1)
     for run in scored:
         of_epochs = f"{run.best_epoch} of {len(run.epochs)}"
         lines.add_row(run.name, of_epochs, *(f"{run.scores[split][name]:.3f}" for name in scores))
     if len(scored) > 1:
         lines.add_row("mean ± sd", "", *map(_mean, scores.values()), style="bold")
-    console.print(f"\n{heading}", soft_wrap=True, highlight=False)
+    write(console, f"\n{heading}")
     console.print(lines, highlight=False)
 
 

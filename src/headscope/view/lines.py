@@ -1,0 +1,46 @@
+"""Lines on the terminal: sentences, tables without frames, and numbers in their cells."""
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headscope.view.headings import name_corpus, name_model
+
+
+def write(console: Console, text: str, **look: Any) -> None:
+    """Print a sentence, which breaks where the terminal ends; of a corpus grammar:100:7 rich would make a picture."""
+    console.print(text, soft_wrap=True, highlight=False, emoji=False, **look)
+
+
+def mark_source(table: xr.Dataset) -> str:
+    """Return the model and the corpus of a table, in bold."""
+    model, corpus = name_model(table.attrs["model"]), name_corpus(table.attrs["corpus"])
+    return f"[bold]{escape(model)}[/] on [bold]{escape(corpus)}[/]"
+
+
+def make_grid(*columns: str, left: Collection[str] = (), wraps: Collection[str] = (), apart: int = 2) -> Table:
+    """Return a table without rows, whose columns stand to the right, but for the first and those of `left`.
+
+    Args:
+        columns: their headings.
+        left: the headings of further columns that stand to the left.
+        wraps: of those whose cells may take several lines.
+        apart: blanks between two columns.
+    """
+    grid = Table(box=None, pad_edge=False, padding=(0, apart, 0, 0))
+    for place, column in enumerate(columns):
+        grid.add_column(
+            column, justify="left" if not place or column in left else "right", no_wrap=column not in wraps,
+            overflow="fold" if column in wraps else "ellipsis",
+        )  # fmt: skip
+    return grid
+
+
+def format_range(lower: float, upper: float, digits: int = 3, sign: str = "+") -> str:
+    """Return the ends of an interval; empty where there are none."""
+    return "" if math.isnan(lower) else f"{lower:{sign}.{digits}f} to {upper:{sign}.{digits}f}"
