@@ -50,44 +50,25 @@ def add_probe_scores(table: xr.Dataset, baselines: Sequence[str] = GAIN_OVER) ->
     right, count = (by_row[name].sum("seed") for name in (RIGHT, COUNT))
     ratio = Ratio(right, count)
     share = "share of choices"
-    values = {"probe_accuracy": (ratio.value, "choices that a probe gets right", CLARK)}
-    lower, upper = ratio.interval()
-    values |= {
-        "probe_accuracy_lower": (lower, "lower end of its 95 % interval", CLARK),
-        "probe_accuracy_upper": (upper, "upper end of its 95 % interval", CLARK),
-    }
+    values = _with_ends("probe_accuracy", ratio, "choices that a probe gets right", "its 95 % interval", CLARK)
     seeds = by_row[RIGHT].sel(relation=ALL).sum("fold") / by_row[COUNT].sel(relation=ALL).sum("fold")
     values["probe_accuracy_by_seed"] = (seeds, "choices that a probe gets right, by seed", CLARK)
     if baselines:
         lift = Lift(ratio, Ratio(right.sel(probe=[*baselines]).rename(probe="baseline"), count))
-        lower, upper = lift.interval()
         what = "accuracy of a probe less that of a baseline"
-        values |= {
-            "probe_gain": (lift.value, what, CLARK),
-            "probe_gain_lower": (lower, f"lower end of the 95 % interval of the {what}", CLARK),
-            "probe_gain_upper": (upper, f"upper end of the 95 % interval of the {what}", CLARK),
-        }
+        values |= _with_ends("probe_gain", lift, what, f"the 95 % interval of the {what}", CLARK)
     if CONTROL in table:
         control = Ratio(table[CONTROL].sum("seed"), table[f"{CONTROL}_count"].sum("seed"))
         names = [str(name) for name in table["controlled"].values]
         task = Ratio(right.sel(probe=names, relation=ALL).rename(probe="controlled"), count.sel(relation=ALL))
-        lift = Lift(task, control)
-        lower, upper = lift.interval()
-        what = "accuracy of a probe less that on the control task"
-        values |= {
-            "control_accuracy": (control.value, "choices of the control task that a probe gets right", HEWITT_LIANG),
-            "probe_selectivity": (lift.value, what, HEWITT_LIANG),
-            "probe_selectivity_lower": (lower, f"lower end of the 95 % interval of the {what}", HEWITT_LIANG),
-            "probe_selectivity_upper": (upper, f"upper end of the 95 % interval of the {what}", HEWITT_LIANG),
-        }
+        what = "choices of the control task that a probe gets right"
+        values["control_accuracy"] = (control.value, what, HEWITT_LIANG)
+        lift, what = Lift(task, control), "accuracy of a probe less that on the control task"
+        values |= _with_ends("probe_selectivity", lift, what, f"the 95 % interval of the {what}", HEWITT_LIANG)
     if "structural_found" in table:
         ratio = Ratio(table["structural_found"], table["structural_links"])
-        lower, upper = ratio.interval()
-        values |= {
-            "structural_uuas": (ratio.value, "links of the trees that the structural probe finds", HEWITT_MANNING),
-            "structural_uuas_lower": (lower, "lower end of its 95 % interval", HEWITT_MANNING),
-            "structural_uuas_upper": (upper, "upper end of its 95 % interval", HEWITT_MANNING),
-        }
+        what = "links of the trees that the structural probe finds"
+        values |= _with_ends("structural_uuas", ratio, what, "its 95 % interval", HEWITT_MANNING)
     counts = variable(
         count.sum("fold").values, ("relation",), name="choices that are tested", units="choices", source=CLARK
     )
@@ -139,6 +120,18 @@ def add_probe_strengths(table: xr.Dataset, probes: xr.Dataset) -> xr.Dataset:
         )
         for name, (direction, what, title) in ways.items()
     })  # fmt: skip
+
+
+def _with_ends(
+    name: str, measured: Ratio | Lift, what: str, interval: str, source: str
+) -> dict[str, tuple[xr.DataArray, str, str]]:
+    """A value and the ends of its interval by name, each with what it is and its source."""
+    lower, upper = measured.interval()
+    return {
+        name: (measured.value, what, source),
+        f"{name}_lower": (lower, f"lower end of {interval}", source),
+        f"{name}_upper": (upper, f"upper end of {interval}", source),
+    }
 
 
 def _add_all(sums: xr.DataArray) -> xr.DataArray:

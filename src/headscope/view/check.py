@@ -53,7 +53,7 @@ def print_check(checked: xr.Dataset, console: Console) -> None:
             console.print(escape(sentence), style="bold", highlight=False)
     console.print(f"{describe_check(checked)}\n", style="bold", highlight=False)
     columns = ("row", "head", "before", "after", "change", "[95 %]", "q", "items", "verdict")
-    grid = make_grid(*columns, left=("head", "[95 %]", "verdict"), wraps=("row",), apart=1)
+    grid = make_grid(*columns, left=("head", "[95 %]", "verdict"), wraps=("row",), folds=True, apart=1)
     for row in make_check_frame(checked).to_dict("records"):
         before, after, q = (format_number(row[name]) for name in ("before", "after", "q"))
         change, *ends = (format_number(row[name], sign=True) for name in ("change", "change_lower", "change_upper"))

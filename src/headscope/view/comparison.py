@@ -115,19 +115,14 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     """Table 3 of Zhao and Bethard 2020."""
     groups = list_groups(comparisons[0])
     after = [f"after {name_group(comparisons[0], group)}" for group in groups]
-    change = [f"change, {name_group(comparisons[0], group)} [95 %]" for group in groups]
     yield from ("## Before and after", "")
     contrast = ["task less control [95 %]", "ratio of spreads"] if "contrast" in comparisons[0] else []
-    yield from _head(["", "head", "before", *after, *change, *contrast], right=2)
+    yield from _head(["", "head", "before", *after, *_name_gains(comparisons[0]), *contrast], right=2)
     for comparison in comparisons:
         scale = percent_factor(comparison)
         for which, name in _name_means(comparison):
-            by_group = [comparison.sel(group=group) for group in groups]
-            ends = [format_spread(side[which], scale) for side in by_group]
-            gains = [
-                format_change(side[f"{which}_change"], side[f"{which}_lower"], side[f"{which}_upper"], scale)
-                for side in by_group
-            ]
+            ends = [format_spread(comparison[which].sel(group=group), scale) for group in groups]
+            gains = _format_gains(comparison, f"{which}_change", which)
             if contrast:
                 less, lower, upper = (comparison[f"{which}_contrast{end}"] for end in ("", "_lower", "_upper"))
                 ratio = format_ratio(float(comparison[f"{which}_spread_ratio"]))
@@ -187,20 +182,28 @@ def _test_rows(comparison: xr.Dataset, which: str) -> Iterator[tuple[str, str, f
 
 
 def _layers(comparison: xr.Dataset) -> Iterator[str]:
-    groups, scale = list_groups(comparison), percent_factor(comparison)
-    change = [f"change, {name_group(comparison, group)} [95 %]" for group in groups]
-    yield from _head(["layer", "before", *change, *_name_outcomes(comparison)], right=1)
+    yield from _head(["layer", "before", *_name_gains(comparison), *_name_outcomes(comparison)], right=1)
     before = select_before(comparison).mean("head")
     for layer in comparison["layer"].values:
         row = comparison.sel(layer=layer)
-        gains = [
-            format_change(side["layer_change"].mean("run"), side["layer_lower"], side["layer_upper"], scale)
-            for side in (row.sel(group=group) for group in groups)
-        ]
-        outcomes = _format_outcomes(row, "layer_")
-        yield _row(str(layer), format_number(float(before.sel(layer=layer)), scale), *gains, *outcomes)
+        start = format_number(float(before.sel(layer=layer)), percent_factor(row))
+        gains = _format_gains(row, "layer_change", "layer")
+        yield _row(str(layer), start, *gains, *_format_outcomes(row, "layer_"))
     yield ""
     yield f"Means over the heads of a layer. p: {describe_test(comparison)[1]}; q: corrected for all layers."
+
+
+def _name_gains(comparison: xr.Dataset) -> list[str]:
+    """The headings of `_format_gains`."""
+    return [f"change, {name_group(comparison, group)} [95 %]" for group in list_groups(comparison)]
+
+
+def _format_gains(row: xr.Dataset, change: str, stem: str) -> list[str]:
+    """The mean change of each group with its interval, whose ends are called after a stem."""
+    mean = row[change].mean("run") if "run" in row[change].dims else row[change]
+    parts = (mean, row[f"{stem}_lower"], row[f"{stem}_upper"])
+    by_group = ([part.sel(group=group) for part in parts] for group in list_groups(row))
+    return [format_change(*of_group, percent_factor(row)) for of_group in by_group]
 
 
 def _name_outcomes(comparison: xr.Dataset) -> list[str]:
@@ -218,15 +221,12 @@ def _format_outcomes(row: xr.Dataset, prefix: str = "") -> list[str]:
 
 
 def _heads(comparison: xr.Dataset) -> Iterator[str]:
-    groups, scale = list_groups(comparison), percent_factor(comparison)
-    change = [f"change, {name_group(comparison, group)} [95 %]" for group in groups]
-    columns = ["head", "before", f"after {name_group(comparison, 'task')}", *change, *_name_outcomes(comparison)]
-    yield from _head(columns, right=1)
+    scale, after = percent_factor(comparison), f"after {name_group(comparison, 'task')}"
+    yield from _head(["head", "before", after, *_name_gains(comparison), *_name_outcomes(comparison)], right=1)
     for layer, head, row in _changing_most(comparison, MOST):
-        by_group = [row.sel(group=group) for group in groups]
-        gains = [format_change(side["change"], side["change_lower"], side["change_upper"], scale) for side in by_group]
-        ends, outcomes = format_spread(by_group[0]["after"], scale), _format_outcomes(row)
-        yield _row(head_name(layer, head), format_number(float(row["before"]), scale), ends, *gains, *outcomes)
+        start, end = format_number(float(row["before"]), scale), format_spread(row["after"].sel(group="task"), scale)
+        gains = _format_gains(row, "change", "change")
+        yield _row(head_name(layer, head), start, end, *gains, *_format_outcomes(row))
     yield ""
     note = describe_too_few(comparison) or f"{describe_needed(comparison)} {_count_standing(comparison)}"
     yield f"p: {describe_test(comparison)[1]}; q: corrected for all heads. {note}"
@@ -279,7 +279,7 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -
     for row in zip_longest(*agreements.values()):
         for side, result in zip(agreements, row, strict=True):
             if result is not None:
-                taus = format_spread(xr.DataArray(np.array(result.taus))) or "none"
+                taus = format_spread(result.taus) or "none"
                 yield _row(name_variable(result.variable), side, taus, f"{result.significant}/{len(result.taus)}")
     yield ""
     sentences = [f"Kendall's τ between the scores of the heads on the two corpora. {INDEPENDENT}"]

@@ -23,20 +23,23 @@ def mark_source(table: xr.Dataset) -> str:
     return f"[bold]{escape(model)}[/] on [bold]{escape(corpus)}[/]"
 
 
-def make_grid(*columns: str, left: Collection[str] = (), wraps: Collection[str] = (), apart: int = 2) -> Table:
+def make_grid(
+    *columns: str, left: Collection[str] = (), wraps: Collection[str] = (), folds: bool = False, apart: int = 2
+) -> Table:
     """Return a table without rows, whose columns stand to the right, but for the first and those of `left`.
 
     Args:
         columns: their headings.
         left: the headings of further columns that stand to the left.
         wraps: of those whose cells may take several lines.
+        folds: whether a word that is too long takes several lines too; else it is cut.
         apart: blanks between two columns.
     """
     grid = Table(box=None, pad_edge=False, padding=(0, apart, 0, 0))
     for place, column in enumerate(columns):
         grid.add_column(
             column, justify="left" if not place or column in left else "right", no_wrap=column not in wraps,
-            overflow="fold" if column in wraps else "ellipsis",
+            overflow="fold" if folds else "ellipsis",
         )  # fmt: skip
     return grid
 

@@ -121,7 +121,7 @@ def _print_controls(table: xr.Dataset, console: Console) -> None:
 def _print_relations(table: xr.Dataset, console: Console) -> None:
     """Print the accuracy of all probes that are not the baseline of another, relation by relation."""
     names = [name for name in map(str, table["probe"].values) if name in SHOWN]
-    lines = make_grid("relation", "choices", *names)
+    lines = make_grid("relation", "choices", *names, wraps=names)
     relations = [str(name) for name in table["relation"].values if name != ALL][:RELATIONS]
     for relation in relations:
         row = table.sel(relation=relation)

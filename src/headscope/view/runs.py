@@ -10,7 +10,7 @@ from headscope.analyse import top_heads
 from headscope.heads import head_name
 from headscope.score import HEAD, read_scores
 from headscope.view.lines import make_grid
-from headscope.view.wording import name_variable
+from headscope.view.wording import format_spread, name_variable
 
 SHOWN = 12
 """Rows of a score that are shown; all are in the table."""
@@ -59,10 +59,8 @@ def _over_runs(scores: xr.DataArray) -> tuple[str, str, str]:
     at = flat["place"][most]
     attention_type = [at["attention_type"].item()] if "attention_type" in heads else []
     name = " ".join([*attention_type, head_name(at["layer"].item(), at["head"].item())])
-    return _spread(flat.mean("place")), _spread(flat.max("place")), f"{name} ({best.count(most)} of {len(best)})"
-
-
-def _spread(values: xr.DataArray) -> str:
-    """Mean and, of more than one, standard deviation: of these runs (ddof 0), as in all tables of runs."""
-    deviation = f" ± {values.std().item():.3f}" if values.size > 1 else ""
-    return f"{values.mean().item():.3f}{deviation}"
+    return (
+        format_spread(flat.mean("place")),
+        format_spread(flat.max("place")),
+        f"{name} ({best.count(most)} of {len(best)})",
+    )

@@ -159,7 +159,7 @@ def _lay_out(rows: Sequence[Reported], permuted: bool) -> Table:
     """The rows beside their strongest rivals, narrow enough for 80 columns; a long name takes two lines."""
     columns = ("row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["q"] * permuted)
     left = ("head", "from", "[95 %]", "strongest rival")
-    grid = make_grid(*columns, left=left, wraps=("row", "strongest rival"), apart=1)
+    grid = make_grid(*columns, left=left, wraps=("row", "strongest rival"), folds=True, apart=1)
     for row in rows:
         rival = row.strongest_rival
         grid.add_row(

@@ -1,14 +1,12 @@
 """Fine-tuned runs on the terminal."""
 
-from collections.abc import Sequence
-
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
 from headscope.runs import Runs, selectivity
 from headscope.view.headings import name_model
 from headscope.view.lines import make_grid, write
+from headscope.view.wording import format_spread
 
 SHORT = {"precision": "P", "recall": "R", "f1": "F1", "accuracy": "accuracy", "matthews": "Matthews", "pearson": "r"}
 
@@ -26,7 +24,7 @@ def print_tuned(task: Runs, control: Runs | None, console: Console) -> None:
         write(
             console,
             f"\nSelectivity (accuracy on the task less accuracy on the control; Hewitt and Liang 2019): "
-            f"{_mean(list(differences.values()))} over {len(differences)} seed{'s' * (len(differences) != 1)}",
+            f"{format_spread([*differences.values()])} over {len(differences)} seed{'s' * (len(differences) != 1)}",
         )
 
 
@@ -35,7 +33,7 @@ def format_scores(runs: Runs, split: str) -> dict[str, str]:
 
     Empty where they were not scored on it.
     """
-    return {SHORT[name]: _mean(values) for name, values in _list_scores(runs, split).items()}
+    return {SHORT[name]: format_spread(values) for name, values in _list_scores(runs, split).items()}
 
 
 def _list_scores(runs: Runs, split: str) -> dict[str, list[float]]:
@@ -64,11 +62,6 @@ def _print_grid(runs: Runs, split: str, heading: str, console: Console) -> None:
         of_epochs = f"{run.best_epoch} of {len(run.epochs)}"
         lines.add_row(run.name, of_epochs, *(f"{run.scores[split][name]:.3f}" for name in scores))
     if len(scored) > 1:
-        lines.add_row("mean ± sd", "", *map(_mean, scores.values()), style="bold")
+        lines.add_row("mean ± sd", "", *map(format_spread, scores.values()), style="bold")
     write(console, f"\n{heading}")
     console.print(lines, highlight=False)
-
-
-def _mean(values: Sequence[float]) -> str:
-    """Mean and, of more than one, standard deviation: of these runs (ddof 0), as in all tables of runs."""
-    return f"{np.mean(values):.3f}" + (f" ± {np.std(values):.3f}" if len(values) > 1 else "")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from headscope.errors import TableError
 from headscope.score import find_score
@@ -97,9 +98,10 @@ def format_number(value: float, scale: int = 1, *, sign: bool = False) -> str:
     return f"{rounded:{'+' if sign else ''}.{digits}f}".replace("-", "−")
 
 
-def format_spread(values: xr.DataArray, scale: int = 1) -> str:
+def format_spread(values: ArrayLike, scale: int = 1) -> str:
     """Mean and standard deviation over runs (of these runs, as the paper has it: ddof 0); of one run, its value."""
-    known = values.values[np.isfinite(values.values)]
+    of_runs = np.asarray(values, dtype=float)
+    known = of_runs[np.isfinite(of_runs)]
     if not len(known):
         return ""
     mean = format_number(float(known.mean()), scale)
