@@ -8,7 +8,7 @@ import scipy
 import xarray as xr
 from jaxtyping import Float
 
-from headscope.analyse.comparable import describe_shape, name_table, runs_of
+from headscope.analyse.comparable import describe_shape, name_table, runs_of, split_runs
 from headscope.analyse.rank import values_of_heads
 from headscope.analyse.student import LEVEL
 from headscope.analyse.uncertainty import ALPHA, sums_of_heads
@@ -147,13 +147,8 @@ def consistencies(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> 
     _check_comparable(first, second)
     _check_same_runs(first, second)
     variable = variable or main_score(first).variable
-    rows = [
-        [
-            values_of_heads(table.isel(run=run) if "run" in table.dims else table, variable).values.ravel()
-            for table in (first, second)
-        ]
-        for run in range(first.sizes.get("run", 1))
-    ]
+    pairs = zip(split_runs(first), split_runs(second), strict=True)
+    rows = [[values_of_heads(table, variable).values.ravel() for table in pair] for pair in pairs]
     known = np.isfinite(rows).all((0, 1))
     results = [_correlate(*(values[known] for values in row)) for row in rows]
     names = tuple(map(str, first["run"].values)) if "run" in first.dims else ("",)

@@ -13,6 +13,7 @@ import xarray as xr
 from jaxtyping import Bool, Float
 
 from headscope import heads
+from headscope.analyse.comparable import split_runs
 from headscope.analyse.rank import values_of_heads
 from headscope.analyse.uncertainty import sums_of_heads
 
@@ -45,8 +46,7 @@ def correlate_change(
     mask = known.values.ravel()
     start, sums_before, has_halves = _values(before, variable)[mask], sums_of_heads(before, variable), True
     for place, table in enumerate(groups.values()):
-        for run in range(table.sizes.get("run", 1)):
-            run_table = table.isel(run=run) if "run" in table.dims else table
+        for run, run_table in enumerate(split_runs(table)):
             taus[:2, place, run] = scipy.stats.kendalltau(start, _values(run_table, variable)[mask] - start)
             sums = sums_of_heads(run_table, variable)
             if sums_before is None or sums is None or sums_before.shape != sums.shape:

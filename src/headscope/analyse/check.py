@@ -151,7 +151,7 @@ def _compare(
     place = locate_reported(old, score.report_prefix)
     lift = Lift(*(Ratio.of_heads(table, score).half(SCORED).at(**place) for table in (aligned, old)))
     change, freedom = lift.value, lift.freedom
-    count = np.minimum(lift.head.denominator.sum("fold"), lift.rival.denominator.sum("fold"))
+    count = np.minimum(lift.head.denominator.sum("fold"), lift.rival.denominator.sum("fold")).broadcast_like(change)
     quantile = student.half_width(1, freedom)
     half = quantile * lift.error
     if not same:
@@ -161,7 +161,8 @@ def _compare(
         p = student.cdf(margin * quantile / half, freedom)
     p = p.where(half > 0, (margin >= 0).astype(float)).where(half.notnull() & change.notnull())
     few = has_few_texts(old, score) or has_few_texts(new, score)
-    clusters = xr.zeros_like(lift.clusters) if few else lift.clusters
+    # Where all rows are of the same items, such as documents, these have no rows.
+    clusters = (xr.zeros_like(lift.clusters) if few else lift.clusters).broadcast_like(change)
     values = {
         "before": lift.rival.value, "after": lift.head.value, "change": change,
         "change_lower": (change - half).clip(min=-1), "change_upper": (change + half).clip(max=1),

@@ -27,6 +27,11 @@ def runs_of(table: xr.Dataset) -> list[dict[str, Any]]:
     return list(json.loads(table.attrs["runs"])) if "runs" in table.attrs else []
 
 
+def split_runs(table: xr.Dataset) -> list[xr.Dataset]:
+    """The table of each run of a table; a table of one model is one."""
+    return [table.isel(run=run) for run in range(table.sizes["run"])] if "run" in table.dims else [table]
+
+
 def seeds_of(table: xr.Dataset) -> list[int]:
     """The seed of each run of a table; -1 where it does not say."""
     if "run" in table.dims and "seed" in table.coords:

@@ -14,7 +14,7 @@ import xarray as xr
 
 from headscope import heads
 from headscope.analyse.change_against_baseline import correlate_change
-from headscope.analyse.comparable import check_before_after, name_table, runs_of, seeds_of
+from headscope.analyse.comparable import check_before_after, name_table, runs_of, seeds_of, split_runs
 from headscope.analyse.rank import top_heads, values_of_heads
 from headscope.analyse.ranktests import WILCOXON, least_rank_sum, least_signed_rank, rank_sums, signed_ranks
 from headscope.analyse.significance import BENJAMINI, count_needed, false_discoveries
@@ -286,9 +286,7 @@ def _variable(values: xr.DataArray, what: str, units: str, source: str) -> xr.Va
 
 def _values_of_runs(table: xr.Dataset, variable: str) -> xr.DataArray:
     """A variable of each head in each run, the runs counted from 1; a single model is one run."""
-    if "run" not in table.dims:
-        table = table.expand_dims("run")
-    rows = [values_of_heads(table.isel(run=run), variable) for run in range(table.sizes["run"])]
+    rows = [values_of_heads(of_run, variable) for of_run in split_runs(table)]
     values = xr.concat([row.astype(float).reset_coords(drop=True) for row in rows], dim="run")
     return values.assign_coords(run=np.arange(1, len(rows) + 1))
 

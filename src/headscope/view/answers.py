@@ -90,12 +90,10 @@ def _describe_matches(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int],
     if "matched_layer" not in table:
         return
     names = ["matched_layer", "matched_head", "matched_distance", "own_distance"]
-    matches = table[names].expand_dims({} if "attention_type" in table.dims else {"attention_type": [""]})
-    for place in product(*(matches[dim].values.tolist() for dim in ("attention_type", "layer", "head"))):
-        of_head = matches.sel(dict(zip(("attention_type", "layer", "head"), place, strict=True)))
-        layer, head, distance, own = (float(of_head[name]) for name in names)
-        if not math.isfinite(distance):
-            continue
+    matches = table[names].reset_coords(drop=True).to_dataframe().reset_index().dropna(subset="matched_distance")
+    for match in matches.to_dict("records"):
+        place = match.get("attention_type", ""), match["layer"], match["head"]
+        layer, head, distance, own = (match[name] for name in names)
         other, same = head_name(int(layer), int(head)), (layer, head) == place[1:]
         whom = "itself" if same else f"head {other}"
         beside = "" if same else f"; the head of its own place is at {own:.2f}"

@@ -23,8 +23,8 @@ def make_check_frame(checked: xr.Dataset) -> pd.DataFrame:
     """A row for each head that was checked, in the order of the scores and their rows."""
     frame = pd.DataFrame({str(name): values.values for name, values in checked.variables.items()})
     types = frame["attention_type"] if "attention_type" in frame else [""] * len(frame)
-    named = zip(types, frame["layer"], frame["head"], strict=True)
-    names = [f"{kind} {head_name(int(layer), int(head))}".strip() for kind, layer, head in named]
+    places = zip(frame["layer"].astype(int), frame["head"].astype(int), types, strict=True)
+    names = [head_name(*place) for place in places]
     frame = frame.rename(columns={"label": "row"}).assign(name=names)
     return frame.astype({"layer": int, "head": int})[[name for name in _COLUMNS if name in frame]]
 

@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from headscope.errors import TableError
@@ -84,29 +83,22 @@ def _list_best(
     """The heads with a value on all documents, the best first; in the direction and attention type of the row's."""
     dim = score.row_dimension(table)
     place = {dim: row.name} if dim else {}
-    where: dict[str, str] = dict(place)
-    for name, label in (("direction", row.direction), ("attention_type", row.attention_type)):
-        where |= {name: label} if label else {}
-
-    def read(variable: str) -> np.ndarray:
-        values = table[variable].sel({key: label for key, label in where.items() if key in table[variable].dims})
-        return np.asarray(values.transpose("layer", "head").values, dtype=float)
-
-    ends = [f"{score.variable}_{end}" for end in ("lower", "upper")]
-    values = read(score.variable)
-    lower, upper = (read(name) if name in table else np.full(values.shape, math.nan) for name in ends)
-    count = score.count(table, place) or None
-    entries = []
-    for index in np.argsort(-values, axis=None, kind="stable"):
-        layer, head = np.unravel_index(index, values.shape)
-        same = (layer + 1, head + 1) == (row.layer, row.head)
-        if math.isnan(values[layer, head]) or (same and not with_reported):
-            continue
-        interval = Interval(*(float(each[layer, head]) for each in (values, lower, upper)))
-        entries.append(
-            HeadEntry(int(layer) + 1, int(head) + 1, **_name_ends(interval), count=count, **_name_row(score, row))
+    where = place | {name: label for name in ("direction", "attention_type") if (label := getattr(row, name))}
+    variables = {"value": score.variable} | {end: f"{score.variable}_{end}" for end in ("lower", "upper")}
+    values = {end: table[name] for end, name in variables.items() if name in table}
+    chosen = xr.Dataset(
+        {end: v.sel({d: where[d] for d in v.dims if d in where}, drop=True) for end, v in values.items()}
+    )
+    frame = chosen.to_dataframe(dim_order=["layer", "head"]).reindex(columns=[*variables]).reset_index()
+    best = frame.dropna(subset="value").sort_values("value", ascending=False, kind="stable")
+    return [
+        HeadEntry(
+            each["layer"], each["head"], **_name_ends(Interval(*(each[end] for end in variables))),
+            count=score.count(table, place) or None, **_name_row(score, row),
         )
-    return entries
+        for each in best.to_dict("records")
+        if with_reported or (each["layer"], each["head"]) != (row.layer, row.head)
+    ]  # fmt: skip
 
 
 def _name_row(score: Score, row: Reported) -> Mapping[str, Any]:

@@ -54,15 +54,10 @@ def describe_random_sets(table: xr.Dataset) -> str:
 
 def list_members(table: xr.Dataset) -> dict[str, str]:
     """The heads of each set: ``3-1, 4-2``."""
-    members = {}
-    for name in table["set"].values:
-        of_set = table["set_member"].sel(set=name)
-        stacked = of_set.stack(place=of_set.dims)
-        where = [dict(zip(of_set.dims, place, strict=True)) for place in stacked["place"].values[stacked.values > 0]]
-        members[str(name)] = ", ".join(
-            f"{place.get('attention_type', '')} {head_name(place['layer'], place['head'])}".strip() for place in where
-        )
-    return members
+    frame = table["set_member"].reset_coords(drop=True).to_dataframe().query("set_member > 0").reset_index()
+    types = frame["attention_type"] if "attention_type" in frame else [""] * len(frame)
+    names = map(head_name, frame["layer"], frame["head"], types)
+    return {str(name): ", ".join(of_set) for name, of_set in pd.Series(names).groupby(frame["set"], sort=False)}
 
 
 def print_lesions(table: xr.Dataset, console: Console) -> None:

@@ -63,7 +63,7 @@ class NeededHead:
     @property
     def where(self) -> str:
         """Its name, after that of its attention type if there are several."""
-        return f"{self.attention_type} {head_name(self.layer, self.head)}".strip()
+        return head_name(self.layer, self.head, self.attention_type)
 
     @property
     def role(self) -> str:

@@ -120,7 +120,7 @@ class Reported:
     @property
     def where(self) -> str:
         """The name of the head, after that of its attention type if there are several."""
-        return f"{self.attention_type} {head_name(self.layer, self.head)}".strip()
+        return head_name(self.layer, self.head, self.attention_type)
 
     @property
     def pooled(self) -> str:

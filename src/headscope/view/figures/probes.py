@@ -24,6 +24,7 @@ from headscope.view.figures.style import (
     styled,
 )
 from headscope.view.headings import name_corpus
+from headscope.view.probes import ENDS
 
 RELATIONS = 15
 """Relations that are drawn, the most frequent."""
@@ -65,15 +66,15 @@ def draw_accuracies(table: xr.Dataset) -> Figure:
     places = np.arange(len(names))[::-1]
     figure, body = make_figure(6.2, 0.6 + 0.34 * len(names))
     axes: Axes = body.subplots()
-    value, lower, upper = (100 * row[f"probe_accuracy{end}"].values for end in ("", "_lower", "_upper"))
+    value, reach = _read_bars(row, "probe_accuracy")
     colours = [COLOURS.get(name, "0.75") for name in names]
     axes.barh(places, value, 0.62, color=colours)
-    axes.errorbar(value, places, xerr=_measure_errors(value, lower, upper), fmt="none", ecolor="0.2", linewidth=1)
+    axes.errorbar(value, places, xerr=reach, fmt="none", ecolor="0.2", linewidth=1)
     by_seed = 100 * row["probe_accuracy_by_seed"].transpose("probe", "seed").values
     if by_seed.shape[1] > 1:
         axes.plot(by_seed, places, ".", color="black", markersize=3)
-    for place, share, end in zip(places, value, upper, strict=True):
-        axes.text(np.nanmax([share, end]) + 1, place, f"{share:.1f}", va="center", fontsize="small")
+    for place, share, end in zip(places, value, reach[1], strict=True):
+        axes.text(share + end + 1, place, f"{share:.1f}", va="center", fontsize="small")
     axes.set_yticks(places, names)
     axes.set(xlabel=f"{_name_score(table)} (%)", xlim=(0, 100))
     return _finish(figure, table, "What probes of all heads get right", f"{NOTE}; dots: seeds")
@@ -89,10 +90,10 @@ def draw_relations(table: xr.Dataset) -> Figure:
     shown = [name for name in COLOURS if name in table["probe"].values]
     for number, name in enumerate(shown):
         row = table.sel(probe=name, relation=relations)
-        value, lower, upper = (100 * row[f"probe_accuracy{end}"].values for end in ("", "_lower", "_upper"))
+        value, reach = _read_bars(row, "probe_accuracy")
         shift = 0.16 * ((len(shown) - 1) / 2 - number)
         axes.errorbar(
-            value, places + shift, xerr=_measure_errors(value, lower, upper), fmt="o", markersize=4, linewidth=1,
+            value, places + shift, xerr=reach, fmt="o", markersize=4, linewidth=1,
             color=COLOURS[name], label=name,
         )  # fmt: skip
     counts = [f"{relation} ({int(table['probe_count'].sel(relation=relation)):,})" for relation in relations]
@@ -141,11 +142,9 @@ def draw_weights(table: xr.Dataset) -> Figure:
     scale = centre(strength)
     for row, attention_type in zip(grid, types, strict=True):
         for axes, direction in zip(row, directions, strict=True):
-            cells = select_type(strength.sel(direction=direction), attention_type)
-            draw_cells(axes, cells, scale, DIVERGING)
+            draw_cells(axes, select_type(strength.sel(direction=direction), attention_type), scale, DIVERGING)
             title = titles[direction] or direction.replace("_", " ")
             axes.set_title(f"{attention_type} {title}".strip())
-            set_integer_ticks(axes, "y", cells["layer"].values)
     add_colour_bar(figure, grid, scale, DIVERGING, "weight times attention (nats)")
     note = "weight times the root mean square of the attention between words"
     return finish(figure, table, "The weight of each head in the probe of attention alone", note)
@@ -157,8 +156,8 @@ def draw_structural(table: xr.Dataset) -> Figure:
     layers = table["hidden_layer"].values
     figure, body = make_figure(5, 2.8)
     axes: Axes = body.subplots()
-    value, lower, upper = (100 * table[f"structural_uuas{end}"].values for end in ("", "_lower", "_upper"))
-    axes.errorbar(layers, value, _measure_errors(value, lower, upper), fmt="o-", markersize=4, linewidth=1)
+    value, reach = _read_bars(table, "structural_uuas")
+    axes.errorbar(layers, value, reach, fmt="o-", markersize=4, linewidth=1)
     axes.set(xlabel="layer (0: embeddings)", ylabel="UUAS (%)")
     set_integer_ticks(axes, "x", layers)
     return _finish(figure, table, "Links of trees that the structural probe finds in hidden states", NOTE)
@@ -174,7 +173,7 @@ def _name_score(table: xr.Dataset) -> str:
     return "UAS without punctuation" if table.attrs["links"] == "dependency" else f"{table.attrs['links']} links found"
 
 
-def _measure_errors(value: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """How far intervals reach to both sides; not at all where a single text says nothing of the others."""
-    reach: np.ndarray = np.nan_to_num(np.stack([value - lower, upper - value])).clip(0)
-    return reach
+def _read_bars(table: xr.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Shares in percent, and how far their intervals reach; not at all where one text says nothing of the others."""
+    value, lower, upper = (100 * table[f"{name}{end}"].values for end in ENDS)
+    return value, np.nan_to_num(np.stack([value - lower, upper - value])).clip(0)
