@@ -139,6 +139,14 @@ def test_the_numbers_are_those_of_plain_loops(seed: int) -> None:
     assert checked["verdict"].values.tolist() == np.where(lost, LOST, np.where(kept, KEPT, UNDECIDED)).tolist()
 
 
+def test_rows_of_the_same_items_are_checked_as_if_each_had_items_of_its_own() -> None:
+    draw = np.random.default_rng(5)
+    hits = make_hits(draw, 0.6)
+    tables = World(hits, lose(hits, draw, 0.2)).tables
+    shared = [table.assign(fold_link=table["fold_link"].isel(relation=0, drop=True)) for table in tables]
+    xr.testing.assert_identical(check_heads(*shared), check_heads(*tables))
+
+
 def test_the_same_weights_have_lost_nothing() -> None:
     draw = np.random.default_rng(3)
     old, _ = World(*[make_hits(draw, 0.6)] * 2).tables

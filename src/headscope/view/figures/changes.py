@@ -19,17 +19,8 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.heads import parse_head
+from headscope.view.figures import style
 from headscope.view.figures.heatmaps import draw_cells
-from headscope.view.figures.style import (
-    ABOVE,
-    DIVERGING,
-    add_colour_bar,
-    annotate,
-    height_of_cells,
-    make_figure,
-    set_integer_ticks,
-    styled,
-)
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
     check_comparison,
@@ -51,7 +42,7 @@ FEW = 5
 """Fewer runs are shown as dots and not as a box: quartiles of three points are the points."""
 
 
-@styled
+@style.styled
 def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
     """The mean change of every head, task and control side by side on one scale (Zhao and Bethard 2020, figure 4).
 
@@ -64,25 +55,25 @@ def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
     most = float(np.abs(change).max())
     scale = CenteredNorm(0, most if most > 0 else 1.0)
     marked = select_outcome(comparison, "q").transpose("layer", "head") <= LEVEL
-    height = height_of_cells(comparison)
+    height = style.height_of_cells(comparison)
     figure = Figure(figsize=(1.4 + 3.1 * len(groups), 0.9 + height))
     panels = figure.subplots(1, len(groups), squeeze=False)[0]
     for axes, group in zip(panels, groups, strict=True):
-        draw_cells(axes, change.sel(group=group), scale, DIVERGING)
+        draw_cells(axes, change.sel(group=group), scale, style.DIVERGING)
         outline_best(axes, comparison)
         if group == "task":
             _dots(axes, marked, height)
         axes.set_title(describe_group(comparison, group))
     label = f"mean change ({comparison['change'].attrs['units']})"
-    set_signed_ticks(add_colour_bar(figure, panels, scale, DIVERGING, label).ax.yaxis, most)
+    set_signed_ticks(style.add_colour_bar(figure, panels, scale, style.DIVERGING, label).ax.yaxis, most)
     what = f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}"
     keys = [_key(comparison, marked), f"□ {comparison.attrs['best_head']}, the best head before"]
     keys += ["▨ no value"] if change.isnull().any() else []
     note = f"{sizes['layer']} layers of {sizes['head']} heads, mean over runs of each"
-    return annotate(figure, comparison, what, note, *keys)
+    return style.annotate(figure, comparison, what, note, *keys)
 
 
-@styled
+@style.styled
 def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
     """The mean change of the heads of each layer in every run, task beside control (Zhao and Bethard 2020, figure 5).
 
@@ -91,7 +82,7 @@ def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
     """
     groups, layers = list_groups(check_comparison(comparison)), comparison["layer"].values
     apart = 0.8 / len(groups)
-    figure, body = make_figure(max(6.5, 1.0 + (0.2 + 0.12 * len(groups)) * len(layers)), 3.3)
+    figure, body = style.make_figure(max(6.5, 1.0 + (0.2 + 0.12 * len(groups)) * len(layers)), 3.3)
     axes = body.subplots()
     for layer in layers[1::2]:
         axes.axvspan(layer - 0.5, layer + 0.5, color="0.96", linewidth=0, zorder=0)
@@ -124,14 +115,14 @@ def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
     axes.set(xlabel="layer", ylabel=f"mean change of its heads\n({comparison['change'].attrs['units']})")
     axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
     set_signed_ticks(axes.yaxis, float(np.abs(comparison["layer_change"]).max()))
-    set_integer_ticks(axes, "x", layers)
-    body.legend(handles=handles, **ABOVE, ncols=2)
+    style.set_integer_ticks(axes, "x", layers)
+    body.legend(handles=handles, **style.ABOVE, ncols=2)
     what = f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}, by layer"
     unstarred = "" if len(starred) else f"; no layer has q ≤ {LEVEL} ({describe_test(comparison)[1]})"
-    return annotate(figure, comparison, what, f"each dot is a run{unstarred}")
+    return style.annotate(figure, comparison, what, f"each dot is a run{unstarred}")
 
 
-@styled
+@style.styled
 def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
     """The score of each head before against its mean change (Zhao and Bethard 2020: do the rich get richer?).
 
@@ -152,7 +143,7 @@ def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
     panels[0].set_ylabel(f"mean change ({comparison['change'].attrs['units']})")
     variable, task = describe_comparison(comparison), name_group(comparison, "task")
     note = "each dot is a head; τ as published ranks a score and its own change, which pulls it below 0"
-    return annotate(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}", note)
+    return style.annotate(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}", note)
 
 
 def set_signed_ticks(axis: Axis, most: float) -> None:

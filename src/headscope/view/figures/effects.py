@@ -14,21 +14,8 @@ from matplotlib.patches import Rectangle
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import summarize_effects
 from headscope.view.effects import count_runs, get_whole, list_effects
+from headscope.view.figures import style
 from headscope.view.figures.heatmaps import draw_cells
-from headscope.view.figures.style import (
-    ABOVE,
-    DIVERGING,
-    add_colour_bar,
-    centre,
-    finish,
-    height_of_cells,
-    hide_rest,
-    list_attention_types,
-    make_figure,
-    select_type,
-    set_integer_ticks,
-    styled,
-)
 
 SURE = ("needed", "better without", "matters")
 """The verdicts that are outlined or filled."""
@@ -49,7 +36,7 @@ def draw_effects(table: xr.Dataset) -> dict[str, Figure]:
     return figures
 
 
-@styled
+@style.styled
 def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     """The change of a metric with each head disabled, a panel for each way (Kovaleva et al. 2019, figure 8).
 
@@ -61,30 +48,30 @@ def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     effects = table[f"effect_{metric['name']}"].isel(subset=0)
     heads = list_effects(table).query("kind == 'head' and subset == 'all' and metric == @metric['name']")
     sure = heads[heads["verdict"].isin(_list_sure(table))]
-    types, ways = list_attention_types(table), [str(how) for how in table["how"].values]
+    types, ways = style.list_attention_types(table), [str(how) for how in table["how"].values]
     sign = -1 if metric["better"] < 0 else 1
     wide = 3.1
     columns = len(ways) * len(types) if len(ways) * len(types) < 3 else 2
     rows = math.ceil(len(ways) * len(types) / columns)
-    figure = Figure(figsize=(1.2 + wide * columns, 0.5 + (height_of_cells(table, 0.94 * wide) + 0.5) * rows))
+    figure = Figure(figsize=(1.2 + wide * columns, 0.5 + (style.height_of_cells(table, 0.94 * wide) + 0.5) * rows))
     grid = figure.subplots(rows, columns, squeeze=False)
-    scale = centre(effects)
-    colours = DIVERGING if sign < 0 or not metric["better"] else DIVERGING.removesuffix("_r")
+    scale = style.centre(effects)
+    colours = style.DIVERGING if sign < 0 or not metric["better"] else style.DIVERGING.removesuffix("_r")
     panels = [(how, kind) for how in ways for kind in types]
     for axes, (how, attention_type) in zip(grid.flat, panels, strict=False):
-        draw_cells(axes, select_type(effects.sel(how=how), attention_type), scale, colours)
+        draw_cells(axes, style.select_type(effects.sel(how=how), attention_type), scale, colours)
         axes.set_title(" · ".join(filter(None, (attention_type, how))), fontsize="small")
         _outline(axes, sure[sure["how"] == how], attention_type)
-    hide_rest(grid, len(panels))
+    style.hide_rest(grid, len(panels))
     label = f"change ({metric['units']})"
-    add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
+    style.add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
     by_runs = f", on the average of {runs} runs or in each of them" if (runs := count_runs(table)) else ""
     beyond = ", and beyond its placebos" if f"effect_{metric['name']}_placebo" in table else ""
     title = f"Each head disabled: change of the {metric['title']}{_state_whole(table, metric)}"
-    return finish(figure, table, title, f"outlined: sure{beyond}{by_runs}" if len(sure) else "")
+    return style.finish(figure, table, title, f"outlined: sure{beyond}{by_runs}" if len(sure) else "")
 
 
-@styled
+@style.styled
 def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     """The change of a metric with each whole layer disabled, with intervals (Kovaleva et al. 2019, figure 9).
 
@@ -92,8 +79,8 @@ def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     """
     table = summarize_effects(table) if "run" in table.dims else table
     frame = list_effects(table).query("kind == 'layer' and subset == 'all' and metric == @metric['name']")
-    types, ways = list_attention_types(table), [str(how) for how in table["how"].values]
-    figure, body = make_figure(6.4, 2.6 * len(types) + 0.8)
+    types, ways = style.list_attention_types(table), [str(how) for how in table["how"].values]
+    figure, body = style.make_figure(6.4, 2.6 * len(types) + 0.8)
     grid = body.subplots(len(types), 1, squeeze=False)
     for axes, attention_type in zip(grid.flat, types, strict=True):
         for place, how in enumerate(ways):
@@ -101,13 +88,13 @@ def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
             _draw_layers(axes, rows, (place - (len(ways) - 1) / 2) * 0.18, f"C{place}", how)
         axes.axhline(0, color="0.4", linewidth=0.8)
         axes.set(xlabel="layer", ylabel=f"change of {metric['title']}", title=attention_type)
-        set_integer_ticks(axes, "x", np.arange(1, table.sizes["layer"] + 1))
-    body.legend(*grid[0, 0].get_legend_handles_labels(), ncols=len(ways) + 1, **ABOVE)
+        style.set_integer_ticks(axes, "x", np.arange(1, table.sizes["layer"] + 1))
+    body.legend(*grid[0, 0].get_legend_handles_labels(), ncols=len(ways) + 1, **style.ABOVE)
     note = "bars: 95 % intervals, clustered by text; grey: where 95 % of placebos lie"
     if runs := count_runs(table):
         note = f"bars: 95 % intervals of the mean over {runs} runs; grey: those of placebos"
     title = f"Each layer disabled: change of the {metric['title']}{_state_whole(table, metric)}"
-    return finish(figure, table, title, note)
+    return style.finish(figure, table, title, note)
 
 
 def _draw_layers(axes: Axes, rows: pd.DataFrame, shift: float, colour: str, how: str) -> None:

@@ -15,15 +15,7 @@ from matplotlib.figure import Figure
 from headscope.analyse.behaviour import name_behaviours
 from headscope.errors import TableError
 from headscope.heads import head_name
-from headscope.view.figures.style import (
-    ABOVE,
-    COLOURS,
-    add_colour_bar,
-    finish,
-    list_attention_types,
-    make_figure,
-    styled,
-)
+from headscope.view.figures import style
 
 MARKS = tuple(zip(
     ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C564B"),
@@ -38,7 +30,7 @@ MOST_LEAVES = 150
 """Heads that a tree has at most; of a model with more, the lowest merges are drawn as one leaf."""
 
 
-@styled
+@style.styled
 def draw_head_map(table: xr.Dataset) -> Figure:
     """The heads of a model as points, near one another where they attend alike (Clark et al. 2019, figure 6).
 
@@ -52,8 +44,8 @@ def draw_head_map(table: xr.Dataset) -> Figure:
         TableError: the table has no map.
     """
     _require(table, "head_map_x")
-    types = list_attention_types(table)
-    figure, body = make_figure(9.6, 0.9 + 4.2 * len(types))
+    types = style.list_attention_types(table)
+    figure, body = style.make_figure(9.6, 0.9 + 4.2 * len(types))
     grid = body.subplots(len(types), 2, squeeze=False)
     scale = Normalize(1, table.sizes["layer"])
     counts = Counter(name_behaviours(table).values.ravel().tolist())
@@ -63,20 +55,19 @@ def draw_head_map(table: xr.Dataset) -> Figure:
         _draw_behaviours(left, heads, marks)
         points = np.array([place for _, place, _ in heads])
         layers = [layer for (layer, _), _, _ in heads]
-        right.scatter(
-            points[:, 0], points[:, 1], c=layers, norm=scale, cmap=COLOURS, s=22, linewidths=0, gid="heads by layer"
-        )
+        look: dict[str, Any] = {"norm": scale, "cmap": style.COLOURS, "s": 22, "linewidths": 0}
+        right.scatter(points[:, 0], points[:, 1], c=layers, **look, gid="heads by layer")
         for axes in (left, right):
             axes.set_aspect("equal", adjustable="datalim")
             axes.set_title(attention_type, fontsize="small")
             axes.set(xlabel="nats", ylabel="nats")
-    add_colour_bar(body, grid, scale, COLOURS, "layer", aspect=24 * len(types))
-    body.legend(*grid[0, 0].get_legend_handles_labels(), **ABOVE, ncols=4, fontsize="small")
+    style.add_colour_bar(body, grid, scale, style.COLOURS, "layer", aspect=24 * len(types))
+    body.legend(*grid[0, 0].get_legend_handles_labels(), **style.ABOVE, ncols=4, fontsize="small")
     title = "Heads that attend alike lie near one another: by what they do, and by layer"
-    return finish(figure, table, title, _describe(table))
+    return style.finish(figure, table, title, _describe(table))
 
 
-@styled
+@style.styled
 def draw_head_tree(table: xr.Dataset) -> Figure:
     """The tree in which the heads of a model join by average linkage, those that attend alike first.
 
@@ -87,14 +78,15 @@ def draw_head_tree(table: xr.Dataset) -> Figure:
         TableError: the table has no clusters.
     """
     _require(table, "cluster_merge")
-    types = list_attention_types(table)
+    types = style.list_attention_types(table)
     leaves = [min(len(_list_heads(table, attention_type)), MOST_LEAVES) for attention_type in types]
     figure = Figure(figsize=(6.4, 0.9 + 0.115 * sum(leaves) + 0.4 * len(types)))
     grid = figure.subplots(len(types), 1, squeeze=False, height_ratios=leaves)
     for axes, attention_type in zip(grid[:, 0], types, strict=True):
         _draw_tree(axes, table, attention_type)
         axes.set_title(attention_type, fontsize="small")
-    return finish(figure, table, "Heads joined by how far apart their attention is (average linkage)", _describe(table))
+    title = "Heads joined by how far apart their attention is (average linkage)"
+    return style.finish(figure, table, title, _describe(table))
 
 
 Head = tuple[tuple[int, int], np.ndarray, str]

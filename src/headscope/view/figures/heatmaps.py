@@ -22,19 +22,7 @@ from headscope.analyse import consistency
 from headscope.errors import TableError
 from headscope.heads import head_name
 from headscope.score import Score, find_score, main_score, read_scores
-from headscope.view.figures.style import (
-    COLOURS,
-    DIVERGING,
-    add_colour_bar,
-    finish,
-    height_of_cells,
-    hide_rest,
-    list_attention_types,
-    select_type,
-    set_integer_ticks,
-    styled,
-    wrap,
-)
+from headscope.view.figures import style
 from headscope.view.offsets import Offset, best_offset, format_offset
 from headscope.view.reports import Reported, format_measure, read_report
 from headscope.view.wording import name_variable
@@ -161,7 +149,7 @@ def _draw_shares(table: xr.Dataset, score: Score, dim: str) -> Figure:
     what = f"{score.title}, in multiples of the {score.baselines[score.control]} (in brackets)"
     scale = LogNorm(1 / most, most)
     unit = f"times the {score.baselines[score.control]}"
-    return _draw_panels(table, panels, what, unit, scale=scale, colours=DIVERGING)
+    return _draw_panels(table, panels, what, unit, scale=scale, colours=style.DIVERGING)
 
 
 def _list_reported(table: xr.Dataset, score: Score) -> Sequence[Reported | None]:
@@ -210,7 +198,7 @@ def _describe_held_out(row: Reported) -> str:
     return f"{line} · {row.verdict}" if row.verdict else line
 
 
-@styled
+@style.styled
 def _draw_panels(
     table: xr.Dataset,
     panels: Sequence[Panel],
@@ -219,23 +207,23 @@ def _draw_panels(
     *,
     scale: Normalize,
     baseline: Offset | None = None,
-    colours: str = COLOURS,
+    colours: str = style.COLOURS,
 ) -> Figure:
     """A panel for each direction and attention type, on one scale, on which the baseline is marked."""
-    of_model = list_attention_types(table)
+    of_model = style.list_attention_types(table)
     columns = len(of_model) if of_model[0] else min(len(panels), ABREAST)
     wide = PANELS / max(columns, 2)
-    height = height_of_cells(table, 0.94 * wide)
+    height = style.height_of_cells(table, 0.94 * wide)
     places = [(attention_type, panel) for panel in panels for attention_type in of_model]
-    titles = [wrap(" · ".join(filter(None, (name, panel.title))), int(15.5 * wide)) for name, panel in places]
+    titles = [style.wrap(" · ".join(filter(None, (name, panel.title))), int(15.5 * wide)) for name, panel in places]
     rows = math.ceil(len(places) / columns)
     above = 0.14 * max(title.count("\n") + 2 for title in titles)
     figure = Figure(figsize=(1.2 + wide * columns, 0.3 + (height + above + 0.25) * rows))
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, above_it, (attention_type, panel) in zip(grid.flat, titles, places, strict=False):
         _draw_heatmap(axes, panel, attention_type, above_it, scale, colours)
-    hide_rest(grid, len(places))
-    bar = add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
+    style.hide_rest(grid, len(places))
+    bar = style.add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
     if isinstance(scale, LogNorm):
         most = int(math.log2(scale.vmax or 1))
         powers = range(-most, most + 1)
@@ -248,12 +236,12 @@ def _draw_panels(
         text = f"offset\n{format_offset(baseline.offset)}"
         bar.ax.annotate(text, **place, ha="right", va="center", fontsize="small")
     outlines = any(panel.reported for panel in panels)
-    return finish(figure, table, title, "outlined: the reported head, where it stands out" if outlines else "")
+    return style.finish(figure, table, title, "outlined: the reported head, where it stands out" if outlines else "")
 
 
 def _draw_heatmap(axes: Axes, panel: Panel, attention_type: str, title: str, scale: Normalize, colours: str) -> None:
     """Draw the heads of one attention type, layer 1 at the top, and name the best one below the title."""
-    values = select_type(panel.values, attention_type)
+    values = style.select_type(panel.values, attention_type)
     if not values.size:
         axes.set_axis_off()
         axes.set_title(f"{title}\nno value")
@@ -288,6 +276,6 @@ def draw_cells(axes: Axes, values: xr.DataArray, scale: Normalize, colours: str)
     axes.invert_yaxis()
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
-    set_integer_ticks(axes, "x", heads)
-    set_integer_ticks(axes, "y", layers)
+    style.set_integer_ticks(axes, "x", heads)
+    style.set_integer_ticks(axes, "y", layers)
     return fine

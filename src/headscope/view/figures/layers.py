@@ -14,16 +14,8 @@ from matplotlib.ticker import MaxNLocator
 
 from headscope.errors import TableError
 from headscope.heads import get_share
+from headscope.view.figures import style
 from headscope.view.figures.outliers import Points, name_outliers
-from headscope.view.figures.style import (
-    ABOVE,
-    add_body,
-    finish,
-    list_attention_types,
-    select_type,
-    set_integer_ticks,
-    styled,
-)
 
 
 class Series(NamedTuple):
@@ -139,7 +131,7 @@ def draw_gradients(table: xr.Dataset) -> Figure:
     return _draw_by_layer(table, title, panel, measured="the gradients of the loss")
 
 
-@styled
+@style.styled
 def _draw_by_layer(
     table: xr.Dataset, title: str, *panels: Panel, measured: str = "the surface statistics of the model"
 ) -> Figure:
@@ -148,14 +140,14 @@ def _draw_by_layer(
     if not rows:
         wanted = ", ".join(series.variable for panel in panels for series in panel.series)
         raise TableError(f"the head table has none of {wanted}; measure {measured} first.")
-    attention_types = list_attention_types(table)
+    attention_types = style.list_attention_types(table)
     width = max(6.5, 2.4 * len(attention_types)) + 0.12 * max(0, table.sizes["layer"] - 16)
     figure = Figure(figsize=(width, 0.3 + 2.7 * len(rows)))
     points: dict[Axes, list[Points]] = {}
     for part, panel in zip(figure.subfigures(len(rows), 1, squeeze=False)[:, 0], rows, strict=True):
         if panel.title:
             part.suptitle(panel.title, x=0.01, ha="left", fontsize="medium")
-        body = add_body(part)
+        body = style.add_body(part)
         columns = body.subplots(1, len(attention_types), squeeze=False, sharey=True)[0]
         labelled: dict[str, Any] = {}
         for axes, attention_type in zip(columns, attention_types, strict=True):
@@ -164,14 +156,14 @@ def _draw_by_layer(
             axes.set_title(attention_type)
             axes.set_xlabel("layer" if panel is rows[-1] else "")
         columns[0].set_ylabel(panel.ylabel)
-        body.legend(labelled.values(), labelled.keys(), **ABOVE, ncols=len(labelled))
+        body.legend(labelled.values(), labelled.keys(), **style.ABOVE, ncols=len(labelled))
     # The panels have the same unit, and so one scale.
     highest = max(axes.get_ylim()[1] for axes in points)
     for axes in points:
         axes.set_ylim(0, highest)
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     note = "small points are heads, lines their mean in a layer"
-    finish(figure, table, title, f"{note}; names, where there is room: far out of its layer (Tukey 1977)")
+    style.finish(figure, table, title, f"{note}; names, where there is room: far out of its layer (Tukey 1977)")
     figure.draw_without_rendering()  # so that everything is in its place before names are put beside it
     for axes, of_axes in points.items():
         name_outliers(axes, of_axes)
@@ -188,7 +180,7 @@ def _draw_panel(
     handles: dict[str, Any] = {}
     points: list[Points] = []
     for place, series in enumerate(shown):
-        values = select_type(table[series.variable], attention_type)
+        values = style.select_type(table[series.variable], attention_type)
         # Side by side, or the last kind of point would hide the others.
         layers = values["layer"].values + 0.2 * (place - (len(shown) - 1) / 2)
         x, y = np.broadcast_arrays(layers[:, None], values.values)
@@ -200,15 +192,15 @@ def _draw_panel(
         gid = f"{series.variable}-mean"
         (handles[series.label],) = axes.plot(means["layer"], means, linewidth=1.6, gid=gid, **look)
     if panel.baseline and _present(table, "entropy_uniform", attention_type):
-        uniform = select_type(table["entropy_uniform"], attention_type)
+        uniform = style.select_type(table["entropy_uniform"], attention_type)
         uniform = uniform if panel.baseline == UNIFORM else cast(xr.DataArray, np.exp(-uniform))
         line = (uniform.mean("head") if "head" in uniform.dims else uniform).dropna("layer")
         look = {"color": "0.25", "linestyle": (0, (4, 3)), "linewidth": 1.2, "gid": "baseline"}
         (handles["uniform attention"],) = axes.plot(line["layer"], line, **look)
     if shown:
-        layers = select_type(table[shown[0].variable], attention_type)["layer"].values
+        layers = style.select_type(table[shown[0].variable], attention_type)["layer"].values
         axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
-        set_integer_ticks(axes, "x", layers)
+        style.set_integer_ticks(axes, "x", layers)
     return handles, points
 
 

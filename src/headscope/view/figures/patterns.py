@@ -10,60 +10,52 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from headscope.view.figures.style import (
-    ABOVE,
-    finish,
-    list_attention_types,
-    make_figure,
-    select_type,
-    set_integer_ticks,
-    styled,
-)
+from headscope.view.figures import style
 
 NOTE = "one map a head and text, classified by a network; heterogeneous maps follow no structure"
 
 
-@styled
+@style.styled
 def draw_shares(tables: Mapping[str, xr.Dataset]) -> Figure:
     """The share of each pattern in all maps, with a bar for each table; runs are averaged."""
     bars = {name: _average(table) for name, table in tables.items()}
-    figure, body = make_figure(6.6, 1.6 + 0.42 * len(bars))
+    figure, body = style.make_figure(6.6, 1.6 + 0.42 * len(bars))
     axes: Axes = body.subplots()
     patterns = _draw_bars(axes, list(bars), [share.values for share in bars.values()], next(iter(bars.values())))
     axes.set_xlabel("share of maps, %")
     axes.invert_yaxis()
-    body.legend(handles=patterns, ncols=len(patterns), **ABOVE)
-    return finish(figure, next(iter(tables.values())), "Patterns of attention maps", NOTE)
+    body.legend(handles=patterns, ncols=len(patterns), **style.ABOVE)
+    return style.finish(figure, next(iter(tables.values())), "Patterns of attention maps", NOTE)
 
 
-@styled
+@style.styled
 def draw_layers(table: xr.Dataset) -> Figure:
     """The share of each pattern in the maps of each layer."""
-    types = list_attention_types(table)
-    figure, body = make_figure(6.6, 1.5 + len(types) * (0.5 + 0.2 * table.sizes["layer"]))
+    types = style.list_attention_types(table)
+    figure, body = style.make_figure(6.6, 1.5 + len(types) * (0.5 + 0.2 * table.sizes["layer"]))
     panels = body.subplots(len(types), 1, squeeze=False)[:, 0]
     for axes, attention_type in zip(panels, types, strict=True):
-        shares = select_type(_average_runs(table["pattern_share"]), attention_type).mean("head")
+        shares = style.select_type(_average_runs(table["pattern_share"]), attention_type).mean("head")
         shares = shares.transpose("layer", "pattern").dropna("layer", how="all")
         names = [str(layer) for layer in shares["layer"].values]
         patterns = _draw_bars(axes, names, list(shares.values), shares)
         axes.set(xlabel="share of maps, %", ylabel="layer", title=attention_type if len(types) > 1 else "")
         axes.invert_yaxis()
-    body.legend(handles=patterns, ncols=len(patterns), **ABOVE)
-    return finish(figure, table, "Patterns of attention maps, by layer", NOTE)
+    body.legend(handles=patterns, ncols=len(patterns), **style.ABOVE)
+    return style.finish(figure, table, "Patterns of attention maps, by layer", NOTE)
 
 
-@styled
+@style.styled
 def draw_heads(table: xr.Dataset) -> Figure:
     """The most frequent pattern of each head, the paler the fewer of its maps show it."""
-    types = list_attention_types(table)
+    types = style.list_attention_types(table)
     width = 1.6 + max(3.2, 0.36 * table.sizes["head"])
-    figure, body = make_figure(width * len(types), 1.6 + 0.3 * table.sizes["layer"])
+    figure, body = style.make_figure(width * len(types), 1.6 + 0.3 * table.sizes["layer"])
     panels = body.subplots(1, len(types), squeeze=False)[0]
     names = [str(name) for name in table["pattern"].values]
     colours = _choose_colours(len(names))
     for axes, attention_type in zip(panels, types, strict=True):
-        shares = select_type(_average_runs(table["pattern_share"]), attention_type)
+        shares = style.select_type(_average_runs(table["pattern_share"]), attention_type)
         known = shares.transpose("layer", "head", "pattern").fillna(0).values
         layers, heads, _ = known.shape
         axes.imshow(
@@ -72,12 +64,12 @@ def draw_heads(table: xr.Dataset) -> Figure:
             extent=(0.5, heads + 0.5, layers + 0.5, 0.5),
         )  # fmt: skip
         axes.set(xlabel="head", ylabel="layer", title=attention_type if len(types) > 1 else "")
-        set_integer_ticks(axes, "x", np.arange(1, heads + 1))
-        set_integer_ticks(axes, "y", np.arange(1, layers + 1))
+        style.set_integer_ticks(axes, "x", np.arange(1, heads + 1))
+        style.set_integer_ticks(axes, "y", np.arange(1, layers + 1))
     handles = [Patch(color=colour, label=name) for name, colour in zip(names, colours, strict=True)]
-    body.legend(handles=handles, ncols=3, **ABOVE)
+    body.legend(handles=handles, ncols=3, **style.ABOVE)
     note = "the paler a cell, the fewer of the head's maps show the pattern"
-    return finish(figure, table, "The most frequent pattern of each head", note)
+    return style.finish(figure, table, "The most frequent pattern of each head", note)
 
 
 def _draw_bars(axes: Axes, names: list[str], shares: list[np.ndarray], labelled: xr.DataArray) -> list[Patch]:

@@ -9,20 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
+from headscope.view.figures import style
 from headscope.view.figures.heatmaps import draw_cells
-from headscope.view.figures.style import (
-    ABOVE,
-    DIVERGING,
-    add_colour_bar,
-    centre,
-    finish,
-    height_of_cells,
-    list_attention_types,
-    make_figure,
-    select_type,
-    set_integer_ticks,
-    styled,
-)
 from headscope.view.headings import name_corpus
 from headscope.view.probes import ENDS
 
@@ -58,13 +46,13 @@ def list_probe_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], F
     }
 
 
-@styled
+@style.styled
 def draw_accuracies(table: xr.Dataset) -> Figure:
     """What each probe gets right of all choices, and with dots what it gets right with each seed."""
     names = [str(name) for name in table["probe"].values]
     row = table.sel(relation=ALL)
     places = np.arange(len(names))[::-1]
-    figure, body = make_figure(6.2, 0.6 + 0.34 * len(names))
+    figure, body = style.make_figure(6.2, 0.6 + 0.34 * len(names))
     axes: Axes = body.subplots()
     value, reach = _read_bars(row, "probe_accuracy")
     colours = [COLOURS.get(name, "0.75") for name in names]
@@ -80,12 +68,12 @@ def draw_accuracies(table: xr.Dataset) -> Figure:
     return _finish(figure, table, "What probes of all heads get right", f"{NOTE}; dots: seeds")
 
 
-@styled
+@style.styled
 def draw_relations(table: xr.Dataset) -> Figure:
     """What probes get right of the most frequent relations."""
     relations = [str(name) for name in table["relation"].values if name != ALL][:RELATIONS]
     places = np.arange(len(relations))[::-1]
-    figure, body = make_figure(6.2, 1.0 + 0.3 * len(relations))
+    figure, body = style.make_figure(6.2, 1.0 + 0.3 * len(relations))
     axes: Axes = body.subplots()
     shown = [name for name in COLOURS if name in table["probe"].values]
     for number, name in enumerate(shown):
@@ -100,16 +88,16 @@ def draw_relations(table: xr.Dataset) -> Figure:
     axes.set_yticks(places, counts)
     axes.set(xlabel="right (%)", xlim=(-2, 102))
     axes.grid(axis="y", color="0.92")
-    body.legend(*axes.get_legend_handles_labels(), ncols=len(shown), **ABOVE)
+    body.legend(*axes.get_legend_handles_labels(), ncols=len(shown), **style.ABOVE)
     return _finish(figure, table, "What probes of all heads get right, by relation", NOTE)
 
 
-@styled
+@style.styled
 def draw_lengths(table: xr.Dataset) -> Figure:
     """What probes get right of links of each length."""
     lengths = table["length"].values
     places = np.arange(len(lengths))
-    figure, body = make_figure(6.2, 3.2)
+    figure, body = style.make_figure(6.2, 3.2)
     axes: Axes = body.subplots()
     for name in (name for name in COLOURS if name in table["probe"].values):
         axes.plot(
@@ -123,50 +111,51 @@ def draw_lengths(table: xr.Dataset) -> Figure:
         places, [f"{label}\n{100 * n / counts.sum():.0f} %" for label, n in zip(labels, counts, strict=True)]
     )
     axes.set(xlabel="length of the link in words, and its share of all links", ylabel="right (%)", ylim=(-3, 103))
-    body.legend(*axes.get_legend_handles_labels(), ncols=len(COLOURS), **ABOVE)
+    body.legend(*axes.get_legend_handles_labels(), ncols=len(COLOURS), **style.ABOVE)
     return _finish(figure, table, "What probes of all heads get right, by the length of the link")
 
 
-@styled
+@style.styled
 def draw_weights(table: xr.Dataset) -> Figure:
     """The weight of each head in the probe without words, times the size of its attention, for both directions."""
-    types = list_attention_types(table)
+    types = style.list_attention_types(table)
     strength = table["probe_weight"] * table["probe_attention_size"]
     directions = {
         "dependent_to_head": "a word attends to its head",
         "head_to_dependent": "a head attends to its dependent",
     }
     titles = directions if table.attrs["links"] == "dependency" else dict.fromkeys(directions)
-    figure = Figure(figsize=(7.4, 0.7 + (height_of_cells(table) + 0.4) * len(types)))
+    figure = Figure(figsize=(7.4, 0.7 + (style.height_of_cells(table) + 0.4) * len(types)))
     grid = figure.subplots(len(types), len(directions), squeeze=False)
-    scale = centre(strength)
+    scale = style.centre(strength)
     for row, attention_type in zip(grid, types, strict=True):
         for axes, direction in zip(row, directions, strict=True):
-            draw_cells(axes, select_type(strength.sel(direction=direction), attention_type), scale, DIVERGING)
+            cells = style.select_type(strength.sel(direction=direction), attention_type)
+            draw_cells(axes, cells, scale, style.DIVERGING)
             title = titles[direction] or direction.replace("_", " ")
             axes.set_title(f"{attention_type} {title}".strip())
-    add_colour_bar(figure, grid, scale, DIVERGING, "weight times attention (nats)")
+    style.add_colour_bar(figure, grid, scale, style.DIVERGING, "weight times attention (nats)")
     note = "weight times the root mean square of the attention between words"
-    return finish(figure, table, "The weight of each head in the probe of attention alone", note)
+    return style.finish(figure, table, "The weight of each head in the probe of attention alone", note)
 
 
-@styled
+@style.styled
 def draw_structural(table: xr.Dataset) -> Figure:
     """What the structural probe finds in the hidden states of each layer."""
     layers = table["hidden_layer"].values
-    figure, body = make_figure(5, 2.8)
+    figure, body = style.make_figure(5, 2.8)
     axes: Axes = body.subplots()
     value, reach = _read_bars(table, "structural_uuas")
     axes.errorbar(layers, value, reach, fmt="o-", markersize=4, linewidth=1)
     axes.set(xlabel="layer (0: embeddings)", ylabel="UUAS (%)")
-    set_integer_ticks(axes, "x", layers)
+    style.set_integer_ticks(axes, "x", layers)
     return _finish(figure, table, "Links of trees that the structural probe finds in hidden states", NOTE)
 
 
 def _finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Figure:
     """A figure with its title and where its numbers come from; of other texts of a test than of training, these too."""
     tested = f"tested on {name_corpus(table.attrs['test'])}" if table.attrs.get("test") else ""
-    return finish(figure, table, title, " · ".join(filter(None, (tested, note))))
+    return style.finish(figure, table, title, " · ".join(filter(None, (tested, note))))
 
 
 def _name_score(table: xr.Dataset) -> str:

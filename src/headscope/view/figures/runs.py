@@ -22,26 +22,16 @@ from headscope.analyse.comparable import name_table
 from headscope.errors import TableError
 from headscope.heads import parse_head
 from headscope.score import read_scores
+from headscope.view.figures import style
 from headscope.view.figures.changes import COLOURS, MARKERS, set_signed_ticks
 from headscope.view.figures.heatmaps import draw_cells
-from headscope.view.figures.style import (
-    ABOVE,
-    DIVERGING,
-    add_colour_bar,
-    annotate,
-    height_of_cells,
-    hide_rest,
-    make_figure,
-    styled,
-)
-from headscope.view.figures.style import COLOURS as SEQUENTIAL
 from headscope.view.wording import check_comparison, format_runs, list_groups, name_group
 
 ABREAST = 4
 """Panels side by side; more stand below."""
 
 
-@styled
+@style.styled
 def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> Figure:
     """The similarity of the maps of each head before and after fine-tuning (Kovaleva et al. 2019, figure 5).
 
@@ -64,20 +54,21 @@ def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None
     least = min(float(values.mean("run").min()) for values in similarity.values())
     lowest = min(math.floor(least * 10) / 10, 0.9)
     scale = Normalize(lowest, 1.0)
-    height = height_of_cells(table)
+    height = style.height_of_cells(table)
     figure = Figure(figsize=(5.8, 0.8 + height * len(similarity)))
     grid = figure.subplots(len(similarity), 2, squeeze=False, width_ratios=[3, 1.1])
     for (heat, side), (group, values) in zip(grid, similarity.items(), strict=True):
-        draw_cells(heat, values.mean("run"), scale, SEQUENTIAL)
+        draw_cells(heat, values.mean("run"), scale, style.COLOURS)
         heat.set_title(f"{name_group(tables[group], group)}, {format_runs(values.sizes['run'])}")
         _layer_means(side, values, group, lowest)
-    add_colour_bar(figure, grid, scale, SEQUENTIAL, "cosine of the maps", aspect=18 * len(similarity), pad=0.03)
+    long = 18 * len(similarity)
+    style.add_colour_bar(figure, grid, scale, style.COLOURS, "cosine of the maps", aspect=long, pad=0.03)
     missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in similarity.values()) else []
     what = "similarity of each head's maps before and after fine-tuning"
-    return annotate(figure, table, what, "right: mean of each layer; thin lines are runs", *missing)
+    return style.annotate(figure, table, what, "right: mean of each layer; thin lines are runs", *missing)
 
 
-@styled
+@style.styled
 def draw_class_heatmaps(
     before: xr.Dataset,
     after: xr.Dataset,
@@ -108,22 +99,22 @@ def draw_class_heatmaps(
     most = max(float(values.max()) for values in (*start, *runs))
     change = max(float(np.abs(end - begin).max()) for begin, end in zip(start, runs, strict=True))
     scales = Normalize(0, most if most > 0 else 1), CenteredNorm(0, change if change > 0 else 1)
-    height = height_of_cells(before, 2.7)
+    height = style.height_of_cells(before, 2.7)
     figure = Figure(figsize=(10.6, 0.8 + height * len(present)))
     grid = figure.subplots(len(present), 3, squeeze=False)
     for panels, name, begin, end in zip(grid, present, start, runs, strict=True):
         shown = {"before": begin, "after": end, "change": end - begin}
         for axes, (when, values) in zip(panels, shown.items(), strict=True):
-            draw_cells(axes, values, scales[when == "change"], DIVERGING if when == "change" else SEQUENTIAL)
+            draw_cells(axes, values, scales[when == "change"], style.DIVERGING if when == "change" else style.COLOURS)
             axes.set_title(f"to {_class(name)}: {when}")
     units = str(before[variable].attrs["units"])
     long = 18 * len(present)
-    add_colour_bar(figure, grid[:, :2], scales[0], SEQUENTIAL, units, aspect=long)
-    bar = add_colour_bar(figure, grid[:, 2], scales[1], DIVERGING, f"change ({units})", aspect=long)
+    style.add_colour_bar(figure, grid[:, :2], scales[0], style.COLOURS, units, aspect=long)
+    bar = style.add_colour_bar(figure, grid[:, 2], scales[1], style.DIVERGING, f"change ({units})", aspect=long)
     set_signed_ticks(bar.ax.yaxis, change)
     missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in (*start, *runs)) else []
     what = f"{variable.replace('_', ' ')} before and after fine-tuning on {name_group(after, 'task')}"
-    return annotate(figure, before, what, f"after: mean of {format_runs(after.sizes.get('run', 1))}", *missing)
+    return style.annotate(figure, before, what, f"after: mean of {format_runs(after.sizes.get('run', 1))}", *missing)
 
 
 def pair_comparisons(comparisons: Mapping[str, xr.Dataset], which: str = "best") -> pd.DataFrame:
@@ -189,7 +180,7 @@ def pair_classes(
     return pd.DataFrame(rows, columns=["entry", "group", "run", "before", "after"])
 
 
-@styled
+@style.styled
 def draw_pairs(
     frame: pd.DataFrame, about: xr.Dataset, what: str, *, units: str = "", one_scale: bool = False
 ) -> Figure:
@@ -211,7 +202,7 @@ def draw_pairs(
     groups = [group for group in COLOURS if group in set(frame["group"])]
     columns = min(len(entries), ABREAST)
     deep = math.ceil(len(entries) / columns)
-    figure, body = make_figure(0.4 + 1.9 * max(columns, 2), 0.7 + 2.4 * deep)
+    figure, body = style.make_figure(0.4 + 1.9 * max(columns, 2), 0.7 + 2.4 * deep)
     grid = body.subplots(deep, columns, squeeze=False, sharey=one_scale)
     for axes, entry in zip(grid.flat, entries, strict=False):
         rows = frame[frame["entry"] == entry]
@@ -220,7 +211,7 @@ def draw_pairs(
         axes.set(xlim=(-0.2, 1.2), xticks=[0, 1], xticklabels=["before", "after"])
         axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.set_title(textwrap.fill(entry, 24), fontsize="small")
-    hide_rest(grid, len(entries))
+    style.hide_rest(grid, len(entries))
     for axes in grid[:, 0]:
         axes.set_ylabel(units)
     handles = []
@@ -229,9 +220,9 @@ def draw_pairs(
         label = f"{name_group(about, group)}, {format_runs(int(count))}"
         line = Line2D([], [], color=COLOURS[group], marker=MARKERS[group], linewidth=2, markersize=5, label=label)
         handles.append(line)
-    body.legend(handles=handles, **ABOVE, ncols=len(handles))
+    body.legend(handles=handles, **style.ABOVE, ncols=len(handles))
     scale = "" if one_scale or len(entries) == 1 else "; each panel has its own scale"
-    return annotate(figure, about, what, f"thin lines are runs, thick ones their mean{scale}")
+    return style.annotate(figure, about, what, f"thin lines are runs, thick ones their mean{scale}")
 
 
 def _slopes(axes: Axes, rows: pd.DataFrame, group: str) -> None:
