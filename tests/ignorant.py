@@ -19,7 +19,6 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
 from headscope.capture.words import Words
 from headscope.corpora.document import Document
-from headscope.reducers.reducer import declared_scores
 from headscope.reducers.support.antecedents import PRONOUNS
 from headscope.reducers.support.nearest import CLASSES
 from headscope.score import write_scores
@@ -145,7 +144,7 @@ class Prepared:
         stacked = {name: np.stack([layer[name] for layer in layers]) for name in layers[0]}
         table = self.reducer.result(stacked, self.counts)
         places = {dim: np.arange(1, table.sizes[dim] + 1) for dim in ("layer", "head")}
-        return table.assign_coords(places).assign_attrs(scores=write_scores(declared_scores(self.reducer)))
+        return table.assign_coords(places).assign_attrs(scores=write_scores(self.reducer.scores))
 
 
 def _add_up(sums: Sequence[Mapping[str, Tensor]]) -> dict[str, np.ndarray]:

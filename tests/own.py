@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -13,17 +12,15 @@ from torch import Tensor
 from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.reducers import Sums
+from headscope.reducers import Reducer, Sums
 
 
 @dataclass(frozen=True)
-class LastToken:
+class LastToken(Reducer):
     """Attention to the last token of a text, the mean over its queries: needs rows only."""
 
-    name: ClassVar[str] = "last_token"
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = None
+    name = "last_token"
+    scope = "rows"
 
     def prepare(self, batch: Batch, attention_type: str) -> tuple[Tensor, Tensor]:
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
@@ -47,13 +44,12 @@ class LastToken:
 
 
 @dataclass(frozen=True)
-class HeadCosines:
+class HeadCosines(Reducer):
     """The cosine of each head's map with that of every head of every layer, the mean over texts: needs a whole pass."""
 
-    name: ClassVar[str] = "head_cosines"
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "pass"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 512
+    name = "head_cosines"
+    scope = "pass"
+    max_tokens = 512
 
     def prepare(self, batch: Batch, attention_type: str) -> Bool[Tensor, "batch query key"]:
         return batch.queries(attention_type).real[..., None] & batch.keys(attention_type).real[:, None]

@@ -1,7 +1,6 @@
 """The reducers that any model and any annotated text will do for, whatever task head the model has."""
 
 from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import reads_logits, reads_values
 
 OF_TRANSLATIONS = ("alignment",)
 """Those of translations need pairs of sentences and an encoder-decoder; their laws are in `test_alignment`."""
@@ -10,8 +9,8 @@ PLAIN = tuple(
     name
     for name, reducer in REDUCERS.items()
     if reducer.scope != "gradient"
-    and not reads_logits(reducer)
-    and not reads_values(reducer)
+    and not reducer.reads_logits
+    and not reducer.reads_values
     and name not in OF_TRANSLATIONS
 )
 """Those of gradients and of logits need a task head, and those of values a decoder without a view; their laws are in

@@ -15,7 +15,7 @@ import tiny
 import witnesses
 from headscope.capture.model import Model
 from headscope.corpora import summarize
-from headscope.runner import measure, resolve_reducers
+from headscope.runner import Plan, measure, resolve_reducers
 from headscope.score import main_score, read_scores
 from headscope.view.figures.atlas import list_score_figures
 from headscope.view.frames import make_frames
@@ -25,7 +25,7 @@ from view.parsed import Page, rows_of_reported
 from witnesses.words import best_other, word_weights
 
 PAGE = Path(__file__).parents[1] / "docs" / "own-reducer.md"
-FILE, USE, WORD_CLASS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+FILE, USE, MEAN, WORD_CLASS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +33,12 @@ def folder(tmp_path_factory) -> Path:
     """A folder outside of the package with the page's file in it."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "repetition.py").write_text(FILE)
+    (folder / "previous.py").write_text(MEAN)
     sys.path.insert(0, str(folder))
     yield folder
     sys.path.remove(str(folder))
-    sys.modules.pop("repetition", None)
+    for name in ("repetition", "previous"):
+        sys.modules.pop(name, None)
 
 
 def model(seed: int = 0) -> Model:
@@ -57,10 +59,16 @@ def table(folder, documents) -> xr.Dataset:
     return headscope.add_report(headscope.assess(found, found), found, minimum=5)
 
 
-def test_the_file_is_as_short_as_promised() -> None:
-    lines, word_class = (len([line for line in code.splitlines() if line.strip()]) for code in (FILE, WORD_CLASS))
-    assert lines <= 40
-    assert word_class <= 12
+def test_the_files_are_as_short_as_promised() -> None:
+    lines = [len([line for line in code.splitlines() if line.strip()]) for code in (FILE, MEAN, WORD_CLASS)]
+    assert lines[0] <= 40
+    assert len(MEAN.splitlines()) <= 60
+    assert lines[2] <= 12
+
+
+def test_all_that_it_imports_of_headscope_is_in_one_place() -> None:
+    for code in (FILE, MEAN):
+        assert re.findall(r"from (headscope\S*) import", code) == ["headscope.reducers"]
 
 
 def test_its_numbers_are_those_of_a_loop(table, documents) -> None:
@@ -80,6 +88,26 @@ def test_its_numbers_are_those_of_a_loop(table, documents) -> None:
     assert table["repetition_count"] == every > 100
     for (layer, head), found in hits.items():
         assert table["repetition_accuracy"][layer, head].item() == pytest.approx(np.mean(found))
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "bart"])
+def test_the_mean_of_attention_to_the_token_before_is_that_of_the_maps(folder, documents, family: str) -> None:
+    module, tokenizer = tiny.make(family)
+    subject, some = Model.from_module(module, tokenizer, name=family), documents[:7]
+    found = measure(subject, some, ["previous:PreviousToken"], plan=Plan(rows=3))
+    for attention_type in subject.layers:
+        ours = (
+            found.sel(attention_type=attention_type).dropna("layer", how="all", subset=["previous_mass"])
+            if ("attention_type" in found.dims)
+            else found
+        )
+        masses = []
+        for document in some:
+            seen = witnesses.see(module, tokenizer, document)[attention_type]
+            where = {key.position: place for place, key in enumerate(seen.keys)}
+            pairs = [(row, where[query.position - 1]) for row, query in enumerate(seen.queries) if query.position >= 1]
+            masses += [seen.weights[:, :, row, place] for row, place in pairs]
+        np.testing.assert_allclose(ours["previous_mass"], np.mean(masses, axis=0), atol=1e-6)
 
 
 def test_it_has_intervals_a_held_out_head_and_p_values(table) -> None:

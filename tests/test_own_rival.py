@@ -16,10 +16,10 @@ import tiny
 from headscope import heads
 from headscope.capture.model import Model
 from headscope.corpora import Document
-from headscope.reducers.support.folds import FOLDS, FoldAssignment
-from headscope.reducers.support.ratios import score_table
+from headscope.reducers import FoldAssignment, Reducer, Score, score_table
+from headscope.reducers.support.folds import FOLDS
 from headscope.runner import measure
-from headscope.score import Rival, Score, offset_rival, read_scores
+from headscope.score import Rival, offset_rival, read_scores
 from headscope.view.page import render_page
 from headscope.view.reports import read_reports
 from headscope.view.terminal import print_table
@@ -51,11 +51,13 @@ def items(document: Document) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Initials:
+class Initials(Reducer):
     """Does a word attend to the last earlier one with the same first letter?"""
 
     folds: FoldAssignment = field(default_factory=FoldAssignment)
-    name, scope, models, max_tokens = "initials", "layer", 1, 4096
+    name = "initials"
+    scope = "layer"
+    max_tokens = 4096
     scores = (
         Score(
             "initial_accuracy", "Same initials", "the share of words that attend most to the last with their initial",

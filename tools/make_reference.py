@@ -26,7 +26,6 @@ from headscope import cli, heads
 from headscope.corpora import FORMATS, summarize
 from headscope.learn.tasks import TASKS
 from headscope.reducers import REDUCERS, Relations, Rule, Surface, WordClass
-from headscope.reducers.reducer import reads_logits, reads_values
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import measure
 from headscope.score import read_scores
@@ -53,7 +52,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.commands.study.result": ("RecordedResult", "StudyResult"),
     "headscope.corpora": (),
     "headscope.score": ("Score", "find_score", "main_score", "read_scores"),
-    "headscope.reducers": ("Reducer", "CorpusReducer", "Rule", "WordClass"),
+    "headscope.reducers": ("Reducer", "Annotation", "Rule", "WordClass"),
     "headscope.reducers.support.folds": ("FoldAssignment",),
     "headscope.reducers.support.permutations": ("Permutations",),
     "headscope.reducers.support.ratios": ("score_table",),
@@ -249,7 +248,7 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
             continue
         chosen = own.get(name) or reducer.for_corpus(summary)
         before = model if reducer.models == 2 else None
-        needs_decoder = reads_logits(reducer) or reads_values(reducer)
+        needs_decoder = reducer.reads_logits or reducer.reads_values
         measured = headed_model if reducer.scope == "gradient" else decoder if needs_decoder else model
         table = measure(measured, documents, [with_permutations(chosen, 7)], before=before)
         parts.append((f"Reducer `{name}`", table))

@@ -13,7 +13,6 @@ from headscope.commands.atlas.examples import choose_candidates, make_examples
 from headscope.corpora import read, summarize
 from headscope.errors import HeadscopeError
 from headscope.examples import CLEAR, FAILS, read_examples, unpack
-from headscope.reducers.reducer import reports_heads
 from headscope.runner import Plan, measure, resolve_reducers
 from view.parsed import Page
 
@@ -72,7 +71,7 @@ def test_more_heads_get_shorter_texts_so_that_the_page_stays_small(monkeypatch: 
     monkeypatch.setattr(job, "MOST_WEIGHTS", 10 * 7 * 17 * 17)
     model = Model.from_module(*tiny.make("bert"), name="bert")
     documents = tiny.documents(97)
-    reducers = [reducer for reducer in resolve_reducers(["relations"], summarize(documents)) if reports_heads(reducer)]
+    reducers = [reducer for reducer in resolve_reducers(["relations"], summarize(documents)) if reducer.reports_heads]
     table = assess(measure(model, documents, reducers))
     dataset = make_examples(model, documents, table, reducers, Plan(), size=7, seed=0, progress=ignore)
     assert dataset is not None

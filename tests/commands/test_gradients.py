@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from headscope.capture.batch import Batch
 from headscope.capture.edit import HeadGradient
 from headscope.corpora import summarize
 from headscope.errors import HeadscopeError
-from headscope.reducers import Sums
+from headscope.reducers import Reducer, Sums
 from headscope.runner import resolve_reducers
 from view.parsed import Page
 
@@ -129,13 +129,12 @@ def test_a_run_goes_on_with_the_same_loss_alone(tmp_path) -> None:
 
 
 @dataclass(frozen=True)
-class Norms:
+class Norms(Reducer):
     """The norm of the gradient by each head's output, the mean over texts: somebody's own."""
 
     models: Literal[1, 2] = 1
-    name: ClassVar[str] = "norms"
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "gradient"
-    max_tokens: ClassVar[int | None] = None
+    name = "norms"
+    scope = "gradient"
 
     def prepare(self, batch: Batch, attention_type: str) -> Tensor:
         return batch.queries(attention_type).real

@@ -4,7 +4,6 @@ import re
 import sys
 from dataclasses import dataclass
 from functools import cache
-from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -107,14 +106,24 @@ def test_words_are_worked_out_once_for_all_who_ask(monkeypatch) -> None:
 
 OWN_FILE = """
 from own import HeadCosines, LastToken
-from headscope.reducers import Surface
+from headscope.reducers import Reducer, Surface
 ready = Surface(offsets=(-3,))
 number = 3
 
-class Grown:
-    name = "grown"
-    scope, models, max_tokens = "rows", 1, None
+class Grown(LastToken):
     def __init__(self, size): ...
+
+class Half(Reducer):
+    name = "half"
+    def count(self, facts): ...
+    def result(self, sums, counts): ...
+
+class Alone:
+    name, scope, models, max_tokens = "alone", "rows", 1, None
+    def prepare(self, batch, attention_type): ...
+    def count(self, facts): ...
+    def observe(self, facts, attention): ...
+    def result(self, sums, counts): ...
 """
 
 
@@ -149,11 +158,9 @@ def test_all_reducers_are_reducers() -> None:
     assert all(isinstance(reducer, Reducer) for reducer in reducers)
 
 
-def declared(**parts) -> object:
-    """An object with all that a reducer has, some of it otherwise."""
-    kept = {name: getattr(own.LastToken(), name) for name in ("name", "scope", "models", "max_tokens")}
-    functions = dict.fromkeys(("prepare", "count", "observe", "result"), print)
-    return SimpleNamespace(**(kept | functions | parts))
+def declared(**parts) -> Reducer:
+    """A reducer that declares some of its parts otherwise."""
+    return type("Declared", (own.LastToken,), parts)()
 
 
 NOT_REDUCERS = {
@@ -168,8 +175,11 @@ NOT_REDUCERS = {
     "needy:Reducer": "the module of the reducer 'needy:Reducer' cannot be imported (ModuleNotFoundError: No module "
     "named 'no_such_package'); correct it, and try `python -c 'import needy'`.",
     "mine:Nothing": "the module 'mine' (FOLDER/mine.py) has no 'Nothing'; name a reducer that it defines.",
-    "mine:number": "'mine:number' is not a reducer: it has no name, scope, models, max_tokens, prepare, count, "
-    "observe, result; see `headscope.reducers.Reducer`.",
+    "mine:number": "'mine:number' is not a reducer: it does not inherit from `headscope.reducers.Reducer`; write it as "
+    "in `class Mine(Reducer)`.",
+    "mine:Alone": "'mine:Alone' is not a reducer: it does not inherit from `headscope.reducers.Reducer`; write it as "
+    "in `class Mine(Reducer)`.",
+    "mine:Half": "'mine:Half' is not a reducer: it has no scope, prepare, observe; see `headscope.reducers.Reducer`.",
     "mine:Grown": "the reducer 'mine:Grown' cannot be made without arguments (Grown.__init__() missing 1 required "
     "positional argument: 'size'); give its fields defaults, or name an object that is ready.",
 }

@@ -14,7 +14,6 @@ import tiny
 from headscope.capture.model import Model
 from headscope.corpora import Document, summarize
 from headscope.examples import STEPS
-from headscope.reducers.reducer import declared_scores, reports_heads
 from headscope.runner import Plan, resolve_reducers
 from headscope.runner.examples import measure_apart, read_texts
 from plain_reducers import OF_ONE_MODEL
@@ -37,11 +36,11 @@ def model(family: str) -> Model:
 
 @pytest.mark.parametrize("family", ["bert", "gemma2"])
 def test_a_document_scores_apart_what_it_scores_alone(family: str) -> None:
-    reducers = [reducer for reducer in resolve_reducers(list(EVERY), summarize(DOCUMENTS)) if reports_heads(reducer)]
+    reducers = [reducer for reducer in resolve_reducers(list(EVERY), summarize(DOCUMENTS)) if reducer.reports_heads]
     assert len(reducers) > 5
     ((part, apart),) = measure_apart(model(family), DOCUMENTS, reducers, Plan(batch_tokens=53))
     assert part == DOCUMENTS
-    scores = [score for reducer in reducers for score in declared_scores(reducer) if score.has_report]
+    scores = [score for reducer in reducers for score in reducer.scores if score.has_report]
     for fold in (0, 2, 7, 11):
         done = laws.add_up(model(family), [DOCUMENTS[fold]], reducers, Plan())
         alone = laws.tabulate_sums(done, model(family), reducers)

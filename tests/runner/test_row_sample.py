@@ -21,12 +21,12 @@ from headscope.capture.stream import Stream
 from headscope.corpora import Document, Shard, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS, Copying
-from headscope.reducers.reducer import Reducer, Sums, reads_logits, samples_queries
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.sinks import Sinks
 from headscope.runner import Plan, Run, ShardSums, measure, merge_shards, resolve_reducers, row_sample
 from headscope.runner.row_sample import FIRST_ROWS, LEAST_ROWS, SAMPLES, RowSample, find_interval, find_result
 
-SAMPLED = [name for name, reducer in REDUCERS.items() if samples_queries(reducer) and not reads_logits(reducer)]
+SAMPLED = [name for name, reducer in REDUCERS.items() if reducer.samples_queries and not reducer.reads_logits]
 ROWS = 37
 STEP = 5
 

@@ -11,7 +11,7 @@ from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.corpora.corpus import hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.reducers.reducer import Reducer, reports_heads
+from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import resolve_reducers
 
@@ -60,7 +60,7 @@ def open_replication(
     """
     if replicate is None:
         return None
-    choosing = [(named, reducer) for named, reducer in zip(reducers, resolved, strict=True) if reports_heads(reducer)]
+    choosing = [(named, reducer) for named, reducer in zip(reducers, resolved, strict=True) if reducer.reports_heads]
     if not choosing:
         raise HeadscopeError(
             f"none of the reducers {', '.join(reducer.name for reducer in resolved)} chooses heads, so there is "
@@ -71,16 +71,10 @@ def open_replication(
     progress("reading the corpus to replicate on", 0, 0)
     refuse_same_corpus(hash_documents(documents), hash_documents(second), name)
     summary = summarize(second)
-    suited = [named for named, reducer in choosing if _supports(reducer, summary)]
+    suited = [named for named, reducer in choosing if reducer.supports(summary)]
     if not suited:
         raise CorpusError(
             f"the corpus to replicate on, {name}, has no annotation for any of "
             f"{', '.join(reducer.name for _, reducer in choosing)}; give one that is annotated like the first."
         )
     return Replication(name, second, summary, tuple(with_permutations(r, 0) for r in resolve_reducers(suited, summary)))
-
-
-def _supports(reducer: Reducer, summary: CorpusSummary) -> bool:
-    """True if a corpus has what a reducer needs, or the reducer does not say what that is."""
-    supports = getattr(type(reducer), "supports", None)
-    return supports is None or bool(supports(summary))

@@ -11,8 +11,9 @@ from .induction import Induction as Induction
 from .map_patterns import MapPatterns as MapPatterns
 from .nearby_tokens import NearbyTokens as NearbyTokens
 from .negation_scope import NegationScope as NegationScope
-from .reducer import CorpusReducer as CorpusReducer
+from .reducer import Annotation as Annotation
 from .reducer import Reducer as Reducer
+from .reducer import Score as Score
 from .reducer import Sums as Sums
 from .registry import DEFAULT as DEFAULT
 from .registry import REDUCERS as REDUCERS
@@ -23,6 +24,10 @@ from .similarity import Similarity as Similarity
 from .sinks import Sinks as Sinks
 from .sparse_shapes import SparseShapes as SparseShapes
 from .streaming import Streaming as Streaming
+from .support.folds import FoldAssignment as FoldAssignment
+from .support.folds import total_by_fold as total_by_fold
+from .support.permutations import Permutations as Permutations
+from .support.ratios import score_table as score_table
 from .support.rules import Rule as Rule
 from .support.word_class import WordClass as WordClass
 from .surface import Surface as Surface

@@ -6,7 +6,6 @@ alignment induction from neural machine translation*.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from headscope.capture.batch import Batch
 from headscope.capture.words import membership, pool_queries
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
-from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.alignments import RULES, SHIFTS, AlignedWords
 from headscope.reducers.support.folds import FOLDS, FoldAssignment, total_by_fold
 from headscope.reducers.support.permutations import Permutations
@@ -58,7 +57,7 @@ ACCURACY = Score(
 
 
 @dataclass(frozen=True)
-class WordAlignment:
+class WordAlignment(Reducer):
     """How often each head of the cross-attention looks from a word of a translation at a word it is aligned to.
 
     The decoder is given the translation. A word of it counts if it has a sure link; it is right if, of all source
@@ -84,16 +83,15 @@ class WordAlignment:
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
     permutations: Permutations = field(default_factory=Permutations)
 
-    name: ClassVar[str] = "alignment"
-    scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 4096
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """True if a corpus has translations that are aligned word by word."""
-        return summary.aligned > 0
+    name = "alignment"
+    scope = "layer"
+    max_tokens = 4096
+    scores = (ACCURACY,)
+    annotation = Annotation(
+        "sure links between words and those of a translation",
+        "one in the format `alignments`",
+        lambda summary: summary.aligned,
+    )
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "WordAlignment":
@@ -102,10 +100,7 @@ class WordAlignment:
         Raises:
             CorpusError: it has no sure link.
         """
-        if not cls.supports(summary):
-            raise missing_annotation(
-                cls.name, "sure links between words and those of a translation", "one in the format `alignments`"
-            )
+        cls.check_annotation(summary)
         return cls(FoldAssignment.for_corpus(summary), Permutations.for_rows(len(STEPS)))
 
     def prepare(self, batch: Batch, attention_type: str) -> AlignedWords:

@@ -7,7 +7,6 @@ every head as in Clark et al. 2019. The measures for that are here.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,10 +17,9 @@ from torch import Tensor
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
 from headscope.capture.words import membership, pool_queries
-from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.heads import SHARE
-from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.aspect_targets import EVALUATIVE, SEPARATORS, TARGETS, covered, targets_of
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
@@ -45,7 +43,7 @@ ACCURACY = Score(
 
 
 @dataclass(frozen=True)
-class Aspects:
+class Aspects(Reducer):
     """How much each head looks from the aspect that a question names to what the review says of it.
 
     Three measures for each of `headscope.reducers.support.aspect_targets.TARGETS`: the share of the attention of the
@@ -79,33 +77,21 @@ class Aspects:
     sentiment: Sequence[str] = EVALUATIVE
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
-    name: ClassVar[str] = "aspects"
-    scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 4096
+    name = "aspects"
+    scope = "layer"
+    max_tokens = 4096
+    scores = (ACCURACY,)
+    annotation = Annotation(
+        "questions that name an aspect (spans `asked`)",
+        "one that has, such as the restaurants of SemEval-2014",
+        lambda summary: summary.spans.get("asked"),
+    )
 
     def __post_init__(self) -> None:
         """Refuse a word in place of words; take any sequence of them."""
         if isinstance(self.sentiment, str) or not self.sentiment:
             raise HeadscopeError(f"the sentiment words are {self.sentiment!r}; give a list of at least one.")
         object.__setattr__(self, "sentiment", tuple(word.casefold() for word in self.sentiment))
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """True if a corpus has questions that name an aspect."""
-        return bool(summary.spans.get("asked"))
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Aspects":
-        """The reducer for a corpus with questions after aspects."""
-        if not cls.supports(summary):
-            raise missing_annotation(
-                cls.name,
-                "questions that name an aspect (spans `asked`)",
-                "one that has, such as the restaurants of SemEval-2014",
-            )
-        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Pairs":
         """The pairs of a batch that name an aspect, and the words of each target."""

@@ -5,7 +5,6 @@ After the model view of BertViz (Vig 2019), which shows the maps of all heads si
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -15,13 +14,11 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.heads import SHARE
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.ratios import describe, mean
 from headscope.reducers.surface import SUMMED
-from headscope.score import Score
 
 VIG = "headscope, after the model view of BertViz (Vig 2019)"
 
@@ -33,7 +30,7 @@ MOST_BINS = 512
 
 
 @dataclass(frozen=True)
-class AverageMap:
+class AverageMap(Reducer):
     """The average attention map of each head: how much it attends from each sixteenth of a text to each sixteenth.
 
     Texts have different lengths, so each is stretched to one: token i of n (counted from 0, with special tokens)
@@ -51,12 +48,9 @@ class AverageMap:
 
     bins: int = BINS
 
-    name: ClassVar[str] = "average_map"
-    scores: ClassVar[tuple[Score, ...]] = ()
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = None
-    samples_queries: ClassVar[bool] = True
+    name = "average_map"
+    scope = "rows"
+    samples_queries = True
 
     def __post_init__(self) -> None:
         """Refuse what is no number of parts."""
@@ -65,16 +59,6 @@ class AverageMap:
                 f"an average map cannot have {self.bins!r} bins; give a whole number from 1 to {MOST_BINS}, such as "
                 f"{BINS}."
             )
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """Any text will do."""
-        return True
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "AverageMap":
-        """The reducer as it stands."""
-        return cls()
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """How much of each query and of each key lies in each part."""

@@ -7,7 +7,6 @@ that they attend to?
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -17,9 +16,8 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.summary import CorpusSummary
 from headscope.heads import SHARE
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import score_table
 from headscope.reducers.surface import SUMMED
@@ -42,7 +40,7 @@ MASS = Score(
 
 
 @dataclass(frozen=True)
-class Copying:
+class Copying(Reducer):
     """How much each head attends to tokens that it copies, whose logits it raises above those of all others.
 
     A head copies a token if the value of the token, behind the output projection, raises the logit of the token itself
@@ -63,23 +61,12 @@ class Copying:
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
-    name: ClassVar[str] = "copying"
-    scores: ClassVar[tuple[Score, ...]] = (MASS,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = None
-    samples_queries: ClassVar[bool] = True
-    reads_logits: ClassVar[bool] = True
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """No corpus has the task head that the model needs, so it is measured where it is asked for by name."""
-        return False
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Copying":
-        """The reducer for any corpus."""
-        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+    name = "copying"
+    scope = "rows"
+    scores = (MASS,)
+    samples_queries = True
+    reads_logits = True
+    by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """The tokens of words, those behind them, and how many different ones there are in each text."""

@@ -6,7 +6,6 @@ attends most to the head word of an antecedent: an earlier mention of the same c
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -16,8 +15,7 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.summary import CorpusSummary
-from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.antecedents import RULES, choose_antecedent, mentions_of, with_earlier
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.permutations import Permutations
@@ -55,7 +53,7 @@ ACCURACY = Score(
 
 
 @dataclass(frozen=True)
-class Coreference:
+class Coreference(Reducer):
     """How often each head points from a mention at one of its antecedents.
 
     The mentions are those that are annotated. A chain that has a single one is left out, as it is in
@@ -85,25 +83,15 @@ class Coreference:
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
     permutations: Permutations = field(default_factory=Permutations)
 
-    name: ClassVar[str] = "coreference"
-    scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 4096
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """True if a corpus has mentions."""
-        return bool(summary.spans.get("mention"))
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Coreference":
-        """The reducer for a corpus with mentions."""
-        if not cls.supports(summary):
-            raise missing_annotation(
-                cls.name, "mentions and their chains", "one that has, such as OntoNotes, OntoGUM or LitBank"
-            )
-        return cls(FoldAssignment.for_corpus(summary))
+    name = "coreference"
+    scope = "layer"
+    max_tokens = 4096
+    scores = (ACCURACY,)
+    annotation = Annotation(
+        "mentions and their chains",
+        "one that has, such as OntoNotes, OntoGUM or LitBank",
+        lambda summary: summary.spans.get("mention"),
+    )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Mentions":
         """The scored mentions of a batch, their antecedents, and all mentions under the shifts of the permutations."""

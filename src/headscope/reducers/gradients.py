@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -13,8 +12,7 @@ from torch import Tensor
 from headscope import heads
 from headscope.capture.batch import Batch
 from headscope.capture.edit import HeadGradient
-from headscope.corpora.summary import CorpusSummary
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.ratios import mean
 from headscope.score import Score
 
@@ -37,7 +35,7 @@ BLOCK_WEIGHTS = 1 << 21
 
 
 @dataclass(frozen=True)
-class Gradients:
+class Gradients(Reducer):
     """How much the model's loss changes with the attention weights and with the output of each head.
 
     ``gradient_sep`` is the mean of ``|dL/dA|`` over all weights A with which a token of a text may attend to a
@@ -54,8 +52,9 @@ class Gradients:
     that are masked for the loss count as other tokens.
     """
 
-    name: ClassVar[str] = "gradients"
-    scores: ClassVar[tuple[Score, ...]] = (
+    name = "gradients"
+    scope = "gradient"
+    scores = (
         Score(
             "head_gate",
             "Importance of heads to the loss",
@@ -69,19 +68,7 @@ class Gradients:
             items="texts",
         ),
     )
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "gradient"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = None
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """No corpus has the task head that the model needs, so it is measured where it is asked for by name."""
-        return False
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Gradients":
-        """The reducer as it stands."""
-        return cls()
+    by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """The classes of the keys, and the queries that are no padding."""

@@ -8,7 +8,6 @@ code adds 0.001 / n to the weights, which the divergence does not need.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -21,11 +20,10 @@ from headscope.capture.batch import Batch
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.divergence import compare_rows
 from headscope.reducers.support.folds import FoldAssignment
 from headscope.reducers.support.ratios import Described, describe, mean
-from headscope.score import Score
 
 CLARK = "Clark et al. 2019, section 6"
 HALVES = ("even", "odd")
@@ -40,7 +38,7 @@ BOUND = 1.96
 
 
 @dataclass(frozen=True)
-class HeadDistances:
+class HeadDistances(Reducer):
     """How far apart the attention of each two heads is: their Jensen-Shannon divergence, the mean over documents.
 
     Attributes:
@@ -57,12 +55,10 @@ class HeadDistances:
     seed: int = 0
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
-    name: ClassVar[str] = "head_distances"
-    scores: ClassVar[tuple[Score, ...]] = ()
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "pass"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 512
-    on_sample: ClassVar[bool] = True
+    name = "head_distances"
+    scope = "pass"
+    max_tokens = 512
+    on_sample = True
 
     def __post_init__(self) -> None:
         """Refuse a sample that has no error."""
@@ -71,11 +67,6 @@ class HeadDistances:
                 f"{self.rows} rows of a document say nothing of the error of a sample; give 2 or more, such as 16, or "
                 "none for all rows."
             )
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """Any text will do."""
-        return True
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "HeadDistances":

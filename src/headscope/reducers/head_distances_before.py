@@ -5,7 +5,6 @@ The distance of Clark et al. 2019, section 6 (`headscope.reducers.head_distances
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -15,38 +14,26 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.summary import CorpusSummary
 from headscope.reducers.head_distances import CLARK
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.divergence import compare_rows
 from headscope.reducers.support.ratios import Described, describe
-from headscope.score import Score
 
 
 @dataclass(frozen=True)
-class HeadDistancesBefore:
+class HeadDistancesBefore(Reducer):
     """How far each head's attention is from that of each head of the model before: their Jensen-Shannon divergence.
 
     It is the mean over the queries of a document, and then over documents; every head is compared with every other,
     so that it shows which head has become which, or that heads have changed places.
     """
 
-    name: ClassVar[str] = "head_distances_before"
-    scores: ClassVar[tuple[Score, ...]] = ()
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "pass"
-    models: ClassVar[Literal[1, 2]] = 2
-    max_tokens: ClassVar[int | None] = 512
-    on_sample: ClassVar[bool] = True
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """No corpus has the second model that it takes, so it is measured where it is asked for by name."""
-        return False
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "HeadDistancesBefore":
-        """The reducer as it stands."""
-        return cls()
+    name = "head_distances_before"
+    scope = "pass"
+    models = 2
+    max_tokens = 512
+    on_sample = True
+    by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> list[tuple[Int[Tensor, " _"], Int[Tensor, " _"]]]:
         """The queries and keys of each document that are no padding."""

@@ -5,7 +5,6 @@ Olsson et al. 2022, *In-context learning and induction heads*, and Wang et al. 2
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
 from headscope.corpora.summary import CorpusSummary
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import score_table
 from headscope.reducers.surface import SUMMED
@@ -45,7 +44,7 @@ MASS = Score(
 
 
 @dataclass(frozen=True)
-class Induction:
+class Induction(Reducer):
     """How much each head attends from a token that comes again to what followed it, and to where it stood.
 
     Of a token of the text that stands earlier in it too, the last earlier place counts. ``match_mass`` is the mean
@@ -63,22 +62,15 @@ class Induction:
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
-    name: ClassVar[str] = "induction"
-    scores: ClassVar[tuple[Score, ...]] = (MASS,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = None
-    samples_queries: ClassVar[bool] = True
+    name = "induction"
+    scope = "rows"
+    scores = (MASS,)
+    samples_queries = True
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
         """True of a corpus in which tokens are repeated on purpose; by name the reducer is measured on any."""
         return bool(summary.spans.get("repeat"))
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Induction":
-        """The reducer for any corpus."""
-        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """The key that each query is to attend to, of each match, and how often a rule without a model finds it."""

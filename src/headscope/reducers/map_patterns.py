@@ -6,7 +6,6 @@ How often the maps of a head are vertical, diagonal, both, blocks or none of the
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -37,7 +36,7 @@ SHARE = Score(
 
 
 @dataclass(frozen=True)
-class MapPatterns:
+class MapPatterns(Reducer):
     """How often the maps of a head show each of five patterns: vertical, diagonal, both, block or none of these.
 
     A map is the attention of a head on a document. It is classified as a whole, with the places where sentences end,
@@ -51,21 +50,11 @@ class MapPatterns:
     classifier: MapClassifier = field(default_factory=MapClassifier.read)
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
-    name: ClassVar[str] = "map_patterns"
-    scores: ClassVar[tuple[Score, ...]] = (SHARE,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 512
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """False: by name any text will do, and an atlas has the patterns only where they are asked for."""
-        return False
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "MapPatterns":
-        """The reducer for the folds of this corpus, with the classifier that comes with headscope."""
-        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+    name = "map_patterns"
+    scope = "layer"
+    max_tokens = 512
+    scores = (SHARE,)
+    by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """What is no padding, where sentences end, and the fold of each document."""

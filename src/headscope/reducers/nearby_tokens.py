@@ -5,7 +5,6 @@ Clark et al. 2019, section 3.1, and Elhage et al. 2021, *A mathematical framewor
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -15,9 +14,8 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.summary import CorpusSummary
 from headscope.heads import SHARE
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import score_table
 from headscope.reducers.surface import SUMMED
@@ -64,7 +62,7 @@ MASS = Score(
 
 
 @dataclass(frozen=True)
-class NearbyTokens:
+class NearbyTokens(Reducer):
     """How much each head attends to the token before, to the token after, and to those up to four tokens away.
 
     ``nearby_mass`` is the mean attention to the token at that distance, over all tokens of all texts that have one
@@ -80,22 +78,11 @@ class NearbyTokens:
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
-    name: ClassVar[str] = "nearby_tokens"
-    scores: ClassVar[tuple[Score, ...]] = (MASS,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = None
-    samples_queries: ClassVar[bool] = True
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """False: any text will do, and the reducer is measured where it is asked for by name."""
-        return False
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "NearbyTokens":
-        """The reducer for any corpus."""
-        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+    name = "nearby_tokens"
+    scope = "rows"
+    scores = (MASS,)
+    samples_queries = True
+    by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """The key at each distance from each query, where both are tokens of the text."""

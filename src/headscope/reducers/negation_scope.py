@@ -6,7 +6,6 @@ the cue. Scored over all negations together, for each head.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -16,8 +15,7 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.summary import CorpusSummary
-from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.negation_cue import REGRESSORS, Cues
 from headscope.reducers.support.negation_cue import variables as cue_variables
@@ -57,7 +55,7 @@ F1 = Score(
 
 
 @dataclass(frozen=True)
-class NegationScope:
+class NegationScope(Reducer):
     """How well each head tells which words a negation is about.
 
     Counts are pooled over negations; a precision, recall or F1 of nothing is 0, as in the paper. A
@@ -86,29 +84,19 @@ class NegationScope:
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
     permutations: Permutations = field(default_factory=Permutations)
 
-    name: ClassVar[str] = "scope"
-    scores: ClassVar[tuple[Score, ...]] = (
+    name = "scope"
+    scope = "layer"
+    max_tokens = 4096
+    scores = (
         Score("scope_precision", "Scope of negation", numerator=(HITS,), denominator=(SAID,), reported=False),
         Score("scope_recall", "Scope of negation", numerator=(HITS,), denominator=(GOLD,), reported=False),
         F1,
     )
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 4096
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """True if a corpus has negation cues."""
-        return bool(summary.spans.get("cue"))
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "NegationScope":
-        """The reducer for a corpus with negations."""
-        if not cls.supports(summary):
-            raise missing_annotation(
-                cls.name, "negation cues and their scopes", "one that has, such as *SEM 2012 or SFU"
-            )
-        return cls(FoldAssignment.for_corpus(summary))
+    annotation = Annotation(
+        "negation cues and their scopes",
+        "one that has, such as *SEM 2012 or SFU",
+        lambda summary: summary.spans.get("cue"),
+    )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Negations":
         """The negations of a batch, their cues and scopes, and how far these are turned in each permutation."""

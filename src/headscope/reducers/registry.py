@@ -14,7 +14,7 @@ from headscope.reducers.induction import Induction
 from headscope.reducers.map_patterns import MapPatterns
 from headscope.reducers.nearby_tokens import NearbyTokens
 from headscope.reducers.negation_scope import NegationScope
-from headscope.reducers.reducer import CorpusReducer
+from headscope.reducers.reducer import Reducer
 from headscope.reducers.relations import Relations
 from headscope.reducers.retrieval import Retrieval
 from headscope.reducers.roles import Roles
@@ -25,7 +25,7 @@ from headscope.reducers.streaming import Streaming
 from headscope.reducers.surface import Surface
 from headscope.reducers.token_classes import TokenClasses
 
-REDUCERS: Mapping[str, type[CorpusReducer]] = {
+REDUCERS: Mapping[str, type[Reducer]] = {
     "surface": Surface,
     "relations": Relations,
     "coreference": Coreference,

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ from headscope.capture.batch import Batch
 from headscope.corpora.document import Link
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.candidates import (
     COUNTED,
     TARGET,
@@ -90,7 +89,7 @@ CANDIDATES = Score(
 
 
 @dataclass(frozen=True)
-class Relations:
+class Relations(Reducer):
     """How often each head points from the source of a link at its target, or from the target at its source.
 
     Attention *to* a split word is summed over its tokens, attention *from* it averaged; special
@@ -138,11 +137,11 @@ class Relations:
     candidates: bool = False
     rules: Sequence[Rule] = ()
 
-    name: ClassVar[str] = "relations"
-    scores: ClassVar[tuple[Score, ...]] = (ACCURACY, CANDIDATES)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 4096
+    name = "relations"
+    scope = "layer"
+    max_tokens = 4096
+    scores = (ACCURACY, CANDIDATES)
+    annotation = Annotation("links between words", "a treebank (CoNLL-U)", lambda summary: summary.links)
 
     def __post_init__(self) -> None:
         """Refuse rules that cannot be told apart; take any sequence of them."""
@@ -152,11 +151,6 @@ class Relations:
             raise HeadscopeError(f"the rule {twice[0]!r} is named twice; name each once.")
 
     @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """True if a corpus has links between words."""
-        return bool(summary.links)
-
-    @classmethod
     def for_corpus(cls, summary: CorpusSummary, rules: Sequence[Rule] = ()) -> "Relations":
         """The reducer for the links that the corpus has, with rules of your own as further rivals.
 
@@ -164,9 +158,8 @@ class Relations:
             CorpusError: it has none, or two of its rows would have one name.
             HeadscopeError: two rules have one name.
         """
+        cls.check_annotation(summary)
         links = [(kind, label) for kind, counts in summary.links.items() for label in counts]
-        if not cls.supports(summary):
-            raise missing_annotation(cls.name, "links between words", "a treebank (CoNLL-U)")
         upos, candidates = bool(summary.spans.get("upos")), bool(summary.rivals)
         reducer = cls(tuple(sorted(links)), upos=upos, candidates=candidates, rules=rules)
         permutations = Permutations.for_rows(len(reducer.rows))

@@ -5,7 +5,7 @@ Wu et al. 2025, *Retrieval head mechanistically explains long-context factuality
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,8 +17,7 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.document import Document
 from headscope.corpora.needles import ANSWERED, NEEDLE, OTHER_NEEDLE
-from headscope.corpora.summary import CorpusSummary
-from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import score_table
 from headscope.score import Rival, Score
@@ -53,7 +52,7 @@ ACCURACY = Score(
 
 
 @dataclass(frozen=True)
-class Retrieval:
+class Retrieval(Reducer):
     """How often each head, where a model is to give an answer, looks at the answer in the text.
 
     In a text with an answer the same words stand earlier, in the needle (the spans ``answer`` and ``needle``).
@@ -74,27 +73,14 @@ class Retrieval:
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
-    name: ClassVar[str] = "retrieval"
-    scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = None
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """True if a corpus has answers and the needles that they stand in."""
-        return bool(summary.spans.get(NEEDLE)) and bool(summary.spans.get(ANSWERED))
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Retrieval":
-        """The reducer for a corpus with needles and answers.
-
-        Raises:
-            CorpusError: it has none.
-        """
-        if not cls.supports(summary):
-            raise missing_annotation(cls.name, "spans of needles and answers", "the corpus `needles`")
-        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+    name = "retrieval"
+    scope = "rows"
+    scores = (ACCURACY,)
+    annotation = Annotation(
+        "spans of needles and answers",
+        "the corpus `needles`",
+        lambda summary: summary.spans.get(NEEDLE) and summary.spans.get(ANSWERED),
+    )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """The tokens of answers: where each is predicted, where it stands in its needle, and what rules say."""

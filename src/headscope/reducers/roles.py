@@ -7,7 +7,6 @@ pairs of a short sentence that are not side by side, such weights are the baseli
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from headscope.corpora.document import Document, Link
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.heads import SHARE
-from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
 from headscope.score import OFFSETS, Score, offset_rival
@@ -55,7 +54,7 @@ _MARGINAL = ("peripheral_element", "extra_thematic_element")
 
 
 @dataclass(frozen=True)
-class Roles:
+class Roles(Reducer):
     """The largest weight between a predicate and what fills a role of it, in either direction, as a mean over links.
 
     The limits are the paper's, which keep sentences that evoke one frame and pairs that are no neighbours.
@@ -84,11 +83,13 @@ class Roles:
     min_distance: int = 2
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
-    name: ClassVar[str] = "roles"
-    scores: ClassVar[tuple[Score, ...]] = (WEIGHT,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 4096
+    name = "roles"
+    scope = "layer"
+    max_tokens = 4096
+    scores = (WEIGHT,)
+    annotation = Annotation(
+        "links of core semantic roles", "one that has, such as Universal Propositions", lambda summary: _core(summary)
+    )
 
     def __post_init__(self) -> None:
         """Refuse limits under which nothing counts."""
@@ -97,17 +98,9 @@ class Roles:
                 raise HeadscopeError(f"the reducer `roles` has a {what} of {getattr(self, what)}; give 1 or more.")
 
     @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """True if a corpus has links from what fills a core role to its predicate."""
-        return bool(_core(summary))
-
-    @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "Roles":
         """The reducer for the core roles of a corpus, with the limits of the paper."""
-        if not cls.supports(summary):
-            raise missing_annotation(
-                cls.name, "links of core semantic roles", "one that has, such as Universal Propositions"
-            )
+        cls.check_annotation(summary)
         return cls(_core(summary), fold_assignment=FoldAssignment.for_corpus(summary))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_RoleLinks":

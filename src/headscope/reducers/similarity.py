@@ -6,7 +6,6 @@ The model before runs first over each batch, and its layers are held while the m
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -16,8 +15,7 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.summary import CorpusSummary
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.ratios import Described, describe
 from headscope.score import Score
 
@@ -28,7 +26,7 @@ BLOCK_WEIGHTS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Similarity:
+class Similarity(Reducer):
     """The cosine of each head's attention map before and after fine-tuning, the mean over documents.
 
     A map is all weights of a head on a document as one vector, special tokens included and padding left out. Weights
@@ -36,8 +34,11 @@ class Similarity:
     another, and task with control.
     """
 
-    name: ClassVar[str] = "similarity"
-    scores: ClassVar[tuple[Score, ...]] = (
+    name = "similarity"
+    scope = "layer"
+    models = 2
+    max_tokens = 512
+    scores = (
         Score(
             "similarity",
             "Similarity to the model before",
@@ -46,19 +47,7 @@ class Similarity:
             ascending=True,
         ),
     )
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 2
-    max_tokens: ClassVar[int | None] = 512
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """No corpus has the second model that it takes, so it is measured where it is asked for by name."""
-        return False
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Similarity":
-        """The reducer as it stands."""
-        return cls()
+    by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> Bool[Tensor, "batch query key"]:
         """The weights that are no padding."""

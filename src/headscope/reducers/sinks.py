@@ -6,7 +6,6 @@ activations in large language models*.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -16,9 +15,8 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
-from headscope.corpora.summary import CorpusSummary
 from headscope.heads import SHARE
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import describe, mean, score_table
 from headscope.reducers.surface import SUMMED
@@ -52,7 +50,7 @@ SHARE_OF_TEXTS = Score(
 
 
 @dataclass(frozen=True)
-class Sinks:
+class Sinks(Reducer):
     """In how many texts each head has an attention sink: at one of the first tokens, or at the first delimiter.
 
     A token is a sink of a head in a text if its mean attention, over all tokens that can see it, is above 0.3 (Gu et
@@ -69,21 +67,10 @@ class Sinks:
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
-    name: ClassVar[str] = "sinks"
-    scores: ClassVar[tuple[Score, ...]] = (SHARE_OF_TEXTS,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = None
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """False: any text will do, and the reducer is measured where it is asked for by name."""
-        return False
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Sinks":
-        """The reducer for any corpus."""
-        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+    name = "sinks"
+    scope = "layer"
+    scores = (SHARE_OF_TEXTS,)
+    by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """The tokens that may be sinks, those beside them, and the queries over which their attention is averaged."""

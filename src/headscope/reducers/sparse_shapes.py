@@ -7,7 +7,6 @@ labelled or trained.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,10 +17,9 @@ from torch.nn.functional import pad
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.heads import SHARE
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import describe, score_table
 from headscope.score import Score
@@ -65,7 +63,7 @@ BEST = Score(
 
 
 @dataclass(frozen=True)
-class SparseShapes:
+class SparseShapes(Reducer):
     """How much of its attention a head keeps in a twentieth of its map, if those cells have one of three shapes.
 
     ``a_shape`` has the first tokens and those nearest to the query, ``vertical_slash`` whole columns and diagonals,
@@ -87,26 +85,16 @@ class SparseShapes:
     budget: float = 0.05
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
-    name: ClassVar[str] = "sparse_shapes"
-    scores: ClassVar[tuple[Score, ...]] = (MASS, BEST)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 4096
+    name = "sparse_shapes"
+    scope = "layer"
+    max_tokens = 4096
+    scores = (MASS, BEST)
+    by_name = True
 
     def __post_init__(self) -> None:
         """Refuse a budget that is no share."""
         if not 0 < self.budget <= 1:
             raise HeadscopeError(f"a budget of {self.budget} is no share of a map; give one above 0, such as 0.05.")
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """False: by name any text will do, and an atlas has the shapes only where they are asked for."""
-        return False
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "SparseShapes":
-        """The reducer for the folds of this corpus."""
-        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """The cells of each document that can be seen, and its fold."""

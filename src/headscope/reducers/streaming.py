@@ -8,7 +8,6 @@ head is compared with itself.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,10 +17,9 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, ModelError
 from headscope.heads import SHARE
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import describe, mean, score_table
 from headscope.score import Rival, Score
@@ -51,7 +49,7 @@ KEPT = Score(
 
 
 @dataclass(frozen=True)
-class Streaming:
+class Streaming(Reducer):
     """How much of each head's output stays the same if it sees only the first tokens of a text and the most recent.
 
     Each token keeps the first 4 tokens of the text and the 32 most recent ones, itself among them; the weights on these
@@ -85,13 +83,12 @@ class Streaming:
     first: int = 4
     recent: int = 32
 
-    name: ClassVar[str] = "streaming"
-    scores: ClassVar[tuple[Score, ...]] = (KEPT,)
+    name = "streaming"
     # A text's tokens weigh by the lengths of all of its outputs.
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = None
-    reads_values: ClassVar[bool] = True
+    scope = "layer"
+    scores = (KEPT,)
+    reads_values = True
+    by_name = True
 
     def __post_init__(self) -> None:
         """Refuse numbers of tokens that cannot be kept."""
@@ -100,16 +97,6 @@ class Streaming:
                 f"the first {self.first} and the most recent {self.recent} tokens cannot be kept; keep 0 or more of "
                 "the first, and 1 or more of the most recent."
             )
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """False: only decoders will do, and the reducer is measured where it is asked for by name."""
-        return False
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Streaming":
-        """The reducer for any corpus."""
-        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """Which tokens are of texts, and their folds.

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -14,9 +13,8 @@ from headscope import heads
 from headscope.capture import distance
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
-from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.ratios import describe, mean
 from headscope.reducers.support.word_class import WordClass
 from headscope.score import Score
@@ -93,7 +91,7 @@ _MEANS: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Surface:
+class Surface(Reducer):
     """Attention to special tokens, punctuation and neighbours, how far it reaches, and its entropy.
 
     A document in which a value is not defined (no separator, only one token) does not count for
@@ -114,8 +112,9 @@ class Surface:
     classes: Sequence[WordClass] = ()
     edges: Sequence[int] = distance.EDGES
 
-    name: ClassVar[str] = "surface"
-    scores: ClassVar[tuple[Score, ...]] = (
+    name = "surface"
+    scope = "rows"
+    scores = (
         Score(
             "mass_class",
             "Attention to classes of words",
@@ -126,10 +125,7 @@ class Surface:
             control="class_share",
         ),
     )
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = None
-    samples_queries: ClassVar[bool] = True
+    samples_queries = True
 
     def __post_init__(self) -> None:
         """Refuse what has no place in a table; take any sequences."""
@@ -144,16 +140,6 @@ class Surface:
         for what, given in (("offset", list(map(str, self.offsets))), ("class", names)):
             if twice := [name for name in given if given.count(name) > 1]:
                 raise HeadscopeError(f"the {what} {twice[0]} is named twice; name each once.")
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """Any text will do."""
-        return True
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Surface":
-        """The reducer as it stands."""
-        return cls()
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """The keys of each column, the neighbours, and the queries over which means are taken."""

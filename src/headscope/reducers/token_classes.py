@@ -6,7 +6,6 @@ the same for the attention of the classification token alone.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from headscope.capture.batch import Batch
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary
 from headscope.heads import SHARE
-from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.ratios import Described, describe, mean
 from headscope.score import Score
 
@@ -46,8 +45,13 @@ _QUERIES = ("", "_from_cls")
 """Whose attention: that of all tokens, and that of the classification token."""
 
 
+def _is_annotated(summary: CorpusSummary) -> bool:
+    """True if a corpus says of some words what they are: by a part of speech, a relation or a negation."""
+    return any(summary.spans.get(kind) for kind in ("upos", *OF_SPAN)) or bool(summary.links.get("dependency"))
+
+
 @dataclass(frozen=True)
-class TokenClasses:
+class TokenClasses(Reducer):
     """Attention to nouns, verbs, pronouns, subjects, objects, words of negation, [CLS] and [SEP].
 
     The attention that a token gets is the sum of its column of the attention map, divided by the
@@ -63,23 +67,11 @@ class TokenClasses:
     treebank marks so and the cues of a corpus of negations. Every token of a word counts by itself.
     """
 
-    name: ClassVar[str] = "classes"
-    scores: ClassVar[tuple[Score, ...]] = (MASS,)
-    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
-    models: ClassVar[Literal[1, 2]] = 1
-    max_tokens: ClassVar[int | None] = 4096
-
-    @classmethod
-    def supports(cls, summary: CorpusSummary) -> bool:
-        """True if a corpus says of some words what they are: by a part of speech, a relation or a negation."""
-        return any(summary.spans.get(kind) for kind in ("upos", *OF_SPAN)) or bool(summary.links.get("dependency"))
-
-    @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "TokenClasses":
-        """The reducer for a corpus with such annotation."""
-        if not cls.supports(summary):
-            raise missing_annotation(cls.name, "parts of speech, dependencies or negations", "a treebank (CoNLL-U)")
-        return cls()
+    name = "classes"
+    scope = "layer"
+    max_tokens = 4096
+    scores = (MASS,)
+    annotation = Annotation("parts of speech, dependencies or negations", "a treebank (CoNLL-U)", _is_annotated)
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
         """The tokens of each class, and the queries over which means are taken."""

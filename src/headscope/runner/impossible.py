@@ -13,7 +13,7 @@ from headscope.capture.model import Shape
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
 from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import Reducer, declared_scores
+from headscope.reducers.reducer import Reducer
 from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums, describe_key
 from headscope.runner.row_sample import DEVIATION
 from headscope.score import Rival, Score, add_up
@@ -100,7 +100,7 @@ def refuse_impossible_values(
 
 def _find_impossible(table: xr.Dataset, reducer: Reducer) -> Iterator[tuple[str, str]]:
     """Yield the variables of a table whose values cannot be, and the reason."""
-    for score in declared_scores(reducer):
+    for score in reducer.scores:
         if score.is_ratio and score.variable in table and _get_unit(table[score.variable]).startswith(SHARE):
             ratios: list[Score | Rival] = [score, *(rival for rival in score.rivals if rival.applies(table))]
             for ratio in ratios:

@@ -28,7 +28,7 @@ from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.errors import HeadscopeError
 from headscope.heads import EDITED
 from headscope.reducers import DEFAULT
-from headscope.reducers.reducer import Reducer, reads_logits
+from headscope.reducers.reducer import Reducer
 from headscope.runner.accumulate import accumulate, count_portion
 from headscope.runner.checkpoint import ADVICE, Key, RunSums
 from headscope.runner.checkpoint import resume as resume_sums
@@ -207,7 +207,7 @@ def open_stream(
     held = (model, *beside) if every_layer else beside
     return Stream(
         documents, (model, *beside), plan, max_tokens=min(limits, default=None), held=held,
-        reads_logits=any(map(reads_logits, reducers)),
+        reads_logits=any(reducer.reads_logits for reducer in reducers),
     )  # fmt: skip
 
 

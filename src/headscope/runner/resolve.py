@@ -12,13 +12,12 @@ from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
 from headscope.reducers import REDUCERS
 from headscope.reducers.names import check_name
-from headscope.reducers.reducer import Reducer, reads_values, samples_queries
+from headscope.reducers.reducer import Reducer
 from headscope.runner.row_sample import LEAST_ROWS
 
 DECLARED = {name: get_args(hint)[0] for name, hint in get_type_hints(Reducer).items()}
 CHOICES = {name: get_args(kind) for name, kind in DECLARED.items() if get_origin(kind) is Literal}
-PARTS = (*DECLARED, *(name for name in vars(Reducer) if not name.startswith("_")))
-"""All that a reducer must have; some of it is one of a few values."""
+"""What a reducer declares as one of a few values."""
 
 
 def list_reducers(reducers: str | Reducer | Sequence[str | Reducer]) -> list[str | Reducer]:
@@ -43,7 +42,7 @@ def refuse_view(reducers: Sequence[Reducer], view: str | None) -> None:
             f"the reducer `{reading.name}` reads gradients and not attention, so it has no view `{view}`; measure it "
             "apart, without --view."
         )
-    averaging = next((reducer for reducer in reducers if reads_values(reducer)), None)
+    averaging = next((reducer for reducer in reducers if reducer.reads_values), None)
     if averaging is not None:
         raise HeadscopeError(
             f"the reducer `{averaging.name}` reads the values that attention averages, so it has no view `{view}`; "
@@ -75,8 +74,8 @@ def refuse_sample(reducers: Sequence[Reducer], plan: Plan) -> None:
             f"the view `{plan.view}` needs all query rows of a text; leave out --sample-queries, or measure the "
             f"weights or --view {NORM}."
         )
-    if whole := [reducer.name for reducer in reducers if not samples_queries(reducer)]:
-        able = ", ".join(name for name, reducer in REDUCERS.items() if samples_queries(reducer))
+    if whole := [reducer.name for reducer in reducers if reducer.scope != "rows" or not reducer.samples_queries]:
+        able = ", ".join(name for name, reducer in REDUCERS.items() if reducer.samples_queries)
         raise HeadscopeError(
             f"the reducer `{whole[0]}` needs all query rows of a text; measure it apart, without --sample-queries (a "
             f"sample will do for {able})."
@@ -88,13 +87,13 @@ def needs_head(reducers: Sequence[Reducer], view: str | None = None) -> bool:
     return any(reducer.scope == "gradient" for reducer in reducers) or (view is not None and VIEWS[view].of_loss)
 
 
-def resolve_reducers(reducers: Sequence[str | Reducer], summary: CorpusSummary) -> list[Reducer]:
+def resolve_reducers(reducers: Sequence[object], summary: CorpusSummary) -> list[Reducer]:
     """The reducers that are named, made for a corpus that was summarized, or given as objects.
 
     Args:
         reducers: names from `REDUCERS`; ``module:Reducer``, which is imported with the current folder on the path; or
             reducers, which stay as they are.
-        summary: what the corpus has. A class that has `for_corpus` is made by that, any other without arguments.
+        summary: what the corpus has, for which a class makes its reducer (`Reducer.for_corpus`).
 
     Raises:
         HeadscopeError: a name is unknown, what it stands for is no reducer, or two have one name.
@@ -109,16 +108,17 @@ def resolve_reducers(reducers: Sequence[str | Reducer], summary: CorpusSummary) 
     return resolved
 
 
-def _resolve(reducer: str | Reducer, summary: CorpusSummary) -> Reducer:
+def _resolve(reducer: object, summary: CorpusSummary) -> Reducer:
     if not isinstance(reducer, str):
         return _checked(reducer, repr(reducer))
     if reducer in REDUCERS:
         return REDUCERS[reducer].for_corpus(summary)
     check_name(reducer)
     own = _import(reducer)
+    _check_kind(own if isinstance(own, type) else type(own), repr(reducer))
     if isinstance(own, type):
         try:
-            own = own.for_corpus(summary) if hasattr(own, "for_corpus") else own()
+            own = own.for_corpus(summary)
         except TypeError as error:
             raise HeadscopeError(
                 f"the reducer {reducer!r} cannot be made without arguments ({first_line(error)}); give its fields "
@@ -153,12 +153,28 @@ def _import(reference: str) -> Any:
     return getattr(module, name)
 
 
+def _check_kind(kind: type, shown: str) -> None:
+    """Refuse a class that is none of a reducer, or lacks a part of one."""
+    if not issubclass(kind, Reducer):
+        raise HeadscopeError(
+            f"{shown} is not a reducer: it does not inherit from `headscope.reducers.Reducer`; "
+            "write it as in `class Mine(Reducer)`."
+        )
+    declared = [name for name in Reducer.__annotations__ if not hasattr(kind, name)]
+    functions = [name for name in vars(Reducer) if name in kind.__abstractmethods__]
+    if missing := [*declared, *functions]:
+        raise HeadscopeError(
+            f"{shown} is not a reducer: it has no {', '.join(missing)}; see `headscope.reducers.Reducer`."
+        )
+
+
 def _checked(reducer: Any, shown: str) -> Reducer:
     """The reducer, if it is one and its declarations hold together."""
-    missing = [part for part in PARTS if not hasattr(reducer, part)]
-    if isinstance(reducer, type) or missing:
-        lacking = "is a class and not an object" if isinstance(reducer, type) else f"has no {', '.join(missing)}"
-        raise HeadscopeError(f"{shown} is not a reducer: it {lacking}; see `headscope.reducers.Reducer`.")
+    if isinstance(reducer, type):
+        raise HeadscopeError(
+            f"{shown} is not a reducer: it is a class and not an object; see `headscope.reducers.Reducer`."
+        )
+    _check_kind(type(reducer), shown)
     for what, allowed in CHOICES.items():
         if getattr(reducer, what) not in allowed:
             raise HeadscopeError(

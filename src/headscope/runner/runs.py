@@ -20,7 +20,7 @@ from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.errors import HeadscopeError, ModelError
 from headscope.reducers import DEFAULT, REDUCERS
-from headscope.reducers.reducer import Reducer, needs_sample
+from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner.local import Progress, measure
 from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
@@ -138,7 +138,7 @@ def measure_pair(
     Raises:
         ModelError: the models differ in layers, heads or vocabulary, or turn a document into different tokens.
     """
-    comparing = [name for name, reducer in REDUCERS.items() if reducer.models == 2 and not needs_sample(reducer)]
+    comparing = [name for name, reducer in REDUCERS.items() if reducer.models == 2 and not reducer.on_sample]
     return measure(
         after, documents, comparing, plan=plan, checkpoint=checkpoint, resume=resume, progress=progress,
         summary=summary, before=before,

@@ -15,7 +15,7 @@ from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError, HeadscopeError, first_line
 from headscope.heads import SHARE
 from headscope.layers import place_layers
-from headscope.reducers.reducer import Reducer, declared_scores
+from headscope.reducers.reducer import Reducer
 from headscope.runner.checkpoint import RunSums
 from headscope.runner.row_sample import find_result
 from headscope.score import ATTRIBUTE, Score, write_scores
@@ -87,7 +87,7 @@ def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dat
         else side_by_side(attention_types, "attention_type", list(shape.layers))
     )
     seen = done.select_run("seen")
-    scores = [score for reducer in reducers for score in declared_scores(reducer)]
+    scores = [score for reducer in reducers for score in reducer.scores]
     return _name_rows(table, scores).assign_attrs(
         documents=seen["documents"],
         documents_repeated=seen["repeated"],

@@ -39,7 +39,7 @@ from headscope.corpora.document import Document
 from headscope.corpora.selection import Selection
 from headscope.examples import write_examples
 from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import Reducer, needs_sample, reports_heads
+from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, list_reducers, resolve_reducers, try_views
 from headscope.runner.provenance import identify_model
@@ -67,7 +67,7 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         summary = summarize(documents)
         own = {reducer.name for reducer in resolve_reducers(reducers, summary)} if reducers else set()
         supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary) and name not in own]
-        sampled = [name for name in supported if needs_sample(REDUCERS[name])]
+        sampled = [name for name in supported if REDUCERS[name].on_sample]
         named = [*(name for name in supported if name not in sampled), *reducers]
         resolved = resolve_reducers(named, summary)
         second = open_replication(
@@ -75,7 +75,7 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         )
         head = next((head for view in (None, *views) if (head := find_head(None, resolved, view))), None)
         model = request.load(progress, task=head)
-        if any(map(reports_heads, resolved)):
+        if any(reducer.reports_heads for reducer in resolved):
             model.require_weights("the untrained model")
         if disabled is not None:
             disabled = match_effects(disabled, identify_model(model))
@@ -118,7 +118,7 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         texts = None
         if request.examples:
             progress("choosing examples", 0, 0)
-            scoring = [with_permutations(reducer, 0) for reducer in resolved if reports_heads(reducer)]
+            scoring = [with_permutations(reducer, 0) for reducer in resolved if reducer.reports_heads]
             texts = make_examples(
                 model, documents, table, scoring, plan, size=request.examples, seed=seed, progress=progress
             )
@@ -150,7 +150,7 @@ def _assess(
 
     A corpus without annotation has no scores, so that nothing is to be assessed.
     """
-    scoring = [with_permutations(reducer, 0) for reducer in reducers if reports_heads(reducer)]
+    scoring = [with_permutations(reducer, 0) for reducer in reducers if reducer.reports_heads]
     if not scoring:
         return table, {}
     untrained, tables = untrained_model(model, seed=seed), {}

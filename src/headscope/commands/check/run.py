@@ -27,7 +27,7 @@ from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.errors import HeadscopeError, ModelError
 from headscope.heads import EDITED
 from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import Reducer, declared_scores
+from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, count_read, list_reducers, measure, resolve_reducers
 from headscope.runner.table import NOT_FINITE
@@ -131,7 +131,7 @@ def _choose_reducers(
     wanted = {score.variable for score in scores}
     chosen: dict[str, Reducer] = {}
     for reducer in _resolve(own, summary):
-        variables = {score.variable for score in declared_scores(reducer)}
+        variables = {score.variable for score in reducer.scores}
         if wanted & variables and reducer.name not in chosen:
             chosen[reducer.name] = with_permutations(reducer, 0)
             wanted -= variables

@@ -65,8 +65,12 @@ class FoldAssignment:
 
 def keep_apart(reducer: R, documents: Sequence[Document]) -> R:
     """The reducer with a fold for each of a few documents; as it is, if it assigns documents to no folds."""
+    return assign_folds(reducer, FoldAssignment("document", apart=tuple(document.id for document in documents)))
+
+
+def assign_folds(reducer: R, assignment: FoldAssignment) -> R:
+    """The reducer with this assignment wherever it has one."""
     given: Any = reducer
-    assignment = FoldAssignment("document", apart=tuple(document.id for document in documents))
     names = [each.name for each in fields(given)] if is_dataclass(given) else []
     assignments = [name for name in names if isinstance(getattr(given, name), FoldAssignment)]
     changed: R = replace(given, **dict.fromkeys(assignments, assignment)) if assignments else reducer
