@@ -350,9 +350,9 @@ def head(table: xr.Dataset, name: str) -> xr.Dataset:
     return table.sel(layer=layer, head=number)
 
 
-def head_name(layer: int, head: int, attention_type: str = "") -> str:
-    """The papers' name of a head: ``8-10`` is the tenth head of the eighth layer; behind its attention type, if any."""
-    return f"{attention_type} {layer}-{head}".strip()
+def head_name(layer: int, head: int) -> str:
+    """The papers' name of a head: ``8-10`` is the tenth head of the eighth layer."""
+    return f"{layer}-{head}"
 
 
 def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:

@@ -151,7 +151,8 @@ def _compare(
     place = locate_reported(old, score.report_prefix)
     lift = Lift(*(Ratio.of_heads(table, score).half(SCORED).at(**place) for table in (aligned, old)))
     change, freedom = lift.value, lift.freedom
-    count = np.minimum(lift.head.denominator.sum("fold"), lift.rival.denominator.sum("fold")).broadcast_like(change)
+    counts = [ratio.denominator.sum("fold") for ratio in (lift.head, lift.rival)]
+    count = counts[0].clip(max=counts[1]).broadcast_like(change)
     quantile = student.half_width(1, freedom)
     half = quantile * lift.error
     if not same:

@@ -57,7 +57,8 @@ def average_runs(values: PerRun) -> Value:
     average, count = float(np.mean(values)), len(values)
     if count < 2:
         return Value(average, _describe_runs(values))
-    return Value(average, _describe_runs(values), *map(float, t_interval(average, standard_error(values), count - 1)))
+    lower, upper = t_interval(average, standard_error(values), count - 1)
+    return Value(average, _describe_runs(values), float(lower), float(upper))
 
 
 @make_extractor

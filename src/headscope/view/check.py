@@ -8,8 +8,8 @@ from rich.text import Text
 
 from headscope.analyse.check import KEPT, LOST, count_verdicts
 from headscope.analyse.report import UNDECIDED
-from headscope.heads import EDITED, head_name
-from headscope.view.headings import name_corpus, name_model
+from headscope.heads import EDITED
+from headscope.view.headings import name_corpus, name_head, name_model
 from headscope.view.lines import make_grid, write
 from headscope.view.wording import format_number
 
@@ -24,7 +24,7 @@ def make_check_frame(checked: xr.Dataset) -> pd.DataFrame:
     frame = pd.DataFrame({str(name): values.values for name, values in checked.variables.items()})
     types = frame["attention_type"] if "attention_type" in frame else [""] * len(frame)
     places = zip(frame["layer"].astype(int), frame["head"].astype(int), types, strict=True)
-    names = [head_name(*place) for place in places]
+    names = [name_head(*place) for place in places]
     frame = frame.rename(columns={"label": "row"}).assign(name=names)
     return frame.astype({"layer": int, "head": int})[[name for name in _COLUMNS if name in frame]]
 

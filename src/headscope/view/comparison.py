@@ -201,9 +201,11 @@ def _name_gains(comparison: xr.Dataset) -> list[str]:
 def _format_gains(row: xr.Dataset, change: str, stem: str) -> list[str]:
     """The mean change of each group with its interval, whose ends are called after a stem."""
     mean = row[change].mean("run") if "run" in row[change].dims else row[change]
-    parts = (mean, row[f"{stem}_lower"], row[f"{stem}_upper"])
-    by_group = ([part.sel(group=group) for part in parts] for group in list_groups(row))
-    return [format_change(*of_group, percent_factor(row)) for of_group in by_group]
+    gains = []
+    for group in list_groups(row):
+        value, lower, upper = (each.sel(group=group) for each in (mean, row[f"{stem}_lower"], row[f"{stem}_upper"]))
+        gains.append(format_change(value, lower, upper, percent_factor(row)))
+    return gains
 
 
 def _name_outcomes(comparison: xr.Dataset) -> list[str]:

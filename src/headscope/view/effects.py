@@ -14,7 +14,7 @@ from headscope.analyse.effect_table import NOUNS, PREFIXES, STATISTICS
 from headscope.analyse.effects import judge
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import COUNTED, name_count, summarize_effects
-from headscope.heads import head_name
+from headscope.view.headings import name_head
 from headscope.view.lines import format_range, make_grid, mark_source, write
 from headscope.view.wording import format_brief_p
 
@@ -118,10 +118,11 @@ def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
     """The name of a unit as `headscope.disable` reads it."""
     if kind == "pair":
         return str(place["pair"])
-    prefix = f"{place['attention_type']} " if "attention_type" in place else ""
-    ends = {"head": lambda: head_name(place["layer"], place["head"]), "layer": lambda: str(place["layer"])}
-    ends["group"] = lambda: f"{place['layer']}-kv{place['key_value_head']}"
-    return prefix + ends[kind]()
+    attention_type, layer = place.get("attention_type", ""), place["layer"]
+    if kind == "head":
+        return name_head(layer, place["head"], attention_type)
+    group = f"-kv{place['key_value_head']}" if kind == "group" else ""
+    return f"{attention_type} {layer}{group}".strip()
 
 
 def print_effects(table: xr.Dataset, console: Console) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from headscope.heads import EDITED
+from headscope.heads import EDITED, head_name
 from headscope.layers import describe_without_attention, read_without_attention
 
 CAUSAL = "decoder"
@@ -22,6 +22,11 @@ def name_model(model: object) -> str:
     path = Path(str(model))
     is_path = path.is_absolute() or str(model).startswith((".", "~")) or len(path.parts) > 2
     return path.name or str(model) if is_path else str(model)
+
+
+def name_head(layer: int, head: int, attention_type: str = "") -> str:
+    """A head by its name, behind that of its attention type where there are several: ``decoder 2-3``."""
+    return f"{attention_type} {head_name(layer, head)}".strip()
 
 
 def describe_view(table: xr.Dataset) -> str:

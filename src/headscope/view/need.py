@@ -17,8 +17,7 @@ from rich.markup import escape
 
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.need import BETTER_WITHOUT, METRIC_ATTRIBUTE, NEEDED, NEEDS
-from headscope.heads import head_name
-from headscope.view.headings import name_corpus
+from headscope.view.headings import name_corpus, name_head
 from headscope.view.reports import Interval, Report, Reported
 
 MARKS_AND_NEEDED, MARKS_NOT_NEEDED = "marks and needed", "marks, not needed"
@@ -63,7 +62,7 @@ class NeededHead:
     @property
     def where(self) -> str:
         """Its name, after that of its attention type if there are several."""
-        return head_name(self.layer, self.head, self.attention_type)
+        return name_head(self.layer, self.head, self.attention_type)
 
     @property
     def role(self) -> str:

@@ -15,8 +15,8 @@ from headscope.analyse import top_heads
 from headscope.analyse.folding import find_folded
 from headscope.analyse.report import STANDS_OUT, UNDECIDED, at_reported
 from headscope.analyse.rivals import UNTRAINED
-from headscope.heads import head_name
 from headscope.score import Rival, Score, read_scores
+from headscope.view.headings import name_head
 from headscope.view.offsets import format_offset
 
 LEVEL = 0.05
@@ -120,7 +120,7 @@ class Reported:
     @property
     def where(self) -> str:
         """The name of the head, after that of its attention type if there are several."""
-        return head_name(self.layer, self.head, self.attention_type)
+        return name_head(self.layer, self.head, self.attention_type)
 
     @property
     def pooled(self) -> str:

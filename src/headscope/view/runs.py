@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from headscope.analyse import top_heads
-from headscope.heads import head_name
 from headscope.score import HEAD, read_scores
+from headscope.view.headings import name_head
 from headscope.view.lines import make_grid
 from headscope.view.wording import format_spread, name_variable
 
@@ -57,8 +57,7 @@ def _over_runs(scores: xr.DataArray) -> tuple[str, str, str]:
     best = flat.fillna(-1).argmax("place").values.tolist()
     most = max(dict.fromkeys(best), key=best.count)
     at = flat["place"][most]
-    attention_type = [at["attention_type"].item()] if "attention_type" in heads else []
-    name = " ".join([*attention_type, head_name(at["layer"].item(), at["head"].item())])
+    name = name_head(*(at[dim].item() for dim in ("layer", "head", "attention_type") if dim in heads))
     return (
         format_spread(flat.mean("place")),
         format_spread(flat.max("place")),
