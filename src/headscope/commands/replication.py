@@ -1,19 +1,21 @@
 """The second corpus of a job, on which the heads that are chosen on the first are scored again."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headscope.analyse.replicate import refuse_same_corpus
 from headscope.commands.progress import Progress
 from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.corpora.corpus import hash_documents, name_documents
-from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import resolve_reducers
+
+if TYPE_CHECKING:
+    from headscope.commands.atlas.request import Atlas
+    from headscope.commands.measure.request import Measure
 
 
 @dataclass(frozen=True)
@@ -35,30 +37,22 @@ class Replication:
 
 
 def open_replication(
-    replicate: str | Path | Iterable[Any] | None,
-    documents: Iterable[Document],
-    reducers: Sequence[str | Reducer],
-    resolved: Sequence[Reducer],
-    *,
-    reading: Callable[[Any], Corpus],
-    progress: Progress,
+    request: "Atlas | Measure", reducers: Sequence[str | Reducer], resolved: Sequence[Reducer], progress: Progress
 ) -> Replication | None:
     """The corpus to replicate on, checked before any model runs; None where none is asked for.
 
     Args:
-        replicate: a file or folder, ``grammar``, or texts in memory.
-        documents: on which the heads are chosen.
+        request: that names both corpora.
         reducers: as they were named.
-        resolved: the same, made for `documents`, in the same order. Those that were named are made anew for this
-            corpus, whose labels may be others; those that were given as objects stay as they are.
-        reading: reads it as the first corpus was read.
+        resolved: the same, made for the first corpus, in the same order. Those that were named are made anew for the
+            second one, whose labels may be others; those that were given as objects stay as they are.
         progress: called as the work advances.
 
     Raises:
-        HeadscopeError: no reducer chooses heads; or the corpus cannot be read, is the same as `documents`, or lacks the
+        HeadscopeError: no reducer chooses heads; or the corpus cannot be read, is the same as the first, or lacks the
             annotation of all reducers that do.
     """
-    if replicate is None:
+    if request.replicate is None:
         return None
     choosing = [(named, reducer) for named, reducer in zip(reducers, resolved, strict=True) if reducer.reports_heads]
     if not choosing:
@@ -66,10 +60,10 @@ def open_replication(
             f"none of the reducers {', '.join(reducer.name for reducer in resolved)} chooses heads, so there is "
             "nothing to replicate; measure one that does, such as those of a treebank, or leave out `replicate`."
         )
-    second = reading(replicate)
+    second = request.read(request.replicate)
     name = name_documents(second)
     progress("reading the corpus to replicate on", 0, 0)
-    refuse_same_corpus(hash_documents(documents), hash_documents(second), name)
+    refuse_same_corpus(hash_documents(request.documents), hash_documents(second), name)
     summary = summarize(second)
     suited = [named for named, reducer in choosing if reducer.supports(summary)]
     if not suited:

@@ -70,9 +70,7 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         sampled = [name for name in supported if REDUCERS[name].on_sample]
         named = [*(name for name in supported if name not in sampled), *reducers]
         resolved = resolve_reducers(named, summary)
-        second = open_replication(
-            request.replicate, documents, named, resolved, reading=request.read, progress=progress
-        )
+        second = open_replication(request, named, resolved, progress)
         head = next((head for view in (None, *views) if (head := find_head(None, resolved, view))), None)
         model = request.load(progress, task=head)
         if any(reducer.reports_heads for reducer in resolved):

@@ -69,7 +69,7 @@ def _measure_here(
     """The head table that this process measures; without `sums` nothing is kept for resuming."""
     documents, runs, plan = request.documents, request.tuned, make_plan(request)
     named = list_reducers(request.reducers)
-    second = open_replication(request.replicate, documents, named, reducers, reading=request.read, progress=progress)
+    second = open_replication(request, named, reducers, progress)
     model = request.load(progress, task=find_head(request.task, reducers, request.view) if runs is None else None)
 
     def make_settings(step: str, summary: CorpusSummary, checkpoint: Path | None) -> dict[str, Any]:
