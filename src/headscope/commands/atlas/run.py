@@ -132,6 +132,8 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         if request.show is not None:
             request.show(table)
         result = AtlasResult(table, tables, texts, folder.out, ())
+        if not folder.kept:
+            return result
         listed = {} if request.figures == "none" else list_figures(table, every=request.figures == "all")
         listed |= list_probe_figures(probes) if probes is not None and listed else {}
         names = {title: f"figures/{file_stem(name)}" for title, (name, _) in listed.items()}

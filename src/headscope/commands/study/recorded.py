@@ -28,7 +28,9 @@ def run(request: StudyRecorded, progress: Progress) -> RecordedResult:
             models.append(judge_recording(study, study.recording, path))
         call = f"study_recorded({name!r}, {str(request.recorded)!r})"
         about = {"call": call, "recorded": {model.name: _describe_model(model) for model in models}}
-        written = folder.write(_list_files(name, study, models), about, figures=_draw(study, models))
+        written = folder.write(
+            _list_files(name, study, models), about, figures=_draw(study, models) if folder.kept else {}
+        )
     return RecordedResult(study, tuple(models), folder.out, written)
 
 

@@ -107,7 +107,7 @@ def run(request: Study, progress: Progress) -> StudyResult:
             tables[PROBE_TABLE] = probes
         tables, _ = derive(chosen, tables)
         findings = judge(chosen, tables, absent)
-        figures = _draw(chosen, tables)
+        figures = _draw(chosen, tables) if folder.kept else {}
         printed = sheet.make_printed_tables(chosen, tables) if runs else {}
         name, printed_tables = request.name, list(printed.values())
         # The scores of the models, which have no layers, are in the folders of runs.
