@@ -53,8 +53,7 @@ def test_measure_writes_a_head_table_and_says_what_it_found(run, model, tmp_path
 def test_measure_takes_further_offsets_and_classes(run, model, tmp_path) -> None:
     out = tmp_path / "heads.nc"
     code, _, _ = run(
-        "measure", model, "grammar:23", "-r", "surface", "--offset", "-2", "--offset", "5", "--class", "no=not,n't",
-        "--class", "the=the", "-o", out,
+        "measure", model, "grammar:23", "-r", "surface:offsets=-2|5,words.no=not|n't,words.the=the", "-o", out,
     )  # fmt: skip
     assert code == 0
     table = heads.read_table(out)
@@ -147,16 +146,17 @@ REFUSALS = {
         ("measure", "{model}", "grammar:7", "-r", "surface", "-r", "surface", "-o", "{tmp}/heads.nc"),
         "of the reducers surface, surface one is named twice; name each once.",
     ),
-    "an offset without the reducer": (
-        ("measure", "{model}", "grammar:7", "-r", "relations", "--offset", "2", "-o", "{tmp}/heads.nc"),
-        "--offset and --class ask more of the reducer `surface`; add -r surface.",
+    "a setting of a reducer that has none": (
+        ("measure", "{model}", "grammar:7", "-r", "relations:offsets=2", "-o", "{tmp}/heads.nc"),
+        "the reducer `relations` has no settings, so 'offsets=2' cannot be one; leave it out.",
     ),
     "a class without words": (
-        ("measure", "{model}", "grammar:7", "-r", "surface", "--class", "no=,", "-o", "{tmp}/heads.nc"),
-        "--class no=, names no words; write NAME=WORD,WORD, such as no=not,n't,never.",
+        ("measure", "{model}", "grammar:7", "-r", "surface:words.no=", "-o", "{tmp}/heads.nc"),
+        "the reducer `surface` cannot have '' for words.no; give words with | between them, as in "
+        "surface:words.no=not|never.",
     ),
     "an offset named twice": (
-        ("measure", "{model}", "grammar:7", "-r", "surface", "--offset", "2", "--offset", "2", "-o", "{tmp}/heads.nc"),
+        ("measure", "{model}", "grammar:7", "-r", "surface:offsets=2|2", "-o", "{tmp}/heads.nc"),
         "the offset 2 is named twice; name each once.",
     ),
     "a label that is a row": (

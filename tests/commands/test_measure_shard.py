@@ -42,7 +42,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_shards_of_a_corpus_are_measured_and_joined(run, model: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    chosen = ("-r", "surface", "-r", "relations", "--offset", "-3", "--class", "no=not,never", "--permutations", 19)
+    chosen = ("-r", "surface:offsets=-3,words.no=not|never", "-r", "relations", "--permutations", 19)
     for number in (1, 2, 3):
         code, printed, complaint = run("measure", model, CORPUS, *chosen, "--shard", f"{number}/3")
         assert code == 0, complaint

@@ -19,7 +19,6 @@ FUNCTIONS = {"disable": "measure_effects"}  # `headscope.disable` disables heads
 
 ONLY_ON_THE_TERMINAL = {
     "measure": {
-        "offset", "words",  # parts of the reducer `Surface`, which a function takes as an object
         "explain",  # prints what the attribute `paths` of the table holds
         "shard",  # a function of its own, `headscope.measure_shard`
     },

@@ -46,6 +46,15 @@ def test_the_call_of_an_atlas_has_everything_itself() -> None:
     )
 
 
+def test_settings_of_reducers_are_known_from_the_request() -> None:
+    call = "measure(model='x', reducers=['surface', 'repetition'], plan=Plan())"
+    names = ["surface:offsets=-2|3", "repetition:Repetition"]
+    for reducers, expected in ((names, names[:1]), (names[0], names[:1]), ("surface", []), (3, [])):
+        request = json.dumps({"command": "measure", "reducers": reducers})
+        assert read_call(table(call=call, request=request)).reducers == ("surface", "repetition", *expected)
+    assert read_call(table(call=call, request="damaged")).reducers == ("surface", "repetition")
+
+
 def test_the_longest_text_is_known_from_what_was_left_out() -> None:
     skipped = {"documents longer than 1,024 tokens": 3, "documents of one word": 5}
     assert read_call(table(skipped=skipped)).max_tokens == 1024

@@ -67,6 +67,9 @@ MEASURE: dict[str, Callable[[dict[str, Path]], xr.Dataset]] = {
         p["decoder"], str(p["texts"]), {"first": ["1-1"], "second": ["2-1", "2-2"]}, random=4, match="size", seed=3
     ),
     "measure": lambda p: headscope.measure(p["encoder"], "grammar:29", ["surface", "relations"], permutations=7),
+    "measure with settings": lambda p: headscope.measure(
+        p["encoder"], "grammar:29", ["surface:offsets=-2|3,words.no=not|never", "average_map:bins=7", "relations"]
+    ),
     "study": lambda p: headscope.study("clark2019", p["encoder"], p["corpora"]).tables["treebank"],
     "probe": lambda p: headscope.probe(p["encoder"], "grammar:67", seeds=1, without=["control", "code-length"], rank=3),
 }

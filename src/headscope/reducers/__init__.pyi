@@ -31,5 +31,4 @@ from .support.ratios import score_table as score_table
 from .support.rules import Rule as Rule
 from .support.word_class import WordClass as WordClass
 from .surface import Surface as Surface
-from .surface import add_offsets_and_classes as add_offsets_and_classes
 from .token_classes import TokenClasses as TokenClasses

@@ -54,13 +54,27 @@ NAMES: Mapping[str, str] = {
 """What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
 
 
+def split_settings(name: str) -> tuple[str, str | None]:
+    """Return the name of a built-in reducer and its settings, None without any; of all others the whole name.
+
+    What stands before the first colon tells ``surface:offsets=-2`` from ``module:Reducer``.
+    """
+    built_in, colon, settings = name.partition(":")
+    return (built_in, settings if colon else None) if built_in in NAMES else (name, None)
+
+
+def is_own(name: str) -> bool:
+    """Return True if a name is that of a user's own reducer, ``module:Reducer``."""
+    return ":" in split_settings(name)[0]
+
+
 def check_name(name: str) -> None:
     """Refuse what names no reducer.
 
     Raises:
-        HeadscopeError: it is neither one of `NAMES` nor of the form ``module:Reducer``.
+        HeadscopeError: it is neither one of `NAMES`, with settings or without, nor of the form ``module:Reducer``.
     """
-    if name not in NAMES and ":" not in name:
+    if split_settings(name)[0] not in NAMES and not is_own(name):
         raise HeadscopeError(
             f"there is no reducer {name!r}; there are {', '.join(NAMES)}, and your own as module:Reducer."
         )
@@ -73,7 +87,7 @@ def check_names(reducers: object) -> None:
         reducers: a name, or several names and reducers; a reducer is not looked at.
 
     Raises:
-        HeadscopeError: a name is neither one of `NAMES` nor of the form ``module:Reducer``.
+        HeadscopeError: a name is neither one of `NAMES`, with settings or without, nor of the form ``module:Reducer``.
     """
     several = [reducers] if isinstance(reducers, str) or not isinstance(reducers, Iterable) else reducers
     for reducer in several:

@@ -77,12 +77,12 @@ class Reducer(ABC):
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """True if a corpus has the annotation that it needs, and it need not be asked for by name."""
+        """Return True if a corpus has the annotation that it needs, and it need not be asked for by name."""
         return not cls.by_name and (cls.annotation is None or bool(cls.annotation.is_in(summary)))
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "Reducer":
-        """The reducer for a corpus with these annotations and texts; by default with all settings as by default.
+        """Return the reducer for a corpus, with folds that suit its texts.
 
         Raises:
             CorpusError: the annotation that it needs is not there.
@@ -105,7 +105,7 @@ class Reducer(ABC):
 
     @property
     def reports_heads(self) -> bool:
-        """True if heads are chosen and reported by one of its scores."""
+        """Return True if heads are chosen and reported by one of its scores."""
         return any(score.has_report for score in self.scores)
 
     @abstractmethod

@@ -1,12 +1,13 @@
-"""The settings of a reducer as plain values that a file can keep, and a reducer with them.
+"""The settings of a reducer as text that a user writes or plain values that a file can keep, and a reducer with them.
 
 Nothing but plain values and a few records of headscope is read, so that no file can have anything imported.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, get_args, get_origin, get_type_hints
 
+from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.folds import FoldAssignment
 from headscope.reducers.support.permutations import Permutations
@@ -15,9 +16,119 @@ from headscope.reducers.support.word_class import WordClass
 PARTS = {part.__name__: part for part in (FoldAssignment, Permutations, WordClass)}
 """What a setting may consist of, beside plain values."""
 
+WORDS = "words."
+"""How a setting that is a class of words begins; its name follows."""
+
+SEPARATOR = "|"
+"""What stands between several values."""
+
+KINDS: Mapping[type, tuple[str, str, str]] = {
+    int: ("a whole number", "whole numbers", "-2|3"),
+    float: ("a number", "numbers", "0.1|0.05"),
+    str: ("a word", "words", "not|never"),
+    WordClass: ("words", "words", "not|never"),
+}
+"""The kinds of values that can be written as text: what one is, what several are, and an example of two."""
+
 
 class _NoPlainValueError(Exception):
     pass
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """A setting that can be written as text.
+
+    Attributes:
+        field: of the reducer.
+        kind: of its value, or of each of its values.
+        several: whether it may have several values.
+    """
+
+    field: str
+    kind: type
+    several: bool
+
+    @property
+    def name(self) -> str:
+        """Return the setting as it is written."""
+        return f"{WORDS}NAME" if self.kind is WordClass else self.field
+
+    @property
+    def example(self) -> str:
+        """Return what may be written for it."""
+        two = KINDS[self.kind][2]
+        return two if self.several else two.split(SEPARATOR)[-1]
+
+    def parse(self, text: str) -> list[Any]:
+        """Return the values of a text.
+
+        Raises:
+            ValueError: it has none of this kind.
+        """
+        parts = text.split(SEPARATOR) if self.several else [text]
+        if not all(parts):
+            raise ValueError
+        return parts if self.kind is WordClass else [self.kind(part) for part in parts]
+
+
+def parse_settings(reducer: Reducer, text: str) -> Reducer:
+    """Return a reducer with the settings of a text such as ``offsets=-2|3,words.no=not|never``.
+
+    Settings are the fields of a reducer that are a number, or several numbers or words with ``|`` between them. A class
+    of words is written as ``words.NAME``, as many of them as are wanted.
+
+    Raises:
+        HeadscopeError: the reducer has no settings, or not this one; it is given twice, or cannot have this value.
+    """
+    settings = {setting.name: setting for setting in _list_written(reducer)}
+    values: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        of_words = name.startswith(WORDS) and name != WORDS
+        setting = settings.get(f"{WORDS}NAME" if of_words else name)
+        if setting is None or not equals:
+            raise _refuse(reducer, part, list(settings.values()))
+        if setting.field in values and not of_words:
+            raise HeadscopeError(
+                f"the reducer `{reducer.name}` has {name} twice in {text!r}; give it once, as in "
+                f"{reducer.name}:{name}={setting.example}."
+            )
+        try:
+            parsed = setting.parse(value)
+        except ValueError as error:
+            single, several, _ = KINDS[setting.kind]
+            wanted = f"{several} with {SEPARATOR} between them" if setting.several else single
+            raise HeadscopeError(
+                f"the reducer `{reducer.name}` cannot have {value!r} for {name}; give {wanted}, as in "
+                f"{reducer.name}:{name}={setting.example}."
+            ) from error
+        if of_words:
+            values[setting.field] = (*values.get(setting.field, ()), WordClass(name.removeprefix(WORDS), parsed))
+        else:
+            values[setting.field] = tuple(parsed) if setting.several else parsed[0]
+    return _change(reducer, values)
+
+
+def _refuse(reducer: Reducer, part: str, settings: Sequence[_Setting]) -> HeadscopeError:
+    """Return the error for what is no setting of a reducer."""
+    if not settings:
+        return HeadscopeError(f"the reducer `{reducer.name}` has no settings, so {part!r} cannot be one; leave it out.")
+    return HeadscopeError(
+        f"the reducer `{reducer.name}` has no setting {part!r}; it has {', '.join(each.name for each in settings)}: "
+        f"write such as {reducer.name}:{settings[0].name}={settings[0].example}."
+    )
+
+
+def _list_written(reducer: Reducer) -> list[_Setting]:
+    """Return the settings of a reducer that can be written as text, by the types of its fields."""
+    hints = get_type_hints(type(reducer))
+    settings = []
+    for field in _list_settings(reducer):
+        kind = next((kind for kind in (hints[field], *get_args(hints[field])) if kind in KINDS), None)
+        if kind is not None:
+            settings.append(_Setting(field, kind, get_origin(hints[field]) in (tuple, Sequence)))
+    return settings
 
 
 def write_settings(reducer: Reducer) -> dict[str, Any]:
@@ -33,8 +144,13 @@ def write_settings(reducer: Reducer) -> dict[str, Any]:
 
 def apply_settings(reducer: Reducer, settings: Mapping[str, Any]) -> Reducer:
     """The same reducer with settings that `write_settings` wrote; those that were not written stay as they are."""
+    return _change(reducer, {name: _read(value) for name, value in settings.items()})
+
+
+def _change(reducer: Reducer, values: Mapping[str, Any]) -> Reducer:
+    """Return the same reducer with other values of some fields."""
     given: Any = reducer
-    changed: Reducer = replace(given, **{name: _read(value) for name, value in settings.items()}) if settings else given
+    changed: Reducer = replace(given, **values) if values else given
     return changed
 
 

@@ -278,20 +278,3 @@ def _is_in_class(word_class: WordClass, batch: Batch, keys: Tokens) -> Bool[Tens
     for row, document in enumerate(batch.documents):
         members[row, word_class.find(document)] = True
     return members.to(keys.word.device).gather(1, keys.word.where(keys.word >= 0, batch.words))
-
-
-def add_offsets_and_classes(names: list[str], offsets: list[int], classes: list[str]) -> "list[str | Surface]":
-    """The reducers by name; `surface` as an object if offsets or classes (``NAME=WORD,WORD``) are added to it."""
-    if not offsets and not classes:
-        return list(names)
-    if "surface" not in names:
-        raise HeadscopeError("--offset and --class ask more of the reducer `surface`; add -r surface.")
-    parsed = []
-    for text in classes:
-        name, _, listed = text.partition("=")
-        words = tuple(word for word in listed.split(",") if word)
-        if not name or not words:
-            raise HeadscopeError(f"--class {text} names no words; write NAME=WORD,WORD, such as no=not,n't,never.")
-        parsed.append(WordClass(name, words))
-    surface = Surface(offsets=tuple(offsets), classes=tuple(parsed))
-    return [surface if name == "surface" else name for name in names]

@@ -1,4 +1,4 @@
-"""Reducers by name, by ``module:Reducer`` or as objects -> reducers for a corpus."""
+"""Reducers by name, with settings or without, by ``module:Reducer`` or as objects -> reducers for a corpus."""
 
 import sys
 from collections.abc import Sequence
@@ -11,8 +11,9 @@ from headscope.capture.views import NORM, VIEWS
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
 from headscope.reducers import REDUCERS
-from headscope.reducers.names import check_name
+from headscope.reducers.names import check_name, split_settings
 from headscope.reducers.reducer import Reducer
+from headscope.reducers.settings import parse_settings
 from headscope.runner.row_sample import LEAST_ROWS
 
 DECLARED = {name: get_args(hint)[0] for name, hint in get_type_hints(Reducer).items()}
@@ -91,8 +92,9 @@ def resolve_reducers(reducers: Sequence[object], summary: CorpusSummary) -> list
     """The reducers that are named, made for a corpus that was summarized, or given as objects.
 
     Args:
-        reducers: names from `REDUCERS`; ``module:Reducer``, which is imported with the current folder on the path; or
-            reducers, which stay as they are.
+        reducers: names from `REDUCERS`, with settings or without, such as ``surface:offsets=-2|3``
+            (`headscope.reducers.settings.parse_settings`); ``module:Reducer``, which is imported with the current
+            folder on the path; or reducers, which stay as they are.
         summary: what the corpus has, for which a class makes its reducer (`Reducer.for_corpus`).
 
     Raises:
@@ -111,14 +113,16 @@ def resolve_reducers(reducers: Sequence[object], summary: CorpusSummary) -> list
 def _resolve(reducer: object, summary: CorpusSummary) -> Reducer:
     if not isinstance(reducer, str):
         return _checked(reducer, repr(reducer))
-    if reducer in REDUCERS:
-        return REDUCERS[reducer].for_corpus(summary)
     check_name(reducer)
+    name, settings = split_settings(reducer)
+    if name in REDUCERS:
+        built_in = REDUCERS[name].for_corpus(summary)
+        return built_in if settings is None else parse_settings(built_in, settings)
     own = _import(reducer)
-    _check_kind(own if isinstance(own, type) else type(own), repr(reducer))
+    kind = _check_kind(own if isinstance(own, type) else type(own), repr(reducer))
     if isinstance(own, type):
         try:
-            own = own.for_corpus(summary)
+            own = kind.for_corpus(summary)
         except TypeError as error:
             raise HeadscopeError(
                 f"the reducer {reducer!r} cannot be made without arguments ({first_line(error)}); give its fields "
@@ -153,8 +157,8 @@ def _import(reference: str) -> Any:
     return getattr(module, name)
 
 
-def _check_kind(kind: type, shown: str) -> None:
-    """Refuse a class that is none of a reducer, or lacks a part of one."""
+def _check_kind(kind: type, shown: str) -> type[Reducer]:
+    """Return the class, if it is that of a reducer and lacks no part of one."""
     if not issubclass(kind, Reducer):
         raise HeadscopeError(
             f"{shown} is not a reducer: it does not inherit from `headscope.reducers.Reducer`; "
@@ -166,6 +170,7 @@ def _check_kind(kind: type, shown: str) -> None:
         raise HeadscopeError(
             f"{shown} is not a reducer: it has no {', '.join(missing)}; see `headscope.reducers.Reducer`."
         )
+    return kind
 
 
 def _checked(reducer: Any, shown: str) -> Reducer:

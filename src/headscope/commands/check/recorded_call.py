@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.commands.recorded import REQUEST, read_request
+from headscope.errors import TableError
+from headscope.reducers.names import split_settings
+
 _PART = re.compile(r"(?P<name>.*) \((?:first (?P<limit>\d[\d,]{,20})|(?P<sample>\d[\d,]{,20})) documents?"
                    r"(?: at random, seed (?P<seed>\d{1,20}))?\)", re.DOTALL)  # fmt: skip
 """The name of a corpus with the part that was taken (`headscope.corpora.corpus.Corpus.title`)."""
@@ -33,7 +37,8 @@ class RecordedCall:
         format, patterns, hops: of the corpus.
         max_tokens, cut, pair_tokens, batch_tokens: how it was read (`headscope.runner.Plan`).
         view: through which the model was measured; None for the weights.
-        reducers: names of reducers that the call names, built-in ones and others.
+        reducers: names of reducers that the call names, built-in ones and others, and those with settings that the
+            request names.
     """
 
     corpus: str
@@ -72,8 +77,18 @@ def read_call(table: xr.Dataset) -> RecordedCall:
         known["view"] = str(about["view"])
     return RecordedCall(
         str(about["corpus"]) if part is None else part["name"], **selection, **known,
-        reducers=tuple(map(str, reducers)) if isinstance(reducers, list) else (),
+        reducers=(*(map(str, reducers) if isinstance(reducers, list) else ()), *_read_settings(about)),
     )  # fmt: skip
+
+
+def _read_settings(about: Mapping[str, Any]) -> list[str]:
+    """Return the reducers with settings that the request of a table names, which its call does not."""
+    try:
+        reducers = read_request(str(about.get(REQUEST, ""))).get("reducers")
+    except TableError:
+        return []
+    named = reducers if isinstance(reducers, list) else [reducers]
+    return [each for each in named if isinstance(each, str) and split_settings(each)[1] is not None]
 
 
 def _read_arguments(call: str) -> Mapping[str, Any]:

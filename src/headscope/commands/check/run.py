@@ -27,6 +27,7 @@ from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.errors import HeadscopeError, ModelError
 from headscope.heads import EDITED
 from headscope.reducers import REDUCERS
+from headscope.reducers.names import is_own, split_settings
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, count_read, list_reducers, measure, resolve_reducers
@@ -122,7 +123,7 @@ def _choose_reducers(
         HeadscopeError: the call names a reducer of a user's own, and none was given; or no reducer that is known has
             one of the scores.
     """
-    named = [reducer for reducer in call.reducers if ":" in reducer and "(" not in reducer]
+    named = [reducer for reducer in call.reducers if is_own(reducer) and "(" not in reducer]
     if named and not own:
         raise HeadscopeError(
             f"{name} was measured with the reducer {named[0]!r} of your own, and code that a table names is not run "
@@ -130,7 +131,7 @@ def _choose_reducers(
         )
     wanted = {score.variable for score in scores}
     chosen: dict[str, Reducer] = {}
-    for reducer in _resolve(own, summary):
+    for reducer in _resolve(own, call, summary):
         variables = {score.variable for score in reducer.scores}
         if wanted & variables and reducer.name not in chosen:
             chosen[reducer.name] = with_permutations(reducer, 0)
@@ -143,8 +144,11 @@ def _choose_reducers(
     return [*chosen.values()]
 
 
-def _resolve(own: Sequence[str | Reducer], summary: CorpusSummary) -> Iterator[Reducer]:
+def _resolve(own: Sequence[str | Reducer], call: RecordedCall, summary: CorpusSummary) -> Iterator[Reducer]:
+    """Yield the reducers that may have a score: a user's own, those of the call with settings, the built-in ones."""
     yield from resolve_reducers(own, summary) if own else ()
+    for reducer in call.reducers:
+        yield from resolve_reducers([reducer], summary) if split_settings(reducer)[1] is not None else ()
     for kind in REDUCERS.values():
         if kind.supports(summary):
             yield kind.for_corpus(summary)

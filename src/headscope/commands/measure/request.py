@@ -1,10 +1,9 @@
 """The requests of `headscope measure`: of a whole corpus, of a shard of it, and what is typed for either."""
 
-import dataclasses
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 from headscope.capture.views import VIEWS
 from headscope.commands.function import make_function
@@ -32,9 +31,11 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
     """What is measured of a model on a corpus, or on a shard of it."""
 
     reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
-        "What to measure, such as relations (`headscope list reducers`); may be repeated. Required.",
+        "What to measure, such as relations (`headscope list reducers`), with settings behind a colon, such as "
+        "'surface:offsets=-2|3'; may be repeated. Required.",
         kw_only=False,
-        python="A name (`headscope.reducers.REDUCERS`), a reducer as an object, or several of them.",
+        python="A name (`headscope.reducers.REDUCERS`), a name with settings, a reducer as an object, or several of "
+        "these.",
     )
     seed: int = option(CORPUS, "Random seed of `sample` and `sample_queries`, such as 7.", default=0)
     permutations: int | None = option(
@@ -195,19 +196,6 @@ class TypedMeasure(Measuring, WholeCorpus, Request[Measured], command="measure")
         "headscope measure minilm grammar:300 -r surface --shard 1/2 -o first.npz",
         "headscope measure minilm grammar:300 -r surface --shard 2/2 -o second.npz",
     )
-    offset: Sequence[int] = option(
-        MEASURED,
-        "For the reducer surface: another distance to measure, in tokens, such as -2 for two tokens before; may be "
-        "repeated.",
-        default=(),
-    )
-    words: Sequence[str] = option(
-        MEASURED,
-        "For the reducer surface: a class of words, as NAME=WORD,WORD such as no=not,n't,never; may be repeated.",
-        "--class",
-        default=(),
-        metavar="CLASS",
-    )
     shard: str | None = option(
         CORPUS,
         "Measure one shard of the corpus, such as 2/8 for the second of eight; `headscope merge` joins the files of "
@@ -257,14 +245,6 @@ class TypedMeasure(Measuring, WholeCorpus, Request[Measured], command="measure")
         self.check(progress)
         record = Measure if self.part is None else MeasureShard
         request = record(**{name: getattr(self, name) for name in record.options} | {"out": self.file})
-        if self.offset or self.words:
-            request.check(progress)
-            progress(self.loading, 0, 0)
-            from headscope.reducers import add_offsets_and_classes
-
-            names = [str(name) for name in cast("Sequence[str]", self.reducers)]
-            chosen = add_offsets_and_classes(names, [*self.offset], [*self.words])
-            request = dataclasses.replace(request, reducers=chosen)
         return request.run(progress)
 
 

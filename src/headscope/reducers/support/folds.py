@@ -69,7 +69,7 @@ def keep_apart(reducer: R, documents: Sequence[Document]) -> R:
 
 
 def assign_folds(reducer: R, assignment: FoldAssignment) -> R:
-    """The reducer with this assignment wherever it has one."""
+    """Return the reducer with this assignment wherever it has one."""
     given: Any = reducer
     names = [each.name for each in fields(given)] if is_dataclass(given) else []
     assignments = [name for name in names if isinstance(getattr(given, name), FoldAssignment)]
