@@ -90,7 +90,7 @@ def test_permutations_equal_naive_loops() -> None:
     permutations = Permutations(7)
     reducer = replace(WordAlignment.for_corpus(summarize(PAIRS)), permutations=permutations)
     done = laws.add_up(make("bart"), PAIRS, [reducer], Plan())
-    sums = done.collect_layers("alignment", "cross", (1, 2, 3))["permuted"]
+    sums = done.collect_layers("alignment", "cross", (1, 2, 3))["alignment_permuted"]
     for place, back in enumerate((1, 0)):
         expected = naive_permuted(see_all("bart", tuple(PAIRS))["cross"], permutations, back)
         np.testing.assert_array_equal(sums[:, :, place], expected)

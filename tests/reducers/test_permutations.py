@@ -117,8 +117,12 @@ def test_hits_in_each_permutation_are_those_of_loops(family: str, plan: Plan) ->
             seen.setdefault(attention_type, []).append(maps)
     for attention_type, layers in model.attention_layers.items():
         of_relations, of_mentions, of_scopes = (
-            sums.collect_layers(name, attention_type, layers)["permuted"]
-            for name in ("relations", "coreference", "scope")
+            sums.collect_layers(name, attention_type, layers)[permuted]
+            for name, permuted in (
+                ("relations", "permuted"),
+                ("coreference", "antecedent_permuted"),
+                ("scope", "scope_permuted"),
+            )
         )
         links = [hits for maps in seen[attention_type] for hits in witnesses.permuted_relations(maps, PERMUTED.choose)]
         for row, (_, label) in enumerate(relations.links):
@@ -129,7 +133,7 @@ def test_hits_in_each_permutation_are_those_of_loops(family: str, plan: Plan) ->
             for maps in seen[attention_type]
             for mention in witnesses.permuted_coreference(maps, PERMUTED.choose)
         ]
-        scored_mentions = sums.select_counts("coreference", attention_type)["permuted"]
+        scored_mentions = sums.select_counts("coreference", attention_type)["antecedent_permuted_count"]
         tags = {"pronoun": ["PRON"], "proper": ["PROPN"], "nominal": ["NOUN", "VERB"]}
         for row, name in enumerate(MENTIONS):
             there = [(scored, hits) for tag, scored, hits in mentions if name == "all" or tag in tags[name]]

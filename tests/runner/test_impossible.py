@@ -27,7 +27,7 @@ SUMS = {
     "hits of a rival": ("relations", "encoder", COUNTED, "offset"),
     "hits of choices": ("relations", "encoder", "2", "candidate_correct"),
     "permuted hits": ("relations", "encoder", "2", "permuted"),
-    "hits of an F1": ("scope", "encoder", "1", "hits"),
+    "hits of an F1": ("scope", "encoder", "1", "fold_scope_said_hits"),
     "weights": ("average_map", "encoder", "1", "attention"),
     "hits of lengths": ("relations", "encoder", "1", "at_length"),
 }

@@ -19,7 +19,7 @@ from headscope.capture.words import membership, pool_queries
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Annotation, Reducer, Sums
-from headscope.reducers.support.alignments import RULES, SHIFTS, AlignedWords
+from headscope.reducers.support.alignments import SHIFTS, AlignedWords
 from headscope.reducers.support.folds import FOLDS, FoldAssignment, total_by_fold
 from headscope.reducers.support.permutations import Permutations
 from headscope.reducers.support.ratios import Described, describe, score_table
@@ -119,11 +119,11 @@ class WordAlignment(Reducer):
         """By step: the words that count, those that each rule finds, all words with tokens, and the sure links."""
         device = facts.fold.device
         counts = {
-            "word": total_by_fold(torch.ones_like(facts.fold), facts.fold),
+            "fold_alignment": total_by_fold(torch.ones_like(facts.fold), facts.fold),
             "linked": torch.tensor(facts.words, device=device),
             "sure": torch.tensor(facts.sure_links, device=device),
         }
-        counts |= {name: facts.total(right) for name, right in facts.find_by_rule().items()}
+        counts |= {f"fold_alignment_{name}": facts.total(right) for name, right in facts.find_by_rule().items()}
         # The same for each of the steps.
         return {name: torch.stack([values] * len(STEPS)) for name, values in counts.items()}
 
@@ -133,8 +133,8 @@ class WordAlignment(Reducer):
         Heads of another attention type than `CROSS` look at no source from a translation; they have no score.
         """
         if attention.attention_type != CROSS:
-            shapes = {"right": (FOLDS,), "sure": (), "gold": ()}
-            shapes |= {"permuted": (self.permutations.count,)} if self.permutations.count else {}
+            shapes = {"fold_aligned": (FOLDS,), "sure": (), "gold": ()}
+            shapes |= {"alignment_permuted": (self.permutations.count,)} if self.permutations.count else {}
             none = torch.full((attention.heads, len(STEPS)), torch.nan, dtype=torch.float64, device=facts.fold.device)
             return {name: none.view(*none.shape, *[1] * len(shape)).expand(*none.shape, *shape)
                     for name, shape in shapes.items()}  # fmt: skip
@@ -143,18 +143,16 @@ class WordAlignment(Reducer):
         parts = []
         for word in (facts.target_word.roll(-1, 1), facts.target_word):
             chosen = _choose_words(average, membership(word, facts.target_words))
-            part = {"right": facts.total(facts.is_right(chosen)).T, **facts.count_links(chosen)}
-            parts.append(part | ({"permuted": facts.score_permutations(chosen)} if self.permutations.count else {}))
+            part = {"fold_aligned": facts.total(facts.is_right(chosen)).T, **facts.count_links(chosen)}
+            if self.permutations.count:
+                part["alignment_permuted"] = facts.score_permutations(chosen)
+            parts.append(part)
         return {name: torch.stack([part[name].double() for part in parts], dim=1) for name in parts[0]}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies and error rates, NaN where no word counts and in other attention types, and the sums by fold."""
-        by_fold = {"fold_aligned": sums["right"], "fold_alignment": counts["word"]}
-        by_fold |= {f"fold_alignment_{name}": counts[name] for name in RULES}
-        if "permuted" in sums:
-            by_fold["alignment_permuted"] = sums["permuted"]
         rows, unit = {"decoder_step": list(STEPS)}, self.fold_assignment.unit
-        table = score_table(ACCURACY, by_fold, rows, source=GARG, fold_unit=unit)
+        table = score_table(ACCURACY, {**sums, **counts}, rows, source=GARG, fold_unit=unit)
         links = counts["linked"] + counts["sure"]
         error = 1 - (sums["sure"] + sums["gold"]) / np.where(links > 0, links, np.nan)
         what = "alignment error rate, each word of a translation linked to the source word that it attends to most"

@@ -133,9 +133,9 @@ class Aspects(Reducer):
         """Pairs in which each target is, those in which it has no token, and what looking at nothing would show."""
         ones = torch.ones(facts.size, 1, dtype=torch.bool, device=facts.document.device)
         return {
-            "pair": facts.folds.total(ones)[..., 0],
+            "fold_aspect": facts.folds.total(ones)[..., 0],
             "lost": facts.lost,
-            "offset": facts.folds.total(facts.at_offsets(OFFSETS).flatten(0, 1)),
+            "fold_aspect_offset": facts.folds.total(facts.at_offsets(OFFSETS).flatten(0, 1)),
             "unguided": facts.folds.total(facts.unguided.flatten(0, 1)),
         }
 
@@ -156,20 +156,19 @@ class Aspects(Reducer):
         where, weight = (torch.stack([getattr(largest, name) for largest in best], 1) for name in ("indices", "values"))
         points = facts.targets.gather(2, where) & (weight > 0)
 
-        seen = {"mass": (from_asked @ targets.mT).mT.double(), "back": back[..., 0].mT.double(), "points": points}
+        mass, returned = (from_asked @ targets.mT).mT.double(), back[..., 0].mT.double()
+        seen = {"mass": mass, "back": returned, "fold_aspect_correct": points}
         return {name: facts.folds.total(values.flatten(0, 1)).movedim(-1, 0) for name, values in seen.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Shares and accuracies, NaN where no pair has the target, and their sums by fold."""
-        by_fold = {"fold_aspect_correct": sums["points"]}
-        by_fold |= {"fold_aspect": counts["pair"], "fold_aspect_offset": counts["offset"]}
-        by_fold["fold_aspect_chance"] = counts["unguided"][..., 2]
+        by_fold = {**sums, **counts, "fold_aspect_chance": counts["unguided"][..., 2]}
         unit = self.fold_assignment.unit
         table = score_table(ACCURACY, by_fold, {"target": list(TARGETS)}, source=ESSAY, fold_unit=unit)
-        pairs = counts["pair"].sum(-1)
+        pairs = counts["fold_aspect"].sum(-1)
         mass, back = (mean(sums[name].sum(-1), pairs) for name in ("mass", "back"))
         tokens, naming, words = mean(counts["unguided"].sum(1), pairs[:, None]).T
-        offsets = mean(counts["offset"].sum(1), pairs[:, None])
+        offsets = mean(counts["fold_aspect_offset"].sum(1), pairs[:, None])
         each, by_head = ("target",), ("layer", "head", "target")
         share, pair = SHARE, "share of pairs"
         there = "pairs in which a word of the target stands at a fixed offset from the words that name the aspect"

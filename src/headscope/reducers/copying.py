@@ -84,8 +84,8 @@ class Copying(Reducer):
         """By fold: the tokens that attend, and how often a token at random is the right one."""
         tokens = facts.queries.sum(1)
         return {
-            "tokens": total_by_fold(tokens, facts.fold),
-            "random": total_by_fold(tokens * facts.chance, facts.fold),
+            "fold_copying": total_by_fold(tokens, facts.fold),
+            "fold_copied_random": total_by_fold(tokens * facts.chance, facts.fold),
         }
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
@@ -97,13 +97,12 @@ class Copying(Reducer):
         seen = seen.where(facts.queries[:, None, attention.rows, None], 0)
         by_text = torch.stack([chunk.double().sum(2) for chunk in torch.split(seen, SUMMED, 2)]).sum(0)
         copied, behind = total_by_fold(by_text, facts.fold).permute(2, 1, 0)
-        return {"copied": copied, "behind": behind}
+        return {"fold_copied": copied, "fold_copied_behind": behind}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The mean attention of each head to what it copies, NaN without tokens, and the sums by fold."""
-        by_fold = {"fold_copied": sums["copied"], "fold_copying": counts["tokens"]}
-        by_fold |= {"fold_copied_random": counts["random"], "fold_copied_behind": sums["behind"]}
-        return score_table(MASS, by_fold, source=ELHAGE, units=SHARE, fold_unit=self.fold_assignment.unit)
+        unit = self.fold_assignment.unit
+        return score_table(MASS, {**sums, **counts}, source=ELHAGE, units=SHARE, fold_unit=unit)
 
 
 NONE = -2

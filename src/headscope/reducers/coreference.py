@@ -125,10 +125,10 @@ class Coreference(Reducer):
         """The number of mentions that are scored, and for which the rules and the offsets find an antecedent."""
         by_rule = facts.folds.total(facts.by_rule)
         return {
-            "mention": facts.folds.total(torch.ones_like(facts.word, dtype=torch.bool)[:, None])[..., 0],
-            "offset": facts.folds.total(facts.at_offsets(OFFSETS)),
-            **({"permuted": facts.shifted.count()} if self.permutations.count else {}),
-        } | {name: by_rule[..., index] for index, name in enumerate(BASELINES)}
+            "fold_antecedent": facts.folds.total(torch.ones_like(facts.word, dtype=torch.bool)[:, None])[..., 0],
+            "fold_antecedent_offset": facts.folds.total(facts.at_offsets(OFFSETS)),
+            **({"antecedent_permuted_count": facts.shifted.count()} if self.permutations.count else {}),
+        } | {f"fold_antecedent_{name}": by_rule[..., index] for index, name in enumerate(BASELINES)}
 
     def observe(self, facts: "_Mentions", attention: Attention) -> Sums:
         """The number of mentions for which each head finds an antecedent."""
@@ -136,26 +136,22 @@ class Coreference(Reducer):
         points = pointing.weight[facts.document, :, facts.word] > 0
         word = pointing.word[facts.document, :, facts.word]
         right = facts.is_antecedent.gather(1, word) & points
-        sums = {"correct": facts.folds.total(right).movedim(-1, 0)}
-        return sums | ({"permuted": facts.shifted.score(pointing)} if self.permutations.count else {})
+        sums = {"fold_antecedent_correct": facts.folds.total(right).movedim(-1, 0)}
+        return sums | ({"antecedent_permuted": facts.shifted.score(pointing)} if self.permutations.count else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, NaN where no mention is scored, and the sums by fold."""
-        by_fold = {"fold_antecedent_correct": sums["correct"]}
-        by_fold |= {"fold_antecedent": counts["mention"], "fold_antecedent_offset": counts["offset"]}
-        by_fold |= {f"fold_antecedent_{name}": counts[name] for name in BASELINES}
-        if "permuted" in sums:
-            by_fold["antecedent_permuted"] = sums["permuted"]
-            by_fold["antecedent_permuted_count"] = counts["permuted"]
-        table = score_table(ACCURACY, by_fold, {"mention": MENTIONS}, source=CLARK, fold_unit=self.fold_assignment.unit)
-        total = counts["mention"].sum(-1)
-        offsets = mean(counts["offset"].sum(1), total[:, None])
+        rows, unit = {"mention": MENTIONS}, self.fold_assignment.unit
+        table = score_table(ACCURACY, {**sums, **counts}, rows, source=CLARK, fold_unit=unit)
+        total = counts["fold_antecedent"].sum(-1)
+        offsets = mean(counts["fold_antecedent_offset"].sum(1), total[:, None])
         there, share = "mentions that have an antecedent at a fixed offset", "share of mentions"
         values: dict[str, Described] = {
             "antecedent_offset": (offsets, ("mention", "offset"), there, share),
         }
         for name, what in BASELINES.items():
-            values[f"antecedent_{name}"] = (mean(counts[name].sum(-1), total), ("mention",), what, share)
+            right = mean(counts[f"fold_antecedent_{name}"].sum(-1), total)
+            values[f"antecedent_{name}"] = (right, ("mention",), what, share)
         return table.assign(describe(values, CLARK)).assign_coords(offset=list(OFFSETS))
 
 

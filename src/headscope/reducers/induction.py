@@ -91,9 +91,9 @@ class Induction(Reducer):
         steps = torch.arange(1, FARTHEST + 1, device=matches.device)
         back = (facts.back[..., None] == steps).double() * matches[..., None]
         return {
-            "tokens": total_by_fold(matches.sum(1), facts.fold).T.long(),
-            "back": total_by_fold(back.sum(1), facts.fold).movedim(0, 1).long(),
-            "random": total_by_fold((matches / facts.earlier[..., None]).sum(1), facts.fold).T,
+            "fold_match": total_by_fold(matches.sum(1), facts.fold).T.long(),
+            "fold_match_back": total_by_fold(back.sum(1), facts.fold).movedim(0, 1).long(),
+            "fold_match_random": total_by_fold((matches / facts.earlier[..., None]).sum(1), facts.fold).T,
         }
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
@@ -102,14 +102,12 @@ class Induction(Reducer):
         seen = attention.at(facts.place[:, rows]).where(facts.is_matched[:, None, rows], 0)
         # In float64 a chunk at a time: of a long text all at once would be as large as its queries and keys.
         by_text = torch.stack([chunk.double().sum(2) for chunk in torch.split(seen, SUMMED, 2)]).sum(0)
-        return {"mass": total_by_fold(by_text, facts.fold).permute(1, 2, 0)}
+        return {"fold_match_mass": total_by_fold(by_text, facts.fold).permute(1, 2, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The mean attention of each head, NaN where no token comes again, and the sums by fold."""
-        by_fold = {"fold_match_mass": sums["mass"], "fold_match": counts["tokens"]}
-        by_fold |= {"fold_match_back": counts["back"], "fold_match_random": counts["random"]}
         rows, unit = {"match": list(MATCHES)}, self.fold_assignment.unit
-        table = score_table(MASS, by_fold, rows, source=OLSSON, units="share of attention", fold_unit=unit)
+        table = score_table(MASS, {**sums, **counts}, rows, source=OLSSON, units="share of attention", fold_unit=unit)
         return table.assign_coords(back=list(range(1, FARTHEST + 1)))
 
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Int
-from torch import Tensor
 from torch.nn.functional import one_hot
 
 from headscope.capture.attention import Attention
@@ -21,6 +19,7 @@ from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.sparse_shapes import SparseShapes
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.map_patterns import PATTERNS, MapClassifier, make_images
+from headscope.reducers.support.maps import Maps
 from headscope.reducers.support.ratios import score_table
 from headscope.score import Score
 
@@ -56,31 +55,27 @@ class MapPatterns(Reducer):
     scores = (SHARE,)
     by_name = True
 
-    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+    def prepare(self, batch: Batch, attention_type: str) -> Maps:
         """What is no padding, where sentences end, and the fold of each document."""
-        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        keys = batch.keys(attention_type)
         separators = [tuple(sep[real].nonzero()[:, 0].tolist()) for sep, real in zip(keys.sep, keys.real, strict=True)]
-        folds = self.fold_assignment.folds(batch.documents, keys.real.device)
-        return _Facts(queries.real, keys.real, tuple(separators), folds)
+        return Maps.of_batch(batch, attention_type, separators, self.fold_assignment)
 
-    def count(self, facts: "_Facts") -> Sums:
+    def count(self, facts: Maps) -> Sums:
         """The number of maps of each fold, one a document."""
-        return {"maps": total_by_fold(torch.ones_like(facts.folds), facts.folds)}
+        return {"fold_maps": facts.count()}
 
-    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+    def observe(self, facts: Maps, attention: Attention) -> Sums:
         """The number of maps of each pattern, by fold."""
-        patterns = []
-        for document, weights in enumerate(attention.weights()):
-            real = weights[:, facts.queries[document]][..., facts.keys[document]]
-            patterns.append(self.classifier.classify(make_images(real, facts.separators[document])))
+        maps = facts.cut(attention.weights())
+        patterns = [self.classifier.classify(make_images(real, separators)) for real, separators in maps]
         shown = one_hot(torch.stack(patterns), len(PATTERNS)).to(facts.folds.device)
-        return {"patterns": total_by_fold(shown, facts.folds).movedim(0, -1)}
+        return {"fold_pattern": total_by_fold(shown, facts.folds).movedim(0, -1)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The share of each pattern among the maps of each head, and its sums by fold."""
-        by_fold = {"fold_pattern": sums["patterns"], "fold_maps": counts["maps"]}
         table = score_table(
-            SHARE, by_fold, {"pattern": list(PATTERNS)}, source=KOVALEVA, fold_unit=self.fold_assignment.unit
+            SHARE, {**sums, **counts}, {"pattern": list(PATTERNS)}, source=KOVALEVA, fold_unit=self.fold_assignment.unit
         )
         return table.assign_attrs(pattern_classifier=f"{self.classifier.source}, SHA-256 {self.classifier.sha256}")
 
@@ -89,19 +84,3 @@ def list_map_reducers(classifier: MapClassifier, summary: CorpusSummary, *, caus
     """What is measured of maps as a whole: their patterns, and of causal maps how much sparse shapes keep."""
     patterns = MapPatterns(classifier, FoldAssignment.for_corpus(summary))
     return [patterns, SparseShapes.for_corpus(summary)] if causal else [patterns]
-
-
-@dataclass(frozen=True, eq=False)
-class _Facts:
-    """The facts of a batch that need no attention.
-
-    Attributes:
-        queries, keys: False for padding.
-        separators: of each document, the positions of the tokens that end a sentence.
-        folds: the fold of each document.
-    """
-
-    queries: Bool[Tensor, "document query"]
-    keys: Bool[Tensor, "document key"]
-    separators: tuple[tuple[int, ...], ...]
-    folds: Int[Tensor, " document"]

@@ -98,7 +98,7 @@ class NearbyTokens(Reducer):
 
     def count(self, facts: "_Facts") -> Sums:
         """By token nearby and fold: the tokens that have one."""
-        return {"tokens": total_by_fold(facts.there[..., _OWN].sum(1), facts.fold).T.long()}
+        return {"fold_nearby": total_by_fold(facts.there[..., _OWN].sum(1), facts.fold).T.long()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
         """By head, token nearby and fold: the attention to it, to those beside it, and what uniform attention is."""
@@ -113,14 +113,16 @@ class NearbyTokens(Reducer):
             evenly = torch.einsum("bq,bqr->br", even.double(), own)[:, None, :, None].expand(-1, attention.heads, -1, 1)
             by_text.append(torch.cat([parts, evenly], dim=-1))
         mass, *beside, even = total_by_fold(torch.stack(by_text).sum(0), facts.fold).permute(3, 1, 2, 0)
-        return {"mass": mass, "beside": torch.stack(beside, dim=-1), "uniform": even}
+        return {
+            "fold_nearby_mass": mass,
+            "fold_nearby_beside": torch.stack(beside, dim=-1),
+            "fold_nearby_uniform": even,
+        }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The mean attention of each head, NaN where no token has one there, and the sums by fold."""
-        by_fold = {"fold_nearby_mass": sums["mass"], "fold_nearby": counts["tokens"]}
-        by_fold |= {"fold_nearby_uniform": sums["uniform"], "fold_nearby_beside": sums["beside"]}
         rows, unit = {"nearby": list(NEARBY)}, self.fold_assignment.unit
-        table = score_table(MASS, by_fold, rows, source=CLARK, units=SHARE, fold_unit=unit)
+        table = score_table(MASS, {**sums, **counts}, rows, source=CLARK, units=SHARE, fold_unit=unit)
         return table.assign_coords(beside=list(SIDES))
 
 

@@ -137,12 +137,12 @@ class NegationScope(Reducer):
             "negations": total_by_fold(torch.ones_like(facts.document), facts.fold),
             "affixal": facts.affixal,
             "without_cue": facts.without_cue,
-            "scope": total_by_fold(facts.in_scope.sum(-1), facts.fold),
-            "words": total_by_fold(facts.real.sum(-1), facts.fold),
-            "near": total_by_fold(near.sum(-1), facts.fold),
-            "near_hits": total_by_fold((near & facts.in_scope[:, None]).sum(-1), facts.fold),
-            "window": total_by_fold(facts.count_in_windows(facts.real), facts.fold),
-            "window_hits": total_by_fold(facts.count_in_windows(facts.in_scope), facts.fold),
+            GOLD: total_by_fold(facts.in_scope.sum(-1), facts.fold),
+            "fold_scope_words": total_by_fold(facts.real.sum(-1), facts.fold),
+            "fold_scope_near": total_by_fold(near.sum(-1), facts.fold),
+            "fold_scope_near_hits": total_by_fold((near & facts.in_scope[:, None]).sum(-1), facts.fold),
+            "fold_scope_window": total_by_fold(facts.count_in_windows(facts.real), facts.fold),
+            "fold_scope_window_hits": total_by_fold(facts.count_in_windows(facts.in_scope), facts.fold),
             "regressors": total_by_fold(facts.cues.products(), facts.fold),
         }
 
@@ -154,19 +154,20 @@ class NegationScope(Reducer):
         hits = predicted & facts.in_scope[:, None]
         products, squares = facts.cues.moments(facts.cues.attention(words.weights))
         sums = {
-            "said": total_by_fold(predicted.sum(-1), facts.fold).mT,
-            "hits": total_by_fold(hits.sum(-1), facts.fold).mT,
+            SAID: total_by_fold(predicted.sum(-1), facts.fold).mT,
+            HITS: total_by_fold(hits.sum(-1), facts.fold).mT,
             "products": total_by_fold(products, facts.fold).transpose(0, 1),
             "squares": total_by_fold(squares, facts.fold).mT,
         }
-        return sums | ({"permuted": facts.score_permutations(predicted)} if self.permutations.count else {})
+        return sums | ({"scope_permuted": facts.score_permutations(predicted)} if self.permutations.count else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Precision, recall and F1 of heads and baselines; the sums by fold."""
-        scope, words, near = (np.asarray(counts[name].sum(0)) for name in ("scope", "words", "near"))
+        names = (GOLD, "fold_scope_words", "fold_scope_near", "fold_scope_near_hits")
+        scope, words, near, near_hits = (np.asarray(counts[name].sum(0)) for name in names)
         scored = {
-            "scope": (sums["hits"].sum(-1), sums["said"].sum(-1), ("layer", "head"), "a head"),
-            "scope_offset": (counts["near_hits"].sum(0), near, ("offset",), "a fixed offset from the cue"),
+            "scope": (sums[HITS].sum(-1), sums[SAID].sum(-1), ("layer", "head"), "a head"),
+            "scope_offset": (near_hits, near, ("offset",), "a fixed offset from the cue"),
             "scope_all": (scope, words, (), "all words of the sentence"),
         }
         values = {}
@@ -178,13 +179,7 @@ class NegationScope(Reducer):
             "scope_affixal": (counts["affixal"], (), "negations left out, whose cue is part of a word", "negations"),
             "scope_without_cue": (counts["without_cue"], (), "scopes left out, which have no cue", "scopes"),
         }
-        by_fold = {HITS: sums["hits"], SAID: sums["said"], GOLD: counts["scope"]}
-        by_fold |= {"fold_scope_near": counts["near"], "fold_scope_near_hits": counts["near_hits"]}
-        by_fold |= {"fold_scope_window": counts["window"], "fold_scope_window_hits": counts["window_hits"]}
-        by_fold["fold_scope_words"] = counts["words"]
-        if "permuted" in sums:
-            by_fold["scope_permuted"] = sums["permuted"]
-        table = score_table(F1, by_fold, source=ZHAO, fold_unit=self.fold_assignment.unit)
+        table = score_table(F1, {**sums, **counts}, source=ZHAO, fold_unit=self.fold_assignment.unit)
         regressors = list(REGRESSORS)
         return table.assign(describe(values, ZHAO) | cue_variables(sums, counts)).assign_coords(
             offset=list(OFFSETS),

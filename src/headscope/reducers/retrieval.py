@@ -108,7 +108,7 @@ class Retrieval(Reducer):
 
     def count(self, facts: "_Facts") -> Sums:
         """By kind of token and fold: the tokens of answers, and those that each rule finds."""
-        rules = {"tokens": facts.there, "needle": facts.needle, "match": facts.match}
+        rules = {"fold_answer": facts.there, "fold_retrieved_needle": facts.needle, "fold_retrieved_match": facts.match}
         return {name: _total(facts, right) for name, right in rules.items()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
@@ -117,14 +117,12 @@ class Retrieval(Reducer):
         held = (facts.query >= rows.start) & (facts.query < rows.stop)
         largest = attention.largest(facts.query.clamp(rows.start, rows.stop - 1))
         right = (largest == facts.target[:, None]) & held[:, None]
-        return {"retrieved": _total(facts, right.movedim(1, -1)).movedim(-1, 0)}
+        return {"fold_retrieved": _total(facts, right.movedim(1, -1)).movedim(-1, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The share of tokens of each head, NaN where there is none, and the sums by fold."""
-        by_fold = {"fold_retrieved": sums["retrieved"], "fold_answer": counts["tokens"]}
-        by_fold |= {"fold_retrieved_needle": counts["needle"], "fold_retrieved_match": counts["match"]}
         rows, unit = {"answer": list(ANSWERS)}, self.fold_assignment.unit
-        table = score_table(ACCURACY, by_fold, rows, source=WU, fold_unit=unit)
+        table = score_table(ACCURACY, {**sums, **counts}, rows, source=WU, fold_unit=unit)
         return table.assign_coords(needle=list(NEEDLES), occurrence=list(OCCURRENCES))
 
 

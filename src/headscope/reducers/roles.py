@@ -133,8 +133,8 @@ class Roles(Reducer):
     def count(self, facts: "_RoleLinks") -> Sums:
         """Links that count, and that a fixed offset would find, by fold; links left out, by reason."""
         return {
-            "link": total_by_fold(torch.ones_like(facts.fold), facts.fold),
-            "offset": total_by_fold(facts.at_offset.long(), facts.fold),
+            "fold_role": total_by_fold(torch.ones_like(facts.fold), facts.fold),
+            "fold_role_offset": total_by_fold(facts.at_offset.long(), facts.fold),
             "left_out": facts.left_out,
         }
 
@@ -146,19 +146,17 @@ class Roles(Reducer):
         weight = torch.maximum(from_argument, from_predicate)
         anywhere = (either.double() * facts.anywhere[:, None]).sum((0, 2, 3))
         return {
-            "weight": total_by_fold(weight.double(), facts.fold).mT,
+            "fold_role_weight": total_by_fold(weight.double(), facts.fold).mT,
             "each": torch.stack([from_argument.double().sum(0), from_predicate.double().sum(0), anywhere], dim=-1),
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The mean weights of heads and baselines; the sums by fold."""
-        by_fold = {"fold_role_weight": sums["weight"]}
-        by_fold |= {"fold_role": counts["link"], "fold_role_offset": counts["offset"]}
         share, unit = SHARE, self.fold_assignment.unit
-        table = score_table(WEIGHT, by_fold, source=KOVALEVA, units=share, fold_unit=unit)
+        table = score_table(WEIGHT, {**sums, **counts}, source=KOVALEVA, units=share, fold_unit=unit)
         table["fold_role_weight"].attrs["units"] = "sum of weights"
-        links = np.asarray(counts["link"].sum())
-        each, offset = (mean(total, links) for total in (sums["each"], counts["offset"].sum(0)))
+        links = np.asarray(counts["fold_role"].sum())
+        each, offset = (mean(total, links) for total in (sums["each"], counts["fold_role_offset"].sum(0)))
         by_head = ("layer", "head")
         largest = "largest weight between a predicate and what fills a role of it"
         far = f"largest weight between two words of the sentence that are {self.min_distance} or more apart"

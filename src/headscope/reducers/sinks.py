@@ -92,7 +92,7 @@ class Sinks(Reducer):
 
     def count(self, facts: "_Facts") -> Sums:
         """By token and fold: the texts that count."""
-        return {"texts": total_by_fold(facts.counts.long(), facts.fold).T}
+        return {"fold_sink": total_by_fold(facts.counts.long(), facts.fold).T}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
         """By head, token and fold: the texts in which it passes the threshold, as does the token beside it, or would
@@ -105,21 +105,19 @@ class Sinks(Reducer):
         even = torch.einsum(
             "bq,bqt->bt", 1 / attention.visible().clamp_min(1).double(), facts.shares[..., : len(SINKS)]
         )
-        sums = {"sinks": itself, "beside": beside, "uniform": even[:, None].expand_as(itself)}
-        passed = {
-            name: total_by_fold(((mass > THRESHOLD) & facts.counts[:, None]).long(), facts.fold).permute(1, 2, 0)
-            for name, mass in sums.items()
+        sums = {"texts": itself, "beside": beside, "uniform": even[:, None].expand_as(itself)}
+        passed = {name: ((mass > THRESHOLD) & facts.counts[:, None]).long() for name, mass in sums.items()}
+        by_fold = {
+            f"fold_sink_{name}": total_by_fold(texts, facts.fold).permute(1, 2, 0) for name, texts in passed.items()
         }
-        return passed | {"mass": (itself * facts.counts[:, None]).sum(0)}
+        return by_fold | {"mass": (itself * facts.counts[:, None]).sum(0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The share of texts and the mean attention of each head, NaN without a text that counts; the sums by fold."""
-        by_fold = {"fold_sink_texts": sums["sinks"], "fold_sink": counts["texts"]}
-        by_fold |= {"fold_sink_uniform": sums["uniform"], "fold_sink_beside": sums["beside"]}
         rows, unit = {"sink": list(SINKS)}, self.fold_assignment.unit
-        table = score_table(SHARE_OF_TEXTS, by_fold, rows, source=GU, fold_unit=unit)
+        table = score_table(SHARE_OF_TEXTS, {**sums, **counts}, rows, source=GU, fold_unit=unit)
         what = "mean attention to the token, in the texts that count"
-        masses = mean(sums["mass"], counts["texts"].sum(-1))
+        masses = mean(sums["mass"], counts["fold_sink"].sum(-1))
         return table.assign(describe({"sink_mass": (masses, ("layer", "head", "sink"), what, SHARE)}, GU))
 
 

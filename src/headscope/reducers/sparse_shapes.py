@@ -21,6 +21,7 @@ from headscope.errors import HeadscopeError
 from headscope.heads import SHARE
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+from headscope.reducers.support.maps import Maps
 from headscope.reducers.support.ratios import describe, score_table
 from headscope.score import Score
 
@@ -96,52 +97,41 @@ class SparseShapes(Reducer):
         if not 0 < self.budget <= 1:
             raise HeadscopeError(f"a budget of {self.budget} is no share of a map; give one above 0, such as 0.05.")
 
-    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+    def prepare(self, batch: Batch, attention_type: str) -> Maps:
         """The cells of each document that can be seen, and its fold."""
-        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
-        folds = self.fold_assignment.folds(batch.documents, keys.real.device)
+        queries, keys = batch.queries(attention_type).real, batch.keys(attention_type).real
+        sizes = list(zip(queries.sum(1).tolist(), keys.sum(1).tolist(), strict=True))
         causal = attention_type == "decoder"
         shapes = {
-            size: _Cells.of_map(*size, causal=causal, budget=self.budget, device=keys.real.device)
-            for size in set(zip(queries.real.sum(1).tolist(), keys.real.sum(1).tolist(), strict=True))
+            size: _Cells.of_map(*size, causal=causal, budget=self.budget, device=keys.device) for size in set(sizes)
         }
-        return _Facts(queries.real, keys.real, shapes, folds)
+        return Maps.of_batch(batch, attention_type, [shapes[size] for size in sizes], self.fold_assignment)
 
-    def count(self, facts: "_Facts") -> Sums:
+    def count(self, facts: Maps) -> Sums:
         """The documents of each fold, and what uniform attention keeps."""
-        kept = []
-        for size in zip(facts.queries.sum(1).tolist(), facts.keys.sum(1).tolist(), strict=True):
-            cells = facts.shapes[size]
-            kept.append(_keep((cells.visible / cells.visible.sum(1, keepdim=True))[None], cells)[0])
-        uniform = torch.stack(kept)
+        even = ((cells, cells.visible / cells.visible.sum(1, keepdim=True)) for cells in facts.known)
         return {
-            "documents": total_by_fold(torch.ones_like(facts.folds), facts.folds),
-            "uniform": uniform.sum(0),
+            "fold_sparse": facts.count(),
+            "uniform": torch.stack([_keep(weights[None], cells)[0] for cells, weights in even]).sum(0),
         }
 
-    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+    def observe(self, facts: Maps, attention: Attention) -> Sums:
         """The shares of attention that each shape keeps, and which keeps most, by fold."""
-        kept = []
-        for document, weights in enumerate(attention.weights()):
-            real = weights[:, facts.queries[document]][..., facts.keys[document]]
-            kept.append(_keep(real, facts.shapes[real.shape[1], real.shape[2]]))
-        mass = torch.stack(kept)
+        mass = torch.stack([_keep(real, cells) for real, cells in facts.cut(attention.weights())])
         is_best = mass[..., : len(SHAPES)] >= mass[..., : len(SHAPES)].amax(-1, keepdim=True) - MARGIN
         best = (is_best & (is_best.cumsum(-1) == 1)).long()
         return {
-            "mass": total_by_fold(mass, facts.folds).movedim(0, -1),
-            "best": total_by_fold(best, facts.folds).movedim(0, -1),
+            "fold_sparse_mass": total_by_fold(mass, facts.folds).movedim(0, -1),
+            "fold_sparse_best": total_by_fold(best, facts.folds).movedim(0, -1),
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """What each shape keeps of the attention of each head, and on how many documents it keeps most."""
-        documents, unit = counts["documents"], self.fold_assignment.unit
-        by_fold = {"fold_sparse_mass": sums["mass"], "fold_sparse": documents}
+        by_fold, unit = {**sums, **counts}, self.fold_assignment.unit
         table = score_table(MASS, by_fold, {"kept": list(KEPT)}, source=MINFERENCE, units=SHARE, fold_unit=unit)
         table["fold_sparse_mass"].attrs["units"] = "sum of weights"
-        by_fold = {"fold_sparse_best": sums["best"], "fold_sparse": documents}
         best = score_table(BEST, by_fold, {"shape": list(SHAPES)}, source=MINFERENCE, fold_unit=unit)
-        uniform = counts["uniform"] / documents.sum()
+        uniform = counts["uniform"] / counts["fold_sparse"].sum()
         what = f"what uniform attention keeps in {self.budget:.0%} of the map"
         table = table.merge(best).assign(describe({"sparse_uniform": (uniform, ("kept",), what, SHARE)}, MINFERENCE))
         return table.assign_attrs(sparse_budget=self.budget)
@@ -183,22 +173,6 @@ class _Cells:
             if _count(shape) <= count:
                 windows.append(shape)
         return cls(visible, count, diagonal, tuple(windows))
-
-
-@dataclass(frozen=True, eq=False)
-class _Facts:
-    """The facts of a batch that need no attention.
-
-    Attributes:
-        queries, keys: False for padding.
-        shapes: the cells of maps of each size that there is.
-        folds: the fold of each document.
-    """
-
-    queries: Bool[Tensor, "document query"]
-    keys: Bool[Tensor, "document key"]
-    shapes: Mapping[tuple[int, int], _Cells]
-    folds: Int[Tensor, " document"]
 
 
 def _find_a_shape(

@@ -142,11 +142,12 @@ class Streaming(Reducer):
             _divide(torch.stack(lengths).sum(0)) for lengths in zip(*blocks, strict=True)
         )
         tokens = counts.sum(1)[:, None].expand(-1, attention.heads)
+        uniform_share = uniform_share.repeat_interleave(attention.heads // values.shape[1], dim=1)
         by_text = {
-            "tokens": tokens,
-            "kept": tokens * kept_share,
-            "others": tokens * others_share,
-            "uniform": tokens * uniform_share.repeat_interleave(attention.heads // values.shape[1], dim=1),
+            "fold_streaming": tokens,
+            "fold_streaming_kept": tokens * kept_share,
+            "fold_streaming_others": tokens * others_share,
+            "fold_streaming_uniform": tokens * uniform_share,
         }
         mass, uniform_mass = on_kept.sum(-1), kept.there.sum(-1) / visible.clamp_min(1)
         return {name: total_by_fold(sums, facts.fold).T for name, sums in by_text.items()} | {
@@ -157,12 +158,10 @@ class Streaming(Reducer):
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """What each head keeps of its output, NaN where no token counts, and the sums by fold."""
-        by_fold = {"fold_streaming_kept": sums["kept"], "fold_streaming": sums["tokens"]}
-        by_fold |= {"fold_streaming_others": sums["others"], "fold_streaming_uniform": sums["uniform"]}
-        table = score_table(KEPT, by_fold, source=XIAO, units="share of output")
+        table = score_table(KEPT, sums, source=XIAO, units="share of output")
         # Layers with windows count other tokens, so that there are no sums of the corpus to say it of.
         table["fold_streaming"].attrs["fold_unit"] = self.fold_assignment.unit
-        tokens, dims = sums["tokens"].sum(-1), ("layer", "head")
+        tokens, dims = sums["fold_streaming"].sum(-1), ("layer", "head")
         kept = f"the first {self.first} tokens and the {self.recent} most recent ones"
         length = "share of the output's length"
         values = {

@@ -13,7 +13,7 @@ from torch import Tensor
 from headscope.errors import HeadscopeError
 from headscope.files import atomic_write, reading, unpacked_size
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of the file. Another one is refused, since its sums may mean something else."""
 
 ADVICE = "delete it, or run without --resume"

@@ -1,0 +1,43 @@
+"""The attention maps of the documents of a batch, each as a whole and without padding."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headscope.capture.batch import Batch
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """The maps of the documents of a batch.
+
+    Attributes:
+        queries, keys: False for padding.
+        known: of each document, what its reducer knows of its map.
+        folds: the fold of each document.
+    """
+
+    queries: Bool[Tensor, "document query"]
+    keys: Bool[Tensor, "document key"]
+    known: Sequence[Any]
+    folds: Int[Tensor, " document"]
+
+    @classmethod
+    def of_batch(cls, batch: Batch, attention_type: str, known: Sequence[Any], assignment: FoldAssignment) -> "Maps":
+        """Return the maps of a batch, with what is known of each."""
+        queries, keys = batch.queries(attention_type).real, batch.keys(attention_type).real
+        return cls(queries, keys, known, assignment.folds(batch.documents, keys.device))
+
+    def count(self) -> Int[Tensor, " fold"]:
+        """Return the number of maps of each fold, one a document."""
+        return total_by_fold(torch.ones_like(self.folds), self.folds)
+
+    def cut(self, weights: Float[Tensor, "document head query key"]) -> Iterator[tuple[Tensor, Any]]:
+        """Yield the map of each document, by head, query and key, and what is known of it."""
+        for of_document, queries, keys, known in zip(weights, self.queries, self.keys, self.known, strict=True):
+            yield of_document[:, queries][..., keys], known
