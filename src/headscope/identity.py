@@ -11,6 +11,9 @@ MODEL_PARTS: Mapping[str, str] = {
 }
 """The attributes that identify a model, and their names in messages."""
 
+DIFFERS_IN = "differs_in"
+"""The attribute of a comparison of two models: the parts of their identity in which they differ, in words."""
+
 
 def name_differences(attributes: Mapping[str, Any], others: Mapping[str, Any]) -> str:
     """Return in which parts of their identity two models differ, in words; empty if in none.

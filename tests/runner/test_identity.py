@@ -96,6 +96,28 @@ def test_each_part_by_itself_is_refused_by_what_joins_or_continues(
     assert re.search(rf", which differs from .* in its {MODEL_PARTS[attribute]}; name the model", str(refused.value))
 
 
+@pytest.mark.parametrize("part", ["weights", "activation", "tokenizer", "numerical type"])
+def test_what_compares_two_models_says_in_which_parts_they_differ(part: str, original: Path, run, tmp_path) -> None:
+    change, attribute = CHANGES[part]
+    other, files = tiny.save(tmp_path / "other"), [tmp_path / "before.nc", tmp_path / "after.nc"]
+    change(other)
+    headscope.measure(original, CORPUS, "relations", permutations=0, out=files[0], progress=False)
+    checked = run("check", other, "--against", files[0], "--all")[1]
+    assert f"The two models differ in {MODEL_PARTS[attribute]}." in checked
+    assert "The two models are the same." in run("check", original, "--against", files[0], "--all")[1]
+
+    if part != "weights":
+        change_weights(other)
+    headscope.measure(other, CORPUS, "relations", permutations=0, out=files[1], progress=False)
+    options = ("--variable", "relation_accuracy:relation=obj,direction=dependent_to_head", "-o", tmp_path / "compared")
+    code, printed, complaint = run("compare", *files, *options)
+    assert code == 0, complaint
+    page = (tmp_path / "compared" / "comparison.md").read_text()
+    sentence = f"differ in weights and {MODEL_PARTS[attribute]}: a change need not come from the weights."
+    assert [sentence in text for text in (printed, page)] == [part != "weights"] * 2
+    assert [" differ in weights" in text for text in (printed, page)] == [part != "weights"] * 2
+
+
 def test_what_changes_no_number_is_no_part() -> None:
     module, tokenizer = tiny.make("bert")
     config = copy.deepcopy(module.config)

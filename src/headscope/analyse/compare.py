@@ -22,6 +22,7 @@ from headscope.analyse.student import t_interval
 from headscope.analyse.uncertainty import ALPHA
 from headscope.analyse.welch import WELCH, compare_means
 from headscope.errors import TableError
+from headscope.identity import DIFFERS_IN, name_differences
 from headscope.score import main_score
 
 SOURCE = "Zhao and Bethard 2020, section 5"
@@ -123,6 +124,7 @@ def compare_variable(
             "heads": int(known.sum()),
             "heads_left_out": int((partly & ~known).sum()),
             "task": str(after.attrs.get("task", "")),
+            DIFFERS_IN: max((name_differences(before.attrs, table.attrs) for table in tables.values()), key=len),
             "runs": json.dumps([run | {"group": group} for group, table in tables.items() for run in runs_of(table)]),
             "call": f"compare(variable={variable!r}, where={dict(where or {})!r}) after {before.attrs.get('call')}",
         },

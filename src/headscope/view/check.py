@@ -9,6 +9,7 @@ from rich.text import Text
 from headscope.analyse.check import KEPT, LOST, count_verdicts
 from headscope.analyse.report import UNDECIDED
 from headscope.heads import EDITED
+from headscope.identity import DIFFERS_IN
 from headscope.view.headings import name_corpus, name_head, name_model
 from headscope.view.lines import make_grid, write
 from headscope.view.wording import format_number
@@ -47,6 +48,8 @@ def print_check(checked: xr.Dataset, console: Console) -> None:
         for name, key in ((name_model, "old_model"), (name_model, "new_model"), (name_corpus, "corpus"))
     )
     write(console, f"\n[bold]{new}[/] against [bold]{old}[/] on [bold]{corpus}[/]")
+    differences = about[DIFFERS_IN]
+    write(console, f"The two models differ in {differences}." if differences else "The two models are the same.")
     for side in ("old", "new"):
         if edits := about.get(f"{side}_{EDITED}"):
             sentence = f"The {side} model was measured while its heads were edited: {edits}."

@@ -20,6 +20,7 @@ from headscope.view.wording import (
     check_comparison,
     count_sides,
     describe_comparison,
+    describe_differences,
     describe_group,
     describe_left_out,
     describe_needed,
@@ -97,7 +98,8 @@ def list_sections(
 ) -> list[str]:
     """The lines of `render_markdown` below its head, for a page that has a head of its own."""
     comparisons = [check_comparison(comparison) for comparison in comparisons]
-    lines = [*_scores(comparisons), *_tests(comparisons)]
+    differences = describe_differences(comparisons[0])
+    lines = [*([f"**{differences}**", ""] if differences else []), *_scores(comparisons), *_tests(comparisons)]
     for heading, part in (("Layers", _layers), ("The heads that change most", _heads)):
         lines += [f"## {heading}", ""]
         for comparison in comparisons:
@@ -344,6 +346,8 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
     runs = "; ".join(describe_group(comparison, group) for group in groups)
     corpus = name_corpus(comparison.attrs["corpus"])
     write(f"{corpus}: {comparison.attrs['heads']} heads{describe_left_out(comparison)}; {runs}")
+    if differences := describe_differences(comparison):
+        write(differences, style="bold")
     write(f"In {name_unit(comparison)}; mean ± standard deviation over runs\n")
     welch = ["Welch p", "ratio"] if "welch_p" in comparison else []
     after = [escape(f"after {name_group(comparison, group)}") for group in groups]

@@ -13,6 +13,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from headscope.errors import TableError
+from headscope.identity import DIFFERS_IN
 from headscope.score import find_score
 from headscope.view.reports import LEVEL
 
@@ -175,6 +176,14 @@ def describe_left_out(comparison: xr.Dataset) -> str:
     """The number of heads that are not compared, and why; empty where all are."""
     count = int(comparison.attrs["heads_left_out"])
     return f", {count} left out, which lack a value before or in a run" if count else ""
+
+
+def describe_differences(comparison: xr.Dataset) -> str:
+    """Return a sentence about whatever else than weights differs between before and after; empty where nothing does."""
+    differences = comparison.attrs.get(DIFFERS_IN, "")  # an older comparison does not say
+    if differences in {"", "weights"}:
+        return ""
+    return f"The models before and after differ in {differences}: a change need not come from the weights."
 
 
 def describe_too_few(comparison: xr.Dataset) -> str:

@@ -26,6 +26,7 @@ from headscope.commands.recorded import record_request
 from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.errors import HeadscopeError, ModelError
 from headscope.heads import EDITED
+from headscope.identity import DIFFERS_IN, name_differences
 from headscope.reducers import REDUCERS
 from headscope.reducers.names import is_own, split_settings
 from headscope.reducers.reducer import Reducer
@@ -185,6 +186,7 @@ def _refuse_other_model(
 def _describe(old: xr.Dataset, new: xr.Dataset) -> dict[str, Any]:
     """Where the two tables came from."""
     about = {"corpus": str(old.attrs["corpus"]), "corpus_sha256": str(old.attrs["corpus_sha256"])}
+    about |= {DIFFERS_IN: name_differences(old.attrs, new.attrs)}
     for side, table in (("old", old), ("new", new)):
         about |= {f"{side}_{key}": str(table.attrs[key]) for key in ("model", "weights_sha256")}
         about |= {f"{side}_{EDITED}": str(table.attrs[EDITED])} if EDITED in table.attrs else {}
