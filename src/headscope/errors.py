@@ -4,6 +4,7 @@ Every message says what came, what was wanted and what to do. The command line p
 message alone and exits with code 2; from Python it is an ordinary exception.
 """
 
+from collections.abc import Sequence
 from unicodedata import category
 
 LONGEST = 4000
@@ -30,6 +31,18 @@ def first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     count = next((number for number, line in enumerate(lines, start=1) if not line.endswith(":")), len(lines))
     return " ".join(lines[:count]).rstrip(".,:") if lines else "no reason given"
+
+
+def say_missing(what: str, extra: str) -> str:
+    """Return the sentence on a package that is not installed, given its beginning and the extra that brings it."""
+    return (
+        f"{what}, which is not installed; install headscope with the extra `{extra}`: pip install 'headscope[{extra}]'."
+    )
+
+
+def list_some(names: Sequence[str], most: int = 12) -> str:
+    """Return the first names in a row, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def quote(text: str) -> str:

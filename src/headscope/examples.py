@@ -17,7 +17,7 @@ from jaxtyping import UInt8
 
 from headscope import netcdf
 from headscope.errors import HeadscopeError, TableError
-from headscope.files import atomic_write, check_regular
+from headscope.files import atomic_write
 
 FORMAT_ATTRIBUTE = "headscope_examples_format"
 FORMAT = 2
@@ -196,16 +196,13 @@ def read_examples(path: str | Path) -> xr.Dataset:
         TableError: there is no such file, it holds no examples, or it has another format or is damaged.
     """
     path = Path(path)
-    check_regular(path)
-    if not path.is_file() or not h5py.is_hdf5(path):
-        fault = f"{path} is not a netCDF-4 file" if path.is_file() else f"there is no file {path}"
-        raise TableError(f"{fault}; examples are written by `headscope atlas`.")
+    netcdf.check_file(path, "examples are written by `headscope atlas`")
     try:
         with h5py.File(path) as root:
-            version = root.attrs.get(FORMAT_ATTRIBUTE)
+            version = netcdf.read_version(root, FORMAT_ATTRIBUTE)
         if version is None:
             raise TableError(f"{path} holds no examples; give the file examples.nc of an atlas.")
-        if int(np.asarray(version).item()) != FORMAT:
+        if version != FORMAT:
             raise TableError(
                 f"{path} has examples of format {version}, and this headscope reads format {FORMAT}; "
                 "run `headscope atlas` again."

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import tempfile
@@ -248,6 +249,15 @@ def parse_json(text: str | bytes, object_pairs_hook: Callable[[list[tuple[str, A
     if level:
         raise too_deep
     return value
+
+
+def parse_number(text: str) -> float:
+    """The number that a text stands for; NaN if it is none, or is not finite."""
+    try:
+        number = float(text)
+    except ValueError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 def has_surrogate(text: str) -> bool:

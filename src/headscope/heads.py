@@ -18,7 +18,7 @@ import xarray as xr
 
 from headscope import netcdf
 from headscope.errors import HeadscopeError, TableError, quote
-from headscope.files import atomic_write, check_regular, parse_json
+from headscope.files import atomic_write, parse_json
 from headscope.layers import ATTRIBUTE as WITHOUT_ATTENTION
 from headscope.layers import read_without_attention, refuse_layer
 
@@ -228,12 +228,8 @@ def read_table(path: str | Path) -> xr.Dataset:
             were written, or it claims more than it can hold.
     """
     path = Path(path)
-    check_regular(path)
-    if not path.is_file() or not h5py.is_hdf5(path):
-        fault = f"{path} is not a netCDF-4 file" if path.is_file() else f"there is no file {path}"
-        raise TableError(
-            f"{fault}; a head table is written by `headscope atlas`, `headscope measure` or `headscope merge`."
-        )
+    writers = "`headscope atlas`, `headscope measure` or `headscope merge`"
+    netcdf.check_file(path, f"a head table is written by {writers}")
     try:
         _check_stored(path)
         tree = netcdf.decode(path)
@@ -273,10 +269,9 @@ def _check_stored(path: Path) -> None:
                 "again or, if a program has changed it, let that write a new file."
             )
     with h5py.File(path) as root:
-        version = root.attrs.get(FORMAT_ATTRIBUTE)
+        version = netcdf.read_version(root, FORMAT_ATTRIBUTE)
         if version is None:
             raise TableError(f"{path} is a netCDF file but not a head table; it has no attribute {FORMAT_ATTRIBUTE}.")
-        version = int(np.asarray(version).item())
         if version != FORMAT:
             raise TableError(
                 f"{path} has format {version}, and this headscope reads format {FORMAT}; "

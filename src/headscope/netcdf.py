@@ -11,8 +11,12 @@ from typing import Any
 
 import h5netcdf
 import h5py
+import numpy as np
 import xarray as xr
 from xarray.backends import H5NetCDFStore
+
+from headscope.errors import TableError
+from headscope.files import check_regular
 
 Encoding = Mapping[Any, Mapping[str, Any]]
 """How each variable is stored, as `xarray.Dataset.to_netcdf` takes it."""
@@ -34,6 +38,20 @@ class _File(h5py.File):  # type: ignore[misc]  # h5py is untyped to mypy
         if opened is None or not h5py.h5o.get_info(opened.id).rc:
             opened = self._opened[name] = super().__getitem__(name)
         return opened
+
+
+def check_file(path: Path, wanted: str) -> None:
+    """Refuse what is no netCDF-4 file, and say what writes the file that is wanted."""
+    check_regular(path)
+    if not path.is_file() or not h5py.is_hdf5(path):
+        fault = f"{path} is not a netCDF-4 file" if path.is_file() else f"there is no file {path}"
+        raise TableError(f"{fault}; {wanted}.")
+
+
+def read_version(root: h5py.File, attribute: str) -> int | None:
+    """Return the version of the schema that a file states in an attribute; None if it states none."""
+    version = root.attrs.get(attribute)
+    return None if version is None else int(np.asarray(version).item())
 
 
 def encode(parts: Mapping[str, xr.Dataset], encoding: Mapping[str, Encoding]) -> memoryview:

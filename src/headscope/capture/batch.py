@@ -141,7 +141,8 @@ def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_posi
     text = real & (position >= 0)
     # A word of the text may be spelt like a special token; it is none.
     special = text & (word < 0)
-    cls, sep = (special & _is(ids, token_id) for token_id in (tokenizer.cls_token_id, tokenizer.sep_token_id))
+    known = (-1 if number is None else number for number in (tokenizer.cls_token_id, tokenizer.sep_token_id))
+    cls, sep = (special & (ids == number) for number in known)
     return Tokens(ids, real, word, position, cls, sep, text & torch.isin(ids, model.punctuation_ids.to(device)))
 
 
@@ -171,10 +172,6 @@ def _refuse_unknown_tokens(model: Model, rows: list[list[int]]) -> None:
             f"the token {token!r} has the number {last:,}, and {model.name!r} has embeddings of {known:,} tokens; call "
             "resize_token_embeddings and train those that were added, or give the tokenizer that it was trained with."
         )
-
-
-def _is(ids: Int[Tensor, "batch token"], token_id: int | None) -> Bool[Tensor, "batch token"]:
-    return torch.zeros_like(ids, dtype=torch.bool) if token_id is None else ids == token_id
 
 
 def _padded(rows: list[list[int]], filler: int, device: torch.device, padding: int = 0) -> Int[Tensor, "batch token"]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.capture.edit import Edit, Visible, silence
+from headscope.capture.edit import Edit, Visible, Z, silence
 from headscope.capture.gpu import Kernels
 from headscope.capture.mask import Masks, Reach, count_rows, hide
 from headscope.capture.model import Model
@@ -169,9 +169,7 @@ class Call:
         parts = ((output, 1), (weights, 2), (allowed, 1))
         return [*zip(*(torch.split(part, sizes, axis) for part, axis in parts), strict=True)]
 
-    def attend_without(
-        self, run: Pass, edges: Bool[Tensor, "#batch #head query key"]
-    ) -> Float[Tensor, "batch head query width"]:
+    def attend_without(self, run: Pass, edges: Bool[Tensor, "#batch #head query key"]) -> Z:
         """Z of the model's own function, with some keys out of sight of some queries."""
         (batch, heads, queries, _), keys, outputs = self.query.shape, self.key.shape[2], []
         for rows in run.blocks(batch, heads, queries, keys):

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.call import Observer
 from headscope.capture.dense import DenseRows
@@ -30,9 +29,5 @@ class DenseView:
 
 def turn_rows(turn: Turn, observe: Observer) -> Observer:
     """An observer of attention with its matrix, who shows another one what it is turned into."""
-
-    def observe_rows(attention: Attention) -> None:
-        # A view shows what its rows are shares of, and the values are averaged by none of that.
-        observe(replace(turn(cast(DenseRows, attention)), value=None))
-
-    return observe_rows
+    # A view shows what its rows are shares of, and the values are averaged by none of that.
+    return lambda attention: observe(replace(turn(cast(DenseRows, attention)), value=None))

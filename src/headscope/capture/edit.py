@@ -15,6 +15,9 @@ from headscope.capture.kernel import products
 from headscope.capture.model import Model
 from headscope.errors import HeadscopeError, ModelError
 
+Z = Float[Tensor, "batch head query width"]
+"""The output of each query head before the output projection."""
+
 Visible = Callable[[slice], Bool[Tensor, "batch query key"]]
 """True where a query of a block of rows may see a key; keys of padding are hidden."""
 
@@ -71,9 +74,7 @@ class Edit(Protocol):
         """The output of each query head that replaces `z`; padding is present and meaningless."""
 
 
-def apply_edits(
-    edits: Sequence[Edit], z: Float[Tensor, "batch head query width"], layer: EditedLayer
-) -> Float[Tensor, "batch head query width"]:
+def apply_edits(edits: Sequence[Edit], z: Z, layer: EditedLayer) -> Z:
     """Z as the edits leave it, one after the other.
 
     Raises:
@@ -94,11 +95,7 @@ def _apply(edit: Edit, z: Tensor, layer: EditedLayer) -> Tensor:
     )
 
 
-def silence(
-    z: Float[Tensor, "batch head query width"],
-    visible: Bool[Tensor, "batch query key"],
-    hidden: Bool[Tensor, "#batch #head query key"],
-) -> Float[Tensor, "batch head query width"]:
+def silence(z: Z, visible: Bool[Tensor, "batch query key"], hidden: Bool[Tensor, "#batch #head query key"]) -> Z:
     """z, and 0 where all that a query sees is hidden from it: a softmax over nothing would be even."""
     nothing = ~(visible[:, None] & ~hidden).any(-1)
     return z.masked_fill(nothing[..., None], 0)
@@ -139,6 +136,6 @@ class HeadGradient:
 def refuse_changes(model: Model) -> ModelError:
     """The error for a model whose heads can only be observed."""
     return ModelError(
-        f"the heads of {model.name!r} ({type(model.module).__name__}) cannot be edited or differentiated: the model "
+        f"the heads of {model.title} cannot be edited or differentiated: the model "
         "does not use transformers' attention interface; its attention can only be observed."
     )

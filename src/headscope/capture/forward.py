@@ -39,14 +39,14 @@ def run_model(model: Model, inputs: Mapping[str, Any], **options: Any) -> Any:
             raise
         except Exception as error:  # what a model raises on input that it cannot take, it alone knows
             if cause := _explain(model, inputs, error):
-                raise ModelError(f"{_name(model)} {cause}.") from error
+                raise ModelError(f"{model.title} {cause}.") from error
             raise
 
 
 def refuse_run(model: Model, error: Exception) -> ModelError:
     """Return the error of a pass that failed for a reason that is not known."""
     return ModelError(
-        f"{_name(model)} cannot be run on text ({type(error).__name__}: {first_line(error)}); mend what this says, or "
+        f"{model.title} cannot be run on text ({type(error).__name__}: {first_line(error)}); mend what this says, or "
         "give another model with its own tokenizer."
     )
 
@@ -110,10 +110,6 @@ def _explain(model: Model, inputs: Mapping[str, Any], error: Exception) -> str:
             "configuration, or measure each text alone (--batch-tokens 1)"
         )
     return ""
-
-
-def _name(model: Model) -> str:
-    return f"{model.name!r} ({type(model.module).__name__})"
 
 
 def _find_positions(module: nn.Module) -> int | None:

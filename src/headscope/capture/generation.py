@@ -21,7 +21,7 @@ def check_decoder(model: Model) -> None:
     """Refuse a model that generates no text: it is no decoder alone, or has no head that predicts tokens."""
     if {*model.layers} != {"decoder"} or model.module.get_output_embeddings() is None:
         raise ModelError(
-            f"{model.name!r} ({type(model.module).__name__}) is no decoder-only language model, so it generates no "
+            f"{model.title} is no decoder-only language model, so it generates no "
             "text from what it has read; give one, such as smollm2."
         )
 

@@ -23,9 +23,6 @@ def read_generation_settings(model: Loadable) -> dict[str, Any]:
 
     They are without the mark `MADE_UP`, so that what is added to them is read.
 
-    Args:
-        model: as `headscope.load` takes it.
-
     Raises:
         ModelError: the file of its settings is not JSON.
     """

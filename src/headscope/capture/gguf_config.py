@@ -83,20 +83,8 @@ def _find_window(config: Any) -> int | None:
     return getattr(config, "sliding_window", None) if kinds is None or "sliding_attention" in kinds else None
 
 
-def _find_windowed_layers(config: Any) -> list[bool]:
-    return [kind == "sliding_attention" for kind in getattr(config, "layer_types", None) or ()]
-
-
 def _find_scale(config: Any) -> float:
     return float((getattr(config, "query_pre_attn_scalar", None) or head_size(config)) ** -0.5)
-
-
-def _is_causal(config: Any) -> bool:
-    return not getattr(config, "use_bidirectional_attention", False)
-
-
-def _find_alibi(config: Any) -> float | None:
-    return 8.0 if config.model_type == "bloom" else None
 
 
 def _find_interval(config: Any) -> int | None:
@@ -131,10 +119,12 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "attention.layer_norm_rms_epsilon": Setting(("rms_norm_eps", "norm_eps"), optional=True),
     "attention.sliding_window": Setting(("sliding_window",), (0,), _find_window),
-    "attention.sliding_window_pattern": Setting(follow=_find_windowed_layers),
+    "attention.sliding_window_pattern": Setting(
+        follow=lambda config: [kind == "sliding_attention" for kind in getattr(config, "layer_types", None) or ()]
+    ),
     "attention.scale": Setting(neutral=(0,), follow=_find_scale),
-    "attention.causal": Setting(follow=_is_causal),
-    "attention.max_alibi_bias": Setting(neutral=(0,), follow=_find_alibi),
+    "attention.causal": Setting(follow=lambda config: not getattr(config, "use_bidirectional_attention", False)),
+    "attention.max_alibi_bias": Setting((), (0,), lambda config: 8.0 if config.model_type == "bloom" else None),
     "attention.clamp_kqv": Setting(neutral=(0,)),
     "attn_logit_softcapping": Setting(("attn_logit_softcapping",), (0,)),
     "final_logit_softcapping": Setting(("final_logit_softcapping",), (0,)),

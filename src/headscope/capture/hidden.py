@@ -23,7 +23,6 @@ def compute_hidden_states(model: Model, batch: Batch) -> list[Float[Tensor, "bat
     size = batch.encoder.ids.shape
     if not states or any(state.shape[:2] != size for state in states):
         raise ModelError(
-            f"{model.name!r} ({type(model.module).__name__}) does not return its hidden states, which the structural "
-            "probe reads; leave that probe out."
+            f"{model.title} does not return its hidden states, which the structural probe reads; leave that probe out."
         )
     return [state.float() for state in states]

@@ -205,7 +205,7 @@ class Capture:
                     raise
                 # The untouched model took the same input.
                 raise ModelError(
-                    f"the attention of {self.model.name!r} ({type(self.model.module).__name__}) cannot be captured: it "
+                    f"the attention of {self.model.title} cannot be captured: it "
                     f"fails under observation ({type(error).__name__}: {first_line(error)})."
                 ) from error
             by_layer = differentiate(run, output, loss) if gradients else {}
@@ -241,7 +241,7 @@ class Capture:
 
     def _run_for_outputs(self, batch: Batch, observe: Observer | None, changed: bool) -> Outputs:
         """The stated fallback, for observing only: weights as the model itself returns them, all layers at once."""
-        model, name = self.model, f"{self.model.name!r} ({type(self.model.module).__name__})"
+        model = self.model
         if changed:
             raise refuse_changes(model)
         with torch.inference_mode():
@@ -253,7 +253,7 @@ class Capture:
         length = batch.encoder.length
         if output is None or not attentions or any(a is None or a.shape[-2:] != (length, length) for a in attentions):
             raise ModelError(
-                f"the attention of {name} cannot be captured: the model does not use transformers' attention "
+                f"the attention of {model.title} cannot be captured: the model does not use transformers' attention "
                 "interface, and does not return its attention in the usual way either."
             )
         attention_type, everything, paths = next(iter(model.layers)), slice(0, length), Counter[tuple[str, int, str]]()

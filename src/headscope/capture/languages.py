@@ -11,12 +11,7 @@ ATTRIBUTES = {"source": "src_lang", "target": "tgt_lang"}
 
 
 def set_languages(model: Model, *, source: str | None = None, target: str | None = None) -> Model:
-    """The model with a tokenizer for these languages; as it is where none is named.
-
-    Args:
-        model: its own tokenizer is left as it is.
-        source: the language of the text, as the tokenizer names it, such as ``eng_Latn``.
-        target: the language of the translation.
+    """The model with a tokenizer of its own for these languages of text and translation; as it is where none is named.
 
     Raises:
         ModelError: the tokenizer knows no languages, or not these; or it needs the language of the translation.

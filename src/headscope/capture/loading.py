@@ -103,8 +103,8 @@ def load(
             config = read_config(where, trust_remote_code=trust_remote_code)
             refuse_unread_fields(name, where, config)
             if task == OWN_HEAD:
-                task = _find_own_task(name, where, trust_remote_code)
-            module, loading = _choose_class(where, task, trust_remote_code).from_pretrained(
+                task = _find_own_task(name, config)
+            module, loading = _choose_class(config, task).from_pretrained(
                 where,
                 config=config,
                 trust_remote_code=trust_remote_code,
@@ -221,9 +221,8 @@ def _folder(where: str) -> Path:
     return Path(str(cached_file(where, "config.json"))).parent
 
 
-def _find_own_task(name: str, where: str, trust_remote_code: bool) -> str:
+def _find_own_task(name: str, config: Any) -> str:
     """The task of the head that the configuration of a model names."""
-    config = AutoConfig.from_pretrained(where, trust_remote_code=trust_remote_code)
     kinds = config.architectures or [config.model_type]
     if task := next(filter(None, map(find_task, kinds)), None):
         return task
@@ -232,12 +231,9 @@ def _find_own_task(name: str, where: str, trust_remote_code: bool) -> str:
     raise refuse_headless(name, ", ".join(kinds))
 
 
-def _choose_class(where: str, task: str | None, trust_remote_code: bool) -> Any:
+def _choose_class(config: Any, task: str | None) -> Any:
     if task is None:
         return AutoModel
-    if task == "causal-lm":
-        # BART has a decoder that can be loaded alone; what is asked for is the whole model.
-        config = AutoConfig.from_pretrained(where, trust_remote_code=trust_remote_code)
-        if config.is_encoder_decoder:
-            return modeling_auto.AutoModelForSeq2SeqLM
-    return TASKS[task]
+    # BART has a decoder that can be loaded alone; what is asked for is the whole model.
+    is_whole = task == "causal-lm" and config.is_encoder_decoder
+    return modeling_auto.AutoModelForSeq2SeqLM if is_whole else TASKS[task]

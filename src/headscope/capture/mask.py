@@ -182,12 +182,8 @@ class Masks:
     ) -> tuple[Tensor | None, Float[Tensor, "batch query"]]:
         """A block of a mask as an eager attention function wants it, and the number of keys it leaves to each row.
 
-        Args:
-            attention_mask: what the model hands to attention, one of our tickets or a mask of its own.
-            rows: the queries.
-            columns: the keys; all of them where `reach` does not know the mask.
-            query: for its device and type.
-            keys: the number of keys of the whole mask.
+        The mask is what the model hands to attention, one of our tickets or a mask of its own. The columns of the block
+        are all `keys` where `reach` does not know the mask; its device and type are those of `query`.
 
         Raises:
             ModelError: the model has made something else of its ticket.

@@ -187,6 +187,11 @@ class Model:
         return f"Model({self.name!r}, {type(self.module).__name__}, {sizes}, {self.device})"
 
     @property
+    def title(self) -> str:
+        """Its name and the class of its module, for messages."""
+        return f"{self.name!r} ({type(self.module).__name__})"
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         device: torch.device = self.module.device

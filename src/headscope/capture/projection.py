@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headscope.capture.batch import Batch
-from headscope.capture.edit import EditedLayer
+from headscope.capture.edit import EditedLayer, Z
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.capture.norms import Norms
@@ -56,8 +56,7 @@ def find_projections(capture: Capture, batch: Batch) -> dict[tuple[str, int], Pr
         ModelError: the model does not use the attention interface, or does something else to the output of its heads
             than to project it.
     """
-    model = capture.model
-    name = f"{model.name!r} ({type(model.module).__name__})"
+    model, name = capture.model, capture.model.title
     if capture.route == "outputs":
         raise ModelError(
             f"what the heads of {name} add cannot be seen, since it does not use transformers' attention interface; "
@@ -98,7 +97,7 @@ class _Watch:
     _layer: tuple[str, int] | None = None
     _z: Tensor | None = None
 
-    def start(self, z: Float[Tensor, "batch head query width"], layer: EditedLayer) -> Tensor:
+    def start(self, z: Z, layer: EditedLayer) -> Z:
         """Z as it is: an edit that changes nothing, and from which on the output of this layer is looked for."""
         self._layer, self._z = (layer.attention_type, layer.layer), z
         return z

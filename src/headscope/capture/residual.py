@@ -94,8 +94,8 @@ def find_unembedding(capture: Capture, batch: Batch) -> Unembedding:
     Raises:
         ModelError: the model gives no logits of tokens, has no residual stream, or does more than to read it.
     """
-    model, embeddings = capture.model, capture.model.module.get_output_embeddings()
-    name = f"{model.name!r} ({type(model.module).__name__})"
+    model, name = capture.model, capture.model.title
+    embeddings = model.module.get_output_embeddings()
     if set(model.layers) != {"decoder"} or embeddings is None:
         raise ModelError(
             f"which tokens the heads of {name} copy is read from the logits of a causal language model, and it has "
@@ -200,6 +200,5 @@ def _scales(model: Model, norm: nn.Module, stream: Stream, *, centers: bool) -> 
 
 def _refuse(model: Model, why: str) -> ModelError:
     return ModelError(
-        f"{model.name!r} ({type(model.module).__name__}) has no direct effects of heads: {why}; leave out --direct, "
-        "or the reducer that reads logits."
+        f"{model.title} has no direct effects of heads: {why}; leave out --direct, or the reducer that reads logits."
     )

@@ -113,6 +113,6 @@ def _zero_first(chosen: Layer) -> Edit:
 
 def _refuse(model: Model, layer: Layer) -> ModelError:
     return ModelError(
-        f"{model.name!r} ({type(model.module).__name__}) cannot be seen through the view `value-zeroing`: {layer[0]} "
+        f"{model.title} cannot be seen through the view `value-zeroing`: {layer[0]} "
         f"layer {layer[1]} does more than to add the projected output of its heads; leave out --view, or take another."
     )

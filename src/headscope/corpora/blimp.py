@@ -88,12 +88,11 @@ def read_pairs(path: Path) -> Iterator[MinimalPair]:
         if not line.strip():
             continue
         pair = _parse_pair(f"{path}:{number}", line, path.stem, number)
-        if pair.id in lines:
+        if (before := lines.setdefault(pair.id, number)) != number:
             raise CorpusError(
-                f'{path}:{number} has the pair {show(pair.id)} as line {lines[pair.id]} has; a pair needs a "pairID" '
+                f'{path}:{number} has the pair {show(pair.id)} as line {before} has; a pair needs a "pairID" '
                 f"of its own: change one of them, or leave all out."
             )
-        lines[pair.id] = number
         yield pair
     if not lines:
         raise CorpusError(

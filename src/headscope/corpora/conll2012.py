@@ -43,12 +43,11 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     first_lines: dict[str, int] = {}
     for part in _read_parts(path):
         identity = f"{prefix}:{part.document}:{part.number}"
-        if identity in first_lines:
+        if (before := first_lines.setdefault(identity, part.line)) != part.line:
             raise CorpusError(
                 f"{path}:{part.line} begins part {part.number} of {part.document!r}, which began on line "
-                f"{first_lines[identity]} already; each part of a document comes once: leave one of the two out."
+                f"{before} already; each part of a document comes once: leave one of the two out."
             )
-        first_lines[identity] = part.line
         spans = parse_mentions(path, part.rows)
         if isinstance(spans, Skipped):
             yield spans

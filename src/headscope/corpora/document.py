@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from itertools import groupby
 from typing import NamedTuple
 
 from headscope.errors import CorpusError
@@ -45,15 +46,9 @@ class Span:
 
 def merge_into_spans(words: Iterable[int], label: str, kind: str) -> Iterator[Span]:
     """The fewest spans of one label that cover these words of a document and no others, in order."""
-    start = end = -1
-    for word in sorted(set(words)):
-        if word != end:
-            if end > start:
-                yield Span(start, end, label, kind=kind)
-            start = word
-        end = word + 1
-    if end > start:
-        yield Span(start, end, label, kind=kind)
+    for _, run in groupby(enumerate(sorted(set(words))), key=lambda pair: pair[1] - pair[0]):
+        stretch = [word for _, word in run]
+        yield Span(stretch[0], stretch[-1] + 1, label, kind=kind)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

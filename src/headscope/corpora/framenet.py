@@ -17,7 +17,7 @@ from typing import Any
 
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.markup import Markup, find_tags
-from headscope.errors import CorpusError, first_line
+from headscope.errors import CorpusError, first_line, say_missing
 from headscope.files import check_regular
 
 _LEXICON = ("luIndex.xml", "frRelation.xml", "semTypes.xml")
@@ -108,10 +108,7 @@ def _import_nltk() -> tuple[Any, Any]:
         from nltk.corpus.reader.framenet import FramenetCorpusReader
         from nltk.tokenize import WordPunctTokenizer
     except ImportError:
-        raise CorpusError(
-            "FrameNet is read through NLTK, which is not installed; install headscope with the extra `framenet`: "
-            "pip install 'headscope[framenet]'."
-        ) from None
+        raise CorpusError(say_missing("FrameNet is read through NLTK", "framenet")) from None
     return FramenetCorpusReader, WordPunctTokenizer()
 
 

@@ -18,11 +18,10 @@ Phrases stand where a reader would attach them: nouns take other prepositions th
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from random import Random
 from typing import TypeVar
 
-from headscope.corpora.document import Document, Link, Span
+from headscope.corpora.document import Document, Link, Span, merge_into_spans
 
 T = TypeVar("T")
 
@@ -377,10 +376,8 @@ def annotate_spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, ra
                 clause = heads[clause]
             outside = [i for i in reach[clause] if heads.get(i) == clause and nodes[i].relation in OUTSIDE]
             beyond = {word}.union(*(reach[i] for i in outside))
-            scope = [i for i in reach[clause] if i not in beyond and nodes[i].upos != "PUNCT"]
-            for _, run in groupby(enumerate(scope), key=lambda pair: pair[1] - pair[0]):
-                first, *rest = [i for _, i in run]
-                yield Span(first, first + len(rest) + 1, number, "scope")
+            scope = (i for i in reach[clause] if i not in beyond and nodes[i].upos != "PUNCT")
+            yield from merge_into_spans(scope, number, "scope")
 
 
 def generate_sentences(count: int = 2000, seed: int = 0) -> Iterator[Document]:

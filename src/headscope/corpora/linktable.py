@@ -65,12 +65,11 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
         rows = list(block)
         first = rows[0]
         where, text_id = f"{path}:{first.line}", first.id or str(first.line)
-        if text_id in lines:
+        if (before := lines.setdefault(text_id, first.line)) != first.line:
             raise CorpusError(
                 f"{where} has the id {text_id!r}{'' if first.id else ', which is its number,'} as the text on line "
-                f"{lines[text_id]} has; a text needs an id of its own, and its rows together: rename one of them."
+                f"{before} has; a text needs an id of its own, and its rows together: rename one of them."
             )
-        lines[text_id] = first.line
         _check_one_text(path, rows)
         yield Document(
             f"{prefix}:{text_id}",

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from headscope.corpora.document import Document, Link, Span
-from headscope.errors import CorpusError, first_line
+from headscope.errors import CorpusError, first_line, say_missing
 
 # The attributes that spaCy's matchers refuse to look at where nobody annotated them; others are in the words.
 _ANNOTATED = ("TAG", "POS", "MORPH", "LEMMA", "DEP")
@@ -92,10 +92,7 @@ def _load_language(file: str, pipeline: str | None) -> Any:
         # It brings torch along, if that is installed.
         import spacy
     except ImportError:
-        raise CorpusError(
-            f"the patterns {file!r} are matched by spaCy, which is not installed; install headscope with the extra "
-            f"`spacy`: pip install 'headscope[spacy]'."
-        ) from None
+        raise CorpusError(say_missing(f"the patterns {file!r} are matched by spaCy", "spacy")) from None
     if pipeline is None:
         return spacy.blank("xx")
     try:

@@ -47,15 +47,14 @@ def generate_needles(count: int = COUNT, seed: int = SEED) -> Iterator[Document]
         names, pool = random.sample(NAMES, NEEDLES), random.sample(THINGS, POOL)
         answers = [random.sample(pool, ANSWER) for _ in names]
         chosen = random.randrange(NEEDLES)
-        needles = [[*_introduce(name), *answer, "."] for name, answer in zip(names, answers, strict=True)]
+        needles = [
+            [*f"The secret words of {name} are".split(), *answer, "."]
+            for name, answer in zip(names, answers, strict=True)
+        ]
         places = sorted(random.choices(range(len(sentences) + 1), k=NEEDLES))
         for inserted, (place, needle) in enumerate(zip(places, needles, strict=True)):
             sentences.insert(place + inserted, needle)
         yield _assemble(f"needles:{seed}:{number}", sentences, needles, names[chosen], needles[chosen])
-
-
-def _introduce(name: str) -> list[str]:
-    return f"The secret words of {name} are".split()
 
 
 def _assemble(

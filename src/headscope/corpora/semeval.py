@@ -78,12 +78,11 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     for elements in _read_sentences(path):
         sentence = elements[0]
         sentence_id = _MARKUP.get_attribute(path, sentence, "id")
-        if sentence_id in lines:
+        if (before := lines.setdefault(sentence_id, sentence.line)) != sentence.line:
             raise CorpusError(
-                f"{path}:{sentence.line} has a sentence with the id {sentence_id!r}, as line {lines[sentence_id]} has; "
+                f"{path}:{sentence.line} has a sentence with the id {sentence_id!r}, as line {before} has; "
                 f"a sentence needs an id of its own: rename one of them."
             )
-        lines[sentence_id] = sentence.line
         review = _parse_review(path, elements)
         term_elements = [element for element in elements if element.name == "aspectTerm"]
         spans = [_parse_term(path, element, review) for element in term_elements]

@@ -71,10 +71,7 @@ class Shard:
         heapify(shards)
         for document in documents:
             characters, number = shards[0]
-            heapreplace(shards, (characters + _count_characters(document), number))
+            own = sum(map(len, document.words)) + sum(map(len, document.translation))
+            heapreplace(shards, (characters + own, number))
             if number == self.number:
                 yield document
-
-
-def _count_characters(document: Document) -> int:
-    return sum(map(len, document.words)) + sum(map(len, document.translation))

@@ -50,12 +50,11 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
         rows = _parse_rows(path, block)
         first = rows[0]
         identity = f"{prefix}:{first.chapter}:{first.sentence}"
-        if identity in lines:
+        if (before := lines.setdefault(identity, first.line)) != first.line:
             raise CorpusError(
                 f"{path}:{first.line} begins sentence {first.sentence!r} of chapter {first.chapter!r}, as line "
-                f"{lines[identity]} does; a sentence needs a number of its own in its chapter: renumber one of them."
+                f"{before} does; a sentence needs a number of its own in its chapter: renumber one of them."
             )
-        lines[identity] = first.line
         words, spans = tuple(row.word for row in rows), tuple(_build_spans(path, rows))
         yield Document(identity, words=words, spans=spans, group=f"{prefix}:{first.chapter}")
     if not lines:

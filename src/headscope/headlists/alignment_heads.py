@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import TableError, quote
-from headscope.headlists.head_list import HeadEntry, HeadList
+from headscope.headlists.head_list import HeadEntry, HeadList, is_whole
 
 NAME = "alignment-heads"
 FIELD, TITLE = "alignment_heads", "alignment of sound and text (Whisper)"
@@ -34,10 +34,7 @@ def parse(stored: Any, path: Path) -> HeadList:
         raise TableError(f"{path} has no alignment heads; give a list of pairs, such as [[2, 2], [3, 0]].")
     entries = []
     for number, pair in enumerate(pairs, 1):
-        whole = isinstance(pair, list) and all(
-            isinstance(place, int) and not isinstance(place, bool) and place >= 0 for place in pair
-        )
-        if not whole or len(pair) != 2:
+        if not isinstance(pair, list) or len(pair) != 2 or not all(is_whole(place, 0) for place in pair):
             raise TableError(
                 f"entry {number} of {path} is {quote(json.dumps(pair))}, and an alignment head is a pair [layer, "
                 "head], both counted from 0; correct it."

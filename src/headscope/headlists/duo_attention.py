@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 
 from headscope.errors import TableError, quote
-from headscope.files import reading
+from headscope.files import parse_number, reading
 from headscope.headlists.head_list import GROUP, HEAD, HeadEntry, HeadList, ListedModel
 
 NAME = "duo-attention"
@@ -97,10 +97,7 @@ def _share(entry: HeadEntry) -> float:
 
 
 def _parse(cell: str, where: str) -> float:
-    try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    value = parse_number(cell)
+    if math.isnan(value):
         raise TableError(f"{where} has {quote(cell)}, which is no number; a file of DuoAttention has nothing else.")
     return value

@@ -2,12 +2,12 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import TableError, first_line, quote
+from headscope.errors import TableError, first_line, list_some, quote
 from headscope.files import has_surrogate, parse_json, reading, write_text
 
 FORMAT = "headscope heads"
@@ -124,7 +124,7 @@ class HeadList:
         chosen = [key for key, names in named.items() if row is None or row in names]
         if len(chosen) != 1:
             fault = "of no row" if not named else f"of {len(chosen)} rows" if row is None else f"not of one row {row!r}"
-            known = quote_some(self.keys)
+            known = list_some(self.keys) or "there is none"
             raise TableError(f"the heads are {fault}, and one is needed; name one with --row: {known}.")
         return replace(self, entries=tuple(entry for entry in self.entries if entry.key == chosen[0]))
 
@@ -211,12 +211,6 @@ def check_head(entry: HeadEntry, model: ListedModel, unit: str, where: str) -> N
             )
 
 
-def quote_some(names: Sequence[str], most: int = 12) -> str:
-    """The first names in a row, and how many more there are."""
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{rest}" if names else "there is none"
-
-
 @dataclass(frozen=True)
 class _Kind:
     """What the value of a field must be: a test, and what it asks for in words."""
@@ -230,14 +224,15 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _is_whole(value: Any, least: int) -> bool:
+def is_whole(value: Any, least: int) -> bool:
+    """True for a whole number that is not too low, which True itself is not."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 _NUMBER = _Kind(lambda value: value is None or is_number(value), "a finite number or null")
-_SIZE = _Kind(lambda value: value is None or _is_whole(value, 1), "a whole number from 1 on, or null")
-_PLACE = _Kind(lambda value: _is_whole(value, 1), "a whole number from 1 on")
-_COUNT = _Kind(lambda value: value is None or _is_whole(value, 0), "a whole number from 0 on, or null")
+_SIZE = _Kind(lambda value: value is None or is_whole(value, 1), "a whole number from 1 on, or null")
+_PLACE = _Kind(lambda value: is_whole(value, 1), "a whole number from 1 on")
+_COUNT = _Kind(lambda value: value is None or is_whole(value, 0), "a whole number from 0 on, or null")
 _TEXT = _Kind(lambda value: isinstance(value, str) and not has_surrogate(value), "a text that UTF-8 can hold")
 _FLAG = _Kind(lambda value: isinstance(value, bool), "true or false")
 _NUMBERS = _Kind(lambda value: isinstance(value, list) and all(map(is_number, value)), "a list of finite numbers")

@@ -101,7 +101,8 @@ def measure_outcomes(
     for batch in evaluation.batches[first:]:
         whole, passes = _run_whole(capture, batch, projections, stream)
         if run is None:
-            ends = [find(ablations, key=_find_highest_layer) for find in (min, max)]
+            highest = [max(layer for _, layer in ablation.unit.selection) for ablation in ablations]
+            ends = [ablations[highest.index(find(highest))] for find in (min, max)]
             run = _choose_run(passes, [make_edit(ablation, batch) for ablation in ends])
         if not past:
             if not bool(torch.isfinite(whole).all()):
@@ -207,10 +208,6 @@ def _choose_run(passes: _Passes, edits: Sequence[DisabledUnit]) -> Callable[[_Pa
         if all(is_same(passes.capture.model, *pair) for pair in zip(expected, actual, strict=True)):
             return run
     return _Passes.run_from_start
-
-
-def _find_highest_layer(ablation: Ablation) -> int:
-    return max(layer for _, layer in ablation.unit.selection)
 
 
 def _sum_real(squares: Float[Tensor, "row token"], batch: EvaluationBatch) -> Tensor:

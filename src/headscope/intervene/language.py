@@ -175,7 +175,7 @@ def prepare_last_words(
 
     return Evaluation(
         name=name,
-        batches=_collate(model, *zip(*rows, strict=True), batch_tokens),
+        batches=_collate(model, [row for row, _ in rows], [number for _, number in rows], batch_tokens),
         quantities=quantities,
         quantify=_quantify_with_correct,
         gather=gather,

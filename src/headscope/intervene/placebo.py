@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headscope.capture.edit import EditedLayer
+from headscope.capture.edit import EditedLayer, Z
 from headscope.capture.projection import Projection
 from headscope.intervene.ablation import Ablation
 from headscope.intervene.replacement import Replacement
@@ -43,9 +43,7 @@ class DisabledUnit:
     seed: int
     norms: list[Float[Tensor, "batch query"]]
 
-    def __call__(
-        self, z: Float[Tensor, "batch head query width"], layer: EditedLayer
-    ) -> Float[Tensor, "batch head query width"]:
+    def __call__(self, z: Z, layer: EditedLayer) -> Z:
         """Z without the unit, or with its placebo."""
         chosen = self.ablation.unit.selection.get((layer.attention_type, layer.layer))
         if chosen is None:
@@ -62,7 +60,7 @@ class DisabledUnit:
         size = self.measure_norm(elsewhere, torch.arange(layer.heads, device=z.device), layer)
         return edited.add_(elsewhere * (norm / size.clamp_min(torch.finfo(z.dtype).tiny))[:, None, :, None])
 
-    def _turn(self, change: Tensor, layer: EditedLayer) -> Float[Tensor, "batch head query width"]:
+    def _turn(self, change: Tensor, layer: EditedLayer) -> Z:
         """The change of some heads in a random direction among the outputs of all heads of the layer."""
         width, name = change.shape[-1], f"{self.seed} {self.ablation.unit.name} {self.ablation.placebo} {layer.layer}"
         number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])

@@ -12,14 +12,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headscope.capture.edit import EditedLayer
+from headscope.capture.edit import EditedLayer, Z
 from headscope.errors import HeadscopeError
 from headscope.intervene.selection import Selection
 
 BLOCK = 1 << 20
 """Numbers of a block of query x key."""
-
-Z = Float[Tensor, "batch head query width"]
 
 
 @runtime_checkable
@@ -44,9 +42,7 @@ class EditedHeads:
     replacement: Replacement
     describe: Callable[[], str] = str
 
-    def __call__(
-        self, z: Float[Tensor, "batch head query width"], layer: EditedLayer
-    ) -> Float[Tensor, "batch head query width"]:
+    def __call__(self, z: Z, layer: EditedLayer) -> Z:
         """Z with the selected heads replaced."""
         chosen = self.selection.get((layer.attention_type, layer.layer))
         if chosen is None:

@@ -17,11 +17,9 @@ Selection: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
 def select_heads(model: Model, names: HeadNames) -> Selection:
     """The heads of a model that a user names.
 
-    Args:
-        model: the model.
-        names: ``3-1`` is the first head of the third layer, ``3`` (or the number 3) the whole layer, and ``3-kv1`` its
-            first key/value head with all query heads that share it. Where a model has several attention types, one of
-            them stands before: ``cross 3-1``. One string may hold several names: ``3-1,4-10``.
+    The name ``3-1`` is of the first head of the third layer, ``3`` (or the number 3) of the whole layer, and ``3-kv1``
+    of its first key/value head with all query heads that share it. Where a model has several attention types, one of
+    them stands before: ``cross 3-1``. One string may hold several names: ``3-1,4-10``.
 
     Raises:
         HeadscopeError: nothing is named, or the names have another form (`list_names`), or the model has no such head,

@@ -119,13 +119,7 @@ class TextModel:
         A language model says how likely the text is (the loss, in nats per token) and, if it is causal, what comes
         next, or what the first mask in the text hides. A classifier says how likely its labels are, first of all the
         one that it gives. Of other models there is how similar their last hidden states are to those of the model as
-        it is: the mean cosine over the tokens.
-
-        Args:
-            document: the text, or a pair.
-            heads: names, such as ``3-1``.
-            how: ``zero`` or ``uniform``.
-            seed: of the placebos.
+        it is: the mean cosine over the tokens. The seed is that of the placebos.
 
         Raises:
             HeadscopeError: there is no such head or way, or the text has no tokens, or too many for a masked model.
@@ -241,7 +235,7 @@ def ask_states(model: Model, text: Aligned) -> Question:
             whole = read_last_states(run_model(model, inputs))
     except Exception as error:  # what a model raises on input that it cannot take, it alone knows
         raise ModelError(
-            f"{model.name!r} ({type(model.module).__name__}) cannot be asked about one text "
+            f"{model.title} cannot be asked about one text "
             f"({type(error).__name__}: {first_line(error)}); load the model without its head."
         ) from error
 

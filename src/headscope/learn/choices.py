@@ -62,8 +62,10 @@ def list_choices(document: Document, kind: str) -> list[Choice]:
     for word in sorted(by_word):
         nearest = sorted(by_word[word], key=lambda pair: (abs(pair[0] - word), pair[0]))
         choices.append(Choice(word, tuple(dict.fromkeys(answer for answer, _ in nearest)), nearest[0][1]))
-    if kind == DEPENDENCY and len(roots := set(range(len(document.words))) - _list_dependents(document)) == 1:
-        choices.append(Choice(roots.pop(), (ROOT,), "root"))
+    if kind == DEPENDENCY:
+        dependents = {link.source for link in document.links if link.kind == DEPENDENCY}
+        if len(roots := set(range(len(document.words))) - dependents) == 1:
+            choices.append(Choice(roots.pop(), (ROOT,), "root"))
     return choices
 
 
@@ -102,7 +104,3 @@ def _pair_scopes(document: Document) -> Iterator[tuple[int, int, str]]:
         if span.kind == "scope":
             for word in range(span.start, span.end):
                 yield from ((word, cue, "in scope") for cue in cues[span.label] if word not in cues[span.label])
-
-
-def _list_dependents(document: Document) -> set[int]:
-    return {link.source for link in document.links if link.kind == DEPENDENCY}

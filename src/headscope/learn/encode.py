@@ -28,12 +28,10 @@ def encode(
     All pieces of a word have its tag. An example that is too long is cut, and counted: the words behind the last one
     that fits, or the end of the longer text of a pair. What is cut or left out is added to `skipped`, by reason.
     """
-    if task.kind == "tagging":
-        tagged = [_encode_tagged(task, example, tokenizer, max_tokens, skipped) for example in examples]
-        return [features for features in tagged if features is not None]
-    labelled = [_encode_labelled(task, example, tokenizer, max_tokens, skipped) for example in examples]
+    encode_example = _encode_tagged if task.kind == "tagging" else _encode_labelled
+    encoded = [encode_example(task, example, tokenizer, max_tokens, skipped) for example in examples]
     tokenizer.backend_tokenizer.no_truncation()  # it would be written with the runs
-    return labelled
+    return [features for features in encoded if features is not None]
 
 
 def _encode_tagged(

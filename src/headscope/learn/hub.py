@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headscope.errors import CorpusError, first_line
+from headscope.errors import CorpusError, first_line, say_missing
 from headscope.files import check_regular, expand_home, hash_lines
 from headscope.learn.table import TEXTS, build_task
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
@@ -94,10 +94,7 @@ def _load(name: str, place: str) -> Mapping[str, Any]:
     try:
         import datasets
     except ImportError:
-        raise CorpusError(
-            f"the task {name} is loaded by `datasets`, which is not installed; install headscope with the extra "
-            "`tune`: pip install 'headscope[tune]'."
-        ) from None
+        raise CorpusError(say_missing(f"the task {name} is loaded by `datasets`", "tune")) from None
     if not place:
         raise CorpusError(f"{name} names no set; write {PREFIX}NAME, {PREFIX}NAME/CONFIG or {PREFIX}FOLDER.")
     folder = expand_home(place)

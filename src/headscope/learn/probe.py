@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from headscope.learn.control_edges import ControlTask
 from headscope.learn.decode import decode
-from headscope.learn.probe_data import LONGEST, PARTS, Block, ProbeData, Questions
+from headscope.learn.probe_data import LONGEST, PARTS, Block, ProbeData
 from headscope.learn.probe_models import AttentionProbe, WordAttentionProbe, WordDistanceProbe, choose_next_word
 from headscope.learn.probe_training import Reader, fit_optimum, fit_single_pass, fit_until_worse, measure_scale
 from headscope.learn.structural_probe import measure_uuas
@@ -216,11 +216,8 @@ class Fitting:
 
 def count_uniform_bits(blocks: Sequence[Block]) -> float:
     """The bits in which the choices of batches are coded where every candidate has the same probability."""
-    return sum(_count_uniform_bits(block.questions) for block in blocks)
-
-
-def _count_uniform_bits(questions: Questions) -> float:
-    return float(questions.candidates.sum(-1)[questions.chosen_for].double().log2().sum())
+    every = (block.questions for block in blocks)
+    return sum(float(each.candidates.sum(-1)[each.chosen_for].double().log2().sum()) for each in every)
 
 
 def run_steps(steps: Mapping[str, Step], done: Mapping[str, Sums]) -> Iterator[tuple[str, Sums]]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, list_some
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 
 SHARE = 0.15
@@ -152,9 +152,10 @@ def check_splits(task: Task) -> Task:
                 continue
             for label, name in first[present].items():
                 if label not in first[absent]:
+                    known = list_some([*map(repr, sorted(first[absent]))], 7)
                     raise CorpusError(
                         f"the task {task.name} has the label {label!r} in {present} (first in {name}) and not in "
-                        f"{absent}, which has {_list_labels(first[absent])}; all splits need the same "
+                        f"{absent}, which has {known or 'none'}; all splits need the same "
                         "labels: correct it, or split the examples again."
                     )
     if len(first[TRAIN]) < 2:
@@ -181,8 +182,3 @@ def _count_known_texts(task: Task) -> list[str]:
 def _normalize_texts(example: Example) -> tuple[str, ...]:
     texts = example.texts or (" ".join(example.words),)
     return tuple(normalize(text) or text for text in texts)
-
-
-def _list_labels(labels: dict[str, str], max_labels: int = 7) -> str:
-    shown = ", ".join(map(repr, sorted(labels)[:max_labels]))
-    return f"{shown} and {len(labels) - max_labels} more" if len(labels) > max_labels else shown or "none"

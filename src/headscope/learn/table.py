@@ -20,7 +20,7 @@ from pathlib import Path
 
 from headscope.corpora.text import format_count, read_blocks, read_lines
 from headscope.errors import CorpusError
-from headscope.files import sha256
+from headscope.files import parse_number, sha256
 from headscope.learn.splits import check_splits, complete_splits, find_labels
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
 
@@ -148,7 +148,11 @@ def read_labelled(path: Path, columns: Columns, labels: Sequence[str] = ()) -> I
         if labels and label not in labels:
             raise CorpusError(f"{where} has the label {label!r}; correct it to one of {', '.join(labels)}.")
         if columns.label == SCORE:
-            label = _parse_number(where, str(label))
+            label = parse_number(written := str(label))
+            if math.isnan(label):
+                raise CorpusError(
+                    f"{where} has {written!r} in {SCORE!r}, which is not a number; write one, or drop the row."
+                )
         yield Example(where, texts=texts, label=label, group="\t".join(texts))
 
 
@@ -244,13 +248,3 @@ def _read_rows(path: Path, columns: Columns) -> Iterator[tuple[int, Mapping[str,
         yield number, dict(zip(names, cells, strict=True))
     if empty:
         raise CorpusError(f"{path} has no rows; a task needs examples: check that the file is complete.")
-
-
-def _parse_number(where: str, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise CorpusError(f"{where} has {text!r} in {SCORE!r}, which is not a number; write one, or drop the row.")
-    return number

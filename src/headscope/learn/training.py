@@ -238,13 +238,13 @@ class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped 
         self.begun = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **about: Any) -> None:
-        self._show_progress(state)
+        if state.is_world_process_zero:
+            self.progress(state.global_step, state.max_steps)
+
+    on_step_end = on_train_begin
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **about: Any) -> None:
         self.begun = True
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **about: Any) -> None:
-        self._show_progress(state)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **about: Any) -> None:
         control.should_log = True  # so that a loss that is not finite is seen before the weights are saved
@@ -258,10 +258,6 @@ class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped 
                 f"of {state.max_steps}); lower the learning rate, now {self.settings.learning_rate:g}, and name "
                 "another folder if this one has finished runs."
             )
-
-    def _show_progress(self, state: Any) -> None:
-        if state.is_world_process_zero:
-            self.progress(state.global_step, state.max_steps)
 
 
 def _auto_class(task: Task) -> Any:

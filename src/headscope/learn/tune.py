@@ -6,19 +6,17 @@ to ``seed-K`` in one step and listed in ``runs.json``: a kill at any time loses 
 
 import hashlib
 import importlib.util
-import platform
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from pathlib import Path, PurePath
 from typing import Any
 
 from headscope import runs as files
 from headscope.capture.loading import Loadable
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, say_missing
 from headscope.files import LOCK, reserve
 from headscope.learn.control import make_control
 from headscope.learn.encode import Features, encode
@@ -33,10 +31,14 @@ from headscope.learn.settings import Settings, check_seeds
 from headscope.learn.splits import merge_validation, sample_training
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 from headscope.learn.validation import check
+from headscope.runner.provenance import list_versions
 from headscope.runs import CONTROL, ON_TASK, Run, Runs
 
 COMPARED = ("examples_sha256", "epochs", "learning_rate", "batch_size", "precision", "max_tokens")
 """The settings that all runs of a folder must share."""
+
+PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "accelerate")
+"""Those whose versions the list of runs states."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -161,7 +163,7 @@ class _RunSet:
             "skipped": {"reading": dict(task.skipped), **skipped},
             "notes": list(task.notes),
             "source": dict(task.source),
-            "versions": _package_versions(),
+            "versions": list_versions(PACKAGES),
         }
         words = sum(len(e.words) + sum(len(text.split()) for text in e.texts) for e in splits[TRAIN])
         trained = encoded.pop(TRAIN)
@@ -211,7 +213,7 @@ class _RunSet:
         processes = join_processes(self.settings.device)
         if processes.is_main_process:
             remove_leftovers(runs)
-        finished = {run.seed for run in runs.runs}
+        finished, words = {run.seed for run in runs.runs}, self.words * self.settings.epochs
         for number, seed in enumerate(seeds, start=1):
             if seed in finished:
                 continue
@@ -222,10 +224,14 @@ class _RunSet:
                 files.write(runs)
                 folder.mkdir(exist_ok=True)
             processes.wait_for_everyone()
+
+            def show_progress(done: int, steps: int, label: str = label) -> None:
+                progress(label, words * done // steps, words)
+
             fitted = fit(
                 self.pretrained, self.judged, self.trained, self.scored, folder, name=name, seed=seed,
                 settings=self.settings,
-                progress=_count_in_words(progress, label, self.words * self.settings.epochs),
+                progress=show_progress,
             )  # fmt: skip
             if processes.is_main_process:
                 self._finish(runs, name, seed, fitted)
@@ -270,10 +276,7 @@ def _check_control(task: Task, control: Task, select: str) -> None:
 def _check_extras() -> None:
     for package, name in {"accelerate": "accelerate", "sklearn": "scikit-learn"}.items():
         if importlib.util.find_spec(package) is None:
-            raise HeadscopeError(
-                f"tuning needs {name}, which is not installed; install headscope with the extra `tune`: "
-                "pip install 'headscope[tune]'."
-            )
+            raise HeadscopeError(say_missing(f"tuning needs {name}", "tune"))
 
 
 def _comparable_settings(runs: Runs) -> dict[str, Any]:
@@ -293,10 +296,6 @@ def _drop_folders(splits: Mapping[str, Sequence[Example]]) -> dict[str, tuple[Ex
     }
 
 
-def _count_in_words(progress: Progress, label: str, words: int) -> Callable[[int, int], None]:
-    return lambda done, steps: progress(label, words * done // steps, words)
-
-
 def _run_name(seed: int) -> str:
     return f"seed-{seed}"
 
@@ -308,8 +307,3 @@ def _task_name(task: Task | Runs) -> str:
 
 def _shorten(value: Any) -> str:
     return f"{value[:12]}..." if isinstance(value, str) and len(value) == 64 else str(value)
-
-
-def _package_versions() -> dict[str, str]:
-    packages = ("headscope", "torch", "transformers", "tokenizers", "accelerate")
-    return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}

@@ -41,14 +41,8 @@ def observe_ledger(
 ) -> Ledger:  # fmt: skip
     """The attention to each part of a prompt while the model writes, in each order of its documents.
 
-    Args:
-        capture: of the model; its task head is not needed.
-        name: of the prompt.
-        prompts: its tokens in each order.
-        own: the tokens of the model's own text, the same behind each of them.
-        parts: names of the parts.
-        batch_tokens: of the orders that are read together, padding included.
-        fused: as of `Capture.run`.
+    The tokens of the model's own text are the same in each order; its task head is not needed. Batches of orders have
+    at most `batch_tokens`, padding included.
 
     Raises:
         ModelError: the model's outputs are not finite.

@@ -2,6 +2,7 @@
 
 import json
 import platform
+from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
@@ -42,6 +43,6 @@ def identify_model(model: Model) -> dict[str, Any]:
     return about | adapter | edited | write_without_attention(shape.without_attention)
 
 
-def list_versions() -> dict[str, str]:
-    """The versions of Python and of `PACKAGES`."""
-    return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
+def list_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """The versions of Python and of some packages."""
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headscope.capture.attention import Attention
-from headscope.capture.edit import EditedLayer
+from headscope.capture.edit import EditedLayer, Z
 from headscope.capture.model import Model
 from headscope.capture.stream import Plan, Stream
 from headscope.corpora.document import Document
@@ -43,14 +43,7 @@ def read_query_key(
 ) -> QueryKey:  # fmt: skip
     """The query of token `source` and the key of token `target`, in one head.
 
-    Args:
-        model: whose head it is.
-        document: a text.
-        head: such as ``3-1``.
-        source: the place of the token that attends, special tokens counted, from 0.
-        target: the place of the token that it attends to.
-        plan: how the text is read.
-        attention_type: of the head; empty of a model with one.
+    Tokens are counted from 0, special tokens too. The attention type is empty for a model with one.
 
     Raises:
         HeadscopeError: there is no such attention type, head or token, or the model cannot read the text.
@@ -69,9 +62,7 @@ def read_query_key(
         if (attention.attention_type, attention.layer) == place:
             weights.append(attention.weights()[0, row - 1])
 
-    def record(
-        z: Float[Tensor, "batch head query width"], layer: EditedLayer
-    ) -> Float[Tensor, "batch head query width"]:
+    def record(z: Z, layer: EditedLayer) -> Z:
         if (layer.attention_type, layer.layer) == place:
             answers.append(_read(layer, row - 1, source, target, weights[0]))
         return z
