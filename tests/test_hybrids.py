@@ -20,8 +20,9 @@ from headscope.capture.align import Alignment
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture
-from headscope.capture.model import Model, Shape
+from headscope.capture.model import Model
 from headscope.capture.projection import find_projections
+from headscope.capture.shape import Shape
 from headscope.errors import HeadscopeError, ModelError
 from headscope.heads import write_table
 from headscope.intervene.ablation import list_units

@@ -11,7 +11,8 @@ import tiny
 from headscope.capture.align import Alignment
 from headscope.capture.batch import collate
 from headscope.capture.loading import load
-from headscope.capture.model import Model, Shape, untrained_model
+from headscope.capture.model import Model, untrained_model
+from headscope.capture.shape import Shape
 from headscope.corpora.document import Document
 from headscope.errors import ModelError
 from headscope.runner import Plan, measure

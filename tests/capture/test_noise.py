@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 import hybrids
 import tiny
-from headscope.capture import interface
+from headscope.capture import interface, untouched
 from headscope.capture.align import Alignment
 from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture
@@ -119,14 +119,14 @@ def test_a_model_that_carries_roundings_far_is_not_refused(monkeypatch: pytest.M
         with pytest.raises(ModelError, match="the outputs of 'deep' differ by"):
             Capture.verified(model, batch)
     # It is the noise that allows the difference.
-    monkeypatch.setattr(interface, "measure_noise", lambda module, run: difference / NOISE_FACTOR / 2)
+    monkeypatch.setattr(untouched, "measure_noise", lambda module, run: difference / NOISE_FACTOR / 2)
     with pytest.raises(ModelError, match="the outputs of 'deep' differ by"):
         Capture.verified(model, batch)
 
 
 @pytest.mark.parametrize("noise", [float("inf"), float("nan")])
 def test_noise_that_is_not_finite_excuses_nothing(monkeypatch: pytest.MonkeyPatch, noise: float) -> None:
-    monkeypatch.setattr(interface, "measure_noise", lambda module, run: noise)
+    monkeypatch.setattr(untouched, "measure_noise", lambda module, run: noise)
     plant(monkeypatch, ("encoder", 1), 2)
     model = Model.from_module(*tiny.make("bert"), name="bert")
     with pytest.raises(ModelError, match="the outputs of 'bert' differ by"):
@@ -137,6 +137,6 @@ def test_the_noise_is_not_measured_where_one_rounding_explains_the_difference(mo
     def fail(module: PreTrainedModel, run: Callable[[], torch.Tensor]) -> float:
         raise AssertionError("two more passes for nothing")
 
-    monkeypatch.setattr(interface, "measure_noise", fail)
+    monkeypatch.setattr(untouched, "measure_noise", fail)
     model = Model.from_module(*tiny.make("bert"), name="bert")
     assert Capture.verified(model, batch_of(model)).route == "interface"

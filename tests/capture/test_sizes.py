@@ -11,7 +11,8 @@ import headscope
 import hybrids
 import tiny
 import witnesses
-from headscope.capture.model import Model, Shape
+from headscope.capture.model import Model
+from headscope.capture.shape import Shape
 from headscope.capture.sizes import count_heads, count_key_value_heads, find_limit
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError

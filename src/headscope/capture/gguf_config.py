@@ -15,7 +15,7 @@ from torch import nn
 
 from headscope.capture.gguf_metadata import ROPE_TENSORS, Metadata
 from headscope.capture.gguf_rope import ROPE_KEYS, head_size, set_rope
-from headscope.capture.model import WITHOUT_ATTENTION
+from headscope.capture.shape import WITHOUT_ATTENTION
 
 UNRELATED = {
     "vocab_size",  # the embeddings show it

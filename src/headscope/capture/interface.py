@@ -12,16 +12,15 @@ Surprises of transformers 5.23 that are handled here (the folder ``findings`` sh
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -33,18 +32,18 @@ from headscope.capture.call import Call, Observer, Pass, find_eager
 from headscope.capture.dense import DenseRows
 from headscope.capture.dense_view import DenseView, turn_rows
 from headscope.capture.edit import Edit, refuse_changes
-from headscope.capture.forward import refuse_run, run_model
+from headscope.capture.forward import run_model
 from headscope.capture.gpu import Kernels
 from headscope.capture.implementation import register
 from headscope.capture.installed import attend_edited, find_edits, install, suspend_edits
 from headscope.capture.layer import attend_with_all_rows, attend_with_chosen_rows, pass_on
 from headscope.capture.model import Model
-from headscope.capture.noise import measure_noise
 from headscope.capture.norms import Norms
 from headscope.capture.outputs import Loss, Outputs, differentiate, gather_outputs
 from headscope.capture.turns import hold, list_configs
 from headscope.capture.unembedding import Unembedding
-from headscope.capture.verify import are_finite, select_real, verify_numbers, verify_rows, verify_same, verify_unpadded
+from headscope.capture.untouched import prepare_noise, run_untouched, verify_without_padding
+from headscope.capture.verify import verify_numbers, verify_rows, verify_same
 from headscope.capture.weights import quiet
 from headscope.errors import HeadscopeError, ModelError, first_line
 
@@ -108,9 +107,9 @@ class Capture:
 
     @classmethod
     def _verify(cls, model: Model, batch: Batch) -> "Capture":
-        untouched = _run_untouched(model, batch)
-        noise = _measure_noise_once(model, batch)
-        _verify_without_padding(model, batch, untouched, noise)
+        untouched = run_untouched(model, batch)
+        noise = prepare_noise(model, batch)
+        verify_without_padding(model, batch, untouched, noise)
         capture = cls(model, "interface")
         if not _takes_our_name(model.module, capture._configs):
             capture = cls(model, "outputs")
@@ -138,8 +137,8 @@ class Capture:
     def verify_companions(self, batch: Batch) -> None:
         """Verify that the shortest text of a batch does not depend on the longer ones beside it."""
         with suspend_edits():
-            untouched = _run_untouched(self.model, batch)
-            _verify_without_padding(self.model, batch, untouched, _measure_noise_once(self.model, batch))
+            untouched = run_untouched(self.model, batch)
+            verify_without_padding(self.model, batch, untouched, prepare_noise(self.model, batch))
 
     def run(
         self,
@@ -337,46 +336,6 @@ def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]
     with hold(configs), _naming, quiet():
         module.set_attn_implementation(NAME)
         return bool(module.config._attn_implementation == NAME)
-
-
-def _run_untouched(model: Model, batch: Batch) -> Float[Tensor, "batch ..."]:
-    try:
-        with hold(list_configs(model.module)), torch.inference_mode():
-            output = run_model(model, batch.inputs)
-    except HeadscopeError:
-        raise
-    except Exception as error:
-        raise refuse_run(model, error) from error
-    return gather_outputs(output, {}, Counter(), {}, {}).verified
-
-
-def is_finite(model: Model, batch: Batch) -> bool:
-    """True if what the model returns for a batch is finite.
-
-    Raises:
-        ModelError: the model cannot be run on it.
-    """
-    with suspend_edits():
-        return bool(are_finite(batch, _run_untouched(model, batch)).all())
-
-
-def _measure_noise_once(model: Model, batch: Batch) -> Callable[[], float]:
-    return cache(lambda: measure_noise(model.module, lambda: select_real(batch, _run_untouched(model, batch))))
-
-
-def _verify_without_padding(model: Model, batch: Batch, untouched: Tensor, noise: Callable[[], float]) -> None:
-    """The shortest text of a batch gives the same outputs alone; some families mix padding into the text."""
-    row = int(batch.encoder.real.sum(1).argmin())
-    alone = int(batch.encoder.real[row].sum())
-    if alone == batch.encoder.length:
-        return
-    read_by_decoder = alone if batch.decoder is None else int(batch.decoder.real[row].sum())
-    lengths = {
-        name: read_by_decoder if name.startswith("decoder") else alone for name in batch.inputs if name != "labels"
-    }
-    inputs = {name: batch.inputs[name][row : row + 1, :length] for name, length in lengths.items()}
-    (output,) = _run_untouched(model, replace(batch, inputs=inputs))
-    verify_unpadded(model, batch, untouched[row], output, noise)
 
 
 def _edited_name(model: Model, config: PreTrainedConfig) -> str:

@@ -14,7 +14,7 @@ from headscope.capture import gguf
 from headscope.capture.adapters import attach_adapter, hash_adapted, unwrap_adapted
 from headscope.capture.configuration import read_config
 from headscope.capture.loss import find_task, refuse_headless
-from headscope.capture.model import Model, Shape
+from headscope.capture.model import Model
 from headscope.capture.names import (
     OWN_HEAD,
     WANTED,
@@ -26,6 +26,7 @@ from headscope.capture.names import (
 )
 from headscope.capture.replay import make_model, make_tokenizer
 from headscope.capture.saved import SavedTexts
+from headscope.capture.shape import Shape
 from headscope.capture.unread import refuse_unread_fields
 from headscope.capture.unwrap import Holder, unwrap
 from headscope.capture.weights import quiet, refuse_eight_bits, refuse_other_weights, sha256_of_weights

@@ -133,3 +133,8 @@ def _read(config: Any, name: str) -> Any:
         return getattr(config, name, None)
     except RuntimeError:
         return None
+
+
+def read_first(config: Any, *names: str) -> Any:
+    """Return the first of several fields that a configuration states; None if it states none of them."""
+    return next((value for name in names if (value := getattr(config, name, None)) is not None), None)

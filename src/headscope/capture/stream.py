@@ -18,10 +18,11 @@ from torch import Tensor
 from headscope.capture.align import PAIR_TOKENS, Alignment
 from headscope.capture.batch import Batch, collate
 from headscope.capture.companions import divide, find_side, list_thresholds
-from headscope.capture.interface import Capture, is_finite
+from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.capture.residual import find_unembedding
 from headscope.capture.through import see_through
+from headscope.capture.untouched import is_finite
 from headscope.capture.verify import refuse_not_finite
 from headscope.capture.views import check_view
 from headscope.corpora.document import Document, Origin

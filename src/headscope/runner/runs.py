@@ -13,8 +13,9 @@ from pathlib import Path
 import xarray as xr
 
 from headscope.capture.loading import load, read_identity
-from headscope.capture.model import Model, Shape
+from headscope.capture.model import Model
 from headscope.capture.names import OWN_HEAD
+from headscope.capture.shape import Shape
 from headscope.capture.stream import Plan
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary, summarize

@@ -16,7 +16,7 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.capture.model import Shape
+from headscope.capture.shape import Shape
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.capture.model import Shape
+from headscope.capture.shape import Shape
 from headscope.capture.verify import refuse_not_finite
 from headscope.capture.views import VIEWS
 from headscope.corpora.summary import CorpusSummary
