@@ -138,7 +138,7 @@ def _save_model(folder: Path, count: int) -> None:
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from headscope.capture.loading import source
+    from headscope.capture.open.loading import source
 
     torch.manual_seed(0)
     BertModel(BertConfig()).save_pretrained(folder)

@@ -16,7 +16,7 @@ import torch
 from transformers import AutoModel, BertConfig
 
 import headscope
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Corpus
 from headscope.runner.local import Run
 

@@ -16,7 +16,7 @@ from statistics import quantiles
 import torch
 
 import headscope
-from headscope.capture.stream import Plan, Stream
+from headscope.capture.passes.stream import Plan, Stream
 from headscope.corpora import Document, Span, summarize
 from headscope.runner import resolve_reducers
 from headscope.runner.accumulate import accumulate

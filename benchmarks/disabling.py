@@ -18,10 +18,10 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 import headscope
-from headscope.capture.interface import Capture
-from headscope.capture.loading import source
-from headscope.capture.model import Model
-from headscope.capture.projection import find_projections
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.open.loading import source
+from headscope.capture.passes.projection import find_projections
 from headscope.intervene.ablation import HEAD, LAYER, Ablation, list_ablations, list_units
 from headscope.intervene.edit import capture_model, collate_sample
 from headscope.intervene.effect import Outcomes, measure_outcomes

@@ -17,8 +17,8 @@ import torch
 
 import headscope
 from headscope.capture import Attention, Capture
-from headscope.capture import distance as buckets
-from headscope.capture.fused import FusedRows
+from headscope.capture.rows.fused import FusedRows
+from headscope.capture.tokens import distance as buckets
 from ways.batch import batch_of
 from ways.shapes import SHAPES, Text, save_model
 

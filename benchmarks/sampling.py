@@ -26,8 +26,8 @@ import numpy as np
 import torch
 
 import headscope
-from headscope.capture.model import Model
-from headscope.capture.stream import Plan, Stream
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Plan, Stream
 from headscope.corpora import Document
 from headscope.reducers import Surface
 from headscope.runner.accumulate import accumulate

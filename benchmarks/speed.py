@@ -28,7 +28,7 @@ from transformers import BertConfig, BertModel
 
 import headscope
 from headscope.capture import Model
-from headscope.capture.stream import Stream
+from headscope.capture.passes.stream import Stream
 from headscope.corpora import Document, summarize
 from headscope.reducers import REDUCERS
 from headscope.reducers.relations import Relations

@@ -108,11 +108,11 @@ def _work(model: str, corpus: str | None, clock: Callable[[], float]) -> None:
     """Measure an atlas as the command does, and print what each stage of it took, as JSON."""
     start = clock()
     import headscope
-    from headscope.capture import loading
+    from headscope.capture.open import loading
     from headscope.commands import folder
     from headscope.commands.atlas import run as job
     from headscope.commands.folder import OutputFolder
-    from headscope.view import terminal
+    from headscope.view import table_report
 
     seconds = dict.fromkeys(STAGES, 0.0) | {"imports": clock() - start}
     timed = _make_timer(seconds, clock)
@@ -129,7 +129,7 @@ def _work(model: str, corpus: str | None, clock: Callable[[], float]) -> None:
     def show(table: Any) -> None:
         from rich.console import Console
 
-        terminal.print_table(table, Console(file=StringIO()))
+        table_report.print_table(table, Console(file=StringIO()))
         printed.append(clock() - start)
 
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()), redirect_stderr(StringIO()):

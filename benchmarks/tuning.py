@@ -18,9 +18,9 @@ from statistics import median
 
 from headscope.learn import training
 from headscope.learn.negation import read_negation
-from headscope.learn.settings import Settings
 from headscope.learn.splits import sample_training
 from headscope.learn.task import Task
+from headscope.learn.training_settings import Settings
 from headscope.learn.tune import tune
 
 BEGIN, END = "<!-- benchmarks/tuning.py writes from here -->", "<!-- to here, tuning -->"
@@ -109,7 +109,7 @@ def _bare(task: Task) -> tuple[float, float]:
         set_seed,
     )
 
-    from headscope.capture.loading import source
+    from headscope.capture.open.loading import source
 
     tokenizer = AutoTokenizer.from_pretrained(source("minilm"), add_prefix_space=True)
 

@@ -8,11 +8,11 @@ import torch
 import xarray as xr
 
 from headscope.analyse import assess
-from headscope.capture.align import Alignment
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, collate
-from headscope.capture.model import Model
-from headscope.capture.words import Words
+from headscope.capture.model.model import Model
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
+from headscope.capture.tokens.words import Words
 from headscope.corpora import Document
 from headscope.reducers import Reducer
 from headscope.score import write_scores

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 
 import tiny
-from headscope.capture.align import Alignment
-from headscope.capture.batch import Batch, collate
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.corpora.document import Document
 
 DOCUMENTS = tiny.documents(7)

@@ -6,7 +6,7 @@ from typing import Any
 
 import tiny
 import witnesses
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Document
 
 

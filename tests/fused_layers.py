@@ -3,12 +3,12 @@
 import torch
 
 import tiny
-from headscope.capture.align import Alignment
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, collate
-from headscope.capture.fused import FusedRows
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.rows.attention import Attention
+from headscope.capture.rows.fused import FusedRows
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 
 DOCUMENTS = tiny.documents(7)
 PLAIN = (

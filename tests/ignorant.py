@@ -15,9 +15,9 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, Tokens
-from headscope.capture.words import Words
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch, Tokens
+from headscope.capture.tokens.words import Words
 from headscope.corpora.document import Document
 from headscope.reducers.support.antecedents import PRONOUNS
 from headscope.reducers.support.nearest import CLASSES

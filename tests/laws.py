@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 from hypothesis import strategies as st
 
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora.document import Document
 from headscope.reducers.reducer import Reducer
 from headscope.runner import Plan
 from headscope.runner.accumulate import accumulate
 from headscope.runner.checkpoint import RunSums
+from headscope.runner.completed_table import tabulate
 from headscope.runner.local import open_stream
-from headscope.runner.table import tabulate
 
 PLANS = st.builds(
     Plan,

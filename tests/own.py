@@ -10,8 +10,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from headscope import heads
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.reducers import Reducer, Sums
 
 

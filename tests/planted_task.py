@@ -13,7 +13,7 @@ from types import MappingProxyType
 import torch
 from transformers import BertForSequenceClassification
 
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.learn.task import TEST, Example, Task
 from planted import HEADS, KINDS, LAYERS, SIZE, WORDS, Rule, plant, previous, tokenizer
 

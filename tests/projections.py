@@ -8,7 +8,7 @@ from itertools import count
 import torch
 
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 
 PROJECTIONS = {  # the modules, in the order of the forward pass, whose input is z with the heads side by side
     "bert": r"attention\.output\.dense", "roberta": r"attention\.output\.dense", "distilbert": r"out_lin",

@@ -20,10 +20,8 @@ import pytest
 import headscope
 import witnesses
 from headscope.commands.record import Options, Request
-from headscope.reducers import REDUCERS
-from headscope.reducers import names as reducer_names
-from headscope.studies import STUDIES
-from headscope.studies import names as study_names
+from headscope.reducers import REDUCERS, reducer_names
+from headscope.studies import STUDIES, study_names
 
 TESTS = Path(__file__).parent
 SOURCE, TOOLS = TESTS.parent / "src", TESTS.parent / "tools"
@@ -105,12 +103,12 @@ def test_the_names_that_are_said_without_torch_are_those_of_the_reducers_and_the
 
 @pytest.mark.full
 def test_torch_would_be_noticed() -> None:
-    assert loads_torch("headscope.errors", "headscope.capture.model")
+    assert loads_torch("headscope.errors", "headscope.capture.model.model")
 
 
 def test_one_file_knows_the_attention_interface_of_transformers() -> None:
     knowing = [path for path in SOURCE.rglob("*.py") if "AttentionInterface" in path.read_text(encoding="utf-8")]
-    assert [path.relative_to(SOURCE).as_posix() for path in knowing] == ["headscope/capture/implementation.py"]
+    assert [path.relative_to(SOURCE).as_posix() for path in knowing] == ["headscope/capture/model/implementation.py"]
 
 
 def test_no_file_is_a_drawer() -> None:

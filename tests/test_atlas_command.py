@@ -39,7 +39,7 @@ def made(model, tmp_path_factory) -> Path:
 
 
 def test_atlas_writes_everything(run, model, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("headscope.view.figures.atlas.FREQUENT", 1)
+    monkeypatch.setattr("headscope.view.figures.draw_atlas.FREQUENT", 1)
     out = tmp_path / "atlas"
     code, said, _ = run("atlas", model, "grammar:103", "-o", out)
     assert code == 0

@@ -12,10 +12,10 @@ import xarray as xr
 
 import tiny
 from headscope.analyse import add_report, add_significance
-from headscope.capture.align import Alignment
-from headscope.capture.batch import collate
-from headscope.capture.dense import DenseRows
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
+from headscope.capture.rows.dense import DenseRows
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import collate
 from headscope.corpora import Document, summarize
 from headscope.reducers.relations import Relations
 from headscope.reducers.support.permutations import Permutations

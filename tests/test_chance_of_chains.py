@@ -17,9 +17,9 @@ import xarray as xr
 
 import headscope
 from headscope.analyse import add_significance
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, Tokens
-from headscope.capture.words import Pointing
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch, Tokens
+from headscope.capture.tokens.words import Pointing
 from headscope.corpora import Document, Span
 from headscope.reducers.coreference import MENTIONS, Coreference
 from headscope.reducers.support.antecedents import Mention, mentions_of

@@ -8,7 +8,7 @@ import pytest
 
 import tiny
 from headscope import heads
-from headscope.capture import interface
+from headscope.capture.forward import interface
 from headscope.corpora import FORMATS
 from headscope.reducers import REDUCERS
 from headscope.studies import STUDIES

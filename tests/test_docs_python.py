@@ -22,10 +22,10 @@ import tiny
 from analyse.run_tables import simulate
 from documentation import DOCS, ROOT, blocks
 from headscope import cli
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.learn import probe_training
 from headscope.runner import measure
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 
 EWT = Path("ud") / "UD_English-EWT" / "en_ewt-ud-dev.conllu"
 

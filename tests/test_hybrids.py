@@ -16,17 +16,17 @@ import headscope
 import hybrids
 import tiny
 import witnesses
-from headscope.capture.align import Alignment
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, collate
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
-from headscope.capture.projection import find_projections
-from headscope.capture.shape import Shape
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.model.shape import Shape
+from headscope.capture.passes.projection import find_projections
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.errors import HeadscopeError, ModelError
 from headscope.heads import write_table
 from headscope.intervene.ablation import list_units
-from headscope.intervene.selection import select_heads
+from headscope.intervene.selected_heads import select_heads
 from headscope.layers import describe_without_attention, read_without_attention
 from headscope.reducers import HeadDistances, Surface
 from headscope.runner import measure
@@ -128,7 +128,7 @@ def test_a_sink_within_the_output_is_taken_from_the_weights(monkeypatch: pytest.
 
 def test_an_untrained_model_of_it_is_measured_too() -> None:
     model = load("nemotron_h")
-    untrained = headscope.capture.model.untrained_model(model)
+    untrained = headscope.capture.model.model.untrained_model(model)
     assert untrained.attention_layers == model.attention_layers == {"decoder": (2, 4)}
     assert measure(untrained, DOCUMENTS[:2], [Surface()])["entropy"].sel(layer=4).notnull().all()
 

@@ -13,14 +13,14 @@ from rich.console import Console
 import headscope
 import tiny
 import witnesses
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import summarize
 from headscope.runner import Plan, measure, resolve_reducers
 from headscope.score import main_score, read_scores
-from headscope.view.figures.atlas import list_score_figures
-from headscope.view.frames import make_frames
+from headscope.view.figures.draw_atlas import list_score_figures
 from headscope.view.page import render_page
-from headscope.view.terminal import print_table
+from headscope.view.table_frames import make_frames
+from headscope.view.table_report import print_table
 from view.parsed import Page, rows_of_reported
 from witnesses.words import best_other, word_weights
 

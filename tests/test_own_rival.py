@@ -14,7 +14,7 @@ from rich.console import Console
 import headscope
 import tiny
 from headscope import heads
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Document
 from headscope.reducers import FoldAssignment, Reducer, Score, score_table
 from headscope.reducers.support.folds import FOLDS
@@ -22,7 +22,7 @@ from headscope.runner import measure
 from headscope.score import Rival, offset_rival, read_scores
 from headscope.view.page import render_page
 from headscope.view.reports import read_reports
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 from view.parsed import Page, rows_of_reported
 
 LETTERS = tuple(f"{number} letters" for number in range(1, 12))

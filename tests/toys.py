@@ -4,8 +4,8 @@ import random
 from dataclasses import replace
 
 import tiny
-from headscope.learn.settings import Settings
 from headscope.learn.task import Example, Task
+from headscope.learn.training_settings import Settings
 
 MARKED = ("dog", "cat", "old", "house", "red")
 SIZES = {"train": 101, "validation": 11, "test": 13}

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from headscope.learn.map_labels import read_maps_to_label
 from headscope.learn.map_sample import HeadMap
-from headscope.reducers.support.map_patterns import make_images
+from headscope.reducers.support.pattern_network import make_images
 from headscope.view.figures import save
 from headscope.view.figures.style import COLOURS, STYLE
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from sklearn.metrics import cohen_kappa_score, f1_score
 
 import headscope
-from headscope.learn.patterns import LabelledImages, cross_validate, finetune, pretrain, write_classifier
-from headscope.reducers.support.map_patterns import PATTERNS, SHIPPED
+from headscope.learn.map_classifier import LabelledImages, cross_validate, finetune, pretrain, write_classifier
+from headscope.reducers.support.pattern_network import PATTERNS, SHIPPED
 from minilm_maps import make_maps, read_labels
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError
 from headscope.learn.glue import read_glue
@@ -37,8 +37,8 @@ RULE = """\
 """
 """By which the labels were given, in this order, from contact sheets without the names of heads.
 
-A map is drawn as its image (`headscope.reducers.support.map_patterns.make_images`): dark blue for no weight, yellow for
-the largest, and ticks at the separators.
+A map is drawn as its image (`headscope.reducers.support.pattern_network.make_images`): dark blue for no weight, yellow
+for the largest, and ticks at the separators.
 """
 
 

@@ -16,9 +16,9 @@ from .analyse.report import assess as assess
 from .analyse.run_effects import summarize_effects as summarize_effects
 from .analyse.shortlist import shortlist_heads as shortlist_heads
 from .analyse.significance import add_significance as add_significance
-from .capture.loading import load as load
-from .capture.model import Model as Model
-from .capture.model import untrained_model as untrained_model
+from .capture.model.model import Model as Model
+from .capture.model.model import untrained_model as untrained_model
+from .capture.open.loading import load as load
 from .commands.align.request import align as align
 from .commands.atlas.request import atlas as atlas
 from .commands.check.request import check as check
@@ -50,8 +50,8 @@ from .heads import write_table as write_table
 from .intervene.edit import disable as disable
 from .learn.control import make_control as make_control
 from .learn.tasks import read_task as read_task
-from .runner.runs import measure_pair as measure_pair
-from .runner.runs import measure_runs as measure_runs
-from .view.frames import to_frame as to_frame
+from .runner.several_runs import measure_pair as measure_pair
+from .runner.several_runs import measure_runs as measure_runs
+from .view.table_frames import to_frame as to_frame
 
 __version__: str

@@ -5,7 +5,7 @@ import pytest
 
 from analyse.tables import RELATIONS, Text, head_table, texts, with_other_hits
 from headscope.analyse import add_report
-from headscope.analyse.examples import Scored, choose_examples, score_reported
+from headscope.analyse.chosen_examples import Scored, choose_examples, score_reported
 from headscope.corpora.document import Document
 from headscope.examples import CLEAR, FAILS
 

@@ -13,7 +13,7 @@ from headscope.reducers import NegationScope
 from headscope.score import read_scores
 from headscope.view.page import render_page
 from headscope.view.reports import read_reports
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 from headscope.view.verdicts import describe_verdicts
 from view.parsed import Page, rows_of_reported
 from view.tables import head_table, with_verdicts

@@ -7,7 +7,7 @@ import xarray as xr
 import headscope
 import tiny
 import witnesses
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import TableError
 from headscope.heads import read_table, write_table
 from headscope.runner import measure

@@ -18,8 +18,8 @@ from headscope.analyse.lesions import (
 )
 from headscope.analyse.metrics import ratio_metric
 from headscope.errors import TableError
-from headscope.view.figures.lesions import draw_lesions
-from headscope.view.lesions import list_lesions, list_members
+from headscope.view.figures.draw_lesions import draw_lesions
+from headscope.view.lesions_report import list_lesions, list_members
 
 SETS = {"nsubj": [("", 1, 2), ("", 3, 5)], "obj": [("", 2, 1)], "det": [("", 2, 4), ("", 3, 3), ("", 3, 4)]}
 PHENOMENA, PAIRS, RANDOM = 7, 11, 13

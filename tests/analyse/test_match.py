@@ -6,7 +6,7 @@ import xarray as xr
 
 import headscope
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import TableError
 from headscope.runner import measure
 

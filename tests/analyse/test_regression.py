@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 import tiny
 import witnesses
 from headscope.analyse import add_regression
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import summarize
 from headscope.errors import TableError
 from headscope.heads import check

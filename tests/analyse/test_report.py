@@ -34,7 +34,7 @@ from headscope.errors import TableError
 from headscope.heads import check
 from headscope.reducers.map_patterns import SHARE
 from headscope.reducers.relations import ACCURACY
-from headscope.reducers.support.map_patterns import PATTERNS
+from headscope.reducers.support.pattern_network import PATTERNS
 from headscope.reducers.support.ratios import score_table
 from headscope.score import write_scores
 

@@ -9,7 +9,7 @@ from scipy.stats import ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
 from headscope.analyse.run_effects import join_effects, summarize_effects
-from headscope.view.effects import list_effects
+from headscope.view.effects_report import list_effects
 
 RUNS, LAYERS, HEADS = 5, 2, 7
 METRIC = {"name": "accuracy", "title": "accuracy", "units": "share", "better": 1}

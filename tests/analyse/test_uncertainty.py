@@ -31,7 +31,7 @@ from analyse.tables import (
 )
 from headscope.analyse import add_intervals
 from headscope.analyse.uncertainty import Lift, Ratio
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import summarize
 from headscope.errors import TableError
 from headscope.reducers.relations import ACCURACY

@@ -12,7 +12,7 @@ import xarray as xr
 
 import headscope
 import tiny
-from headscope.capture.loading import load
+from headscope.capture.open.loading import load
 from headscope.commands.option_groups import check_model
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError
@@ -165,7 +165,7 @@ def test_an_adapter_of_an_adapter_is_refused(adapter: Path, tmp_path: Path) -> N
 
 
 def test_without_peft_its_name_is_said(adapter: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    find_spec = headscope.capture.names.importlib.util.find_spec
+    find_spec = headscope.capture.model.model_names.importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "peft" else find_spec(name))
     with pytest.raises(ModelError) as refused:
         check_model(adapter)

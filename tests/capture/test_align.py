@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 import tiny
-from headscope.capture.align import Alignment
-from headscope.capture.model import Model
-from headscope.capture.stream import Stream
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Stream
+from headscope.capture.tokens.align import Alignment
 from headscope.corpora.document import Document, Link, Span
 from headscope.errors import CorpusError, ModelError
 from headscope.runner import Plan, measure

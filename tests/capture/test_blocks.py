@@ -5,8 +5,8 @@ import torch
 
 import tiny
 from edited import agree, make
-from headscope.capture.blocks import record_blocks
-from headscope.capture.projection import find_projections
+from headscope.capture.passes.blocks import record_blocks
+from headscope.capture.passes.projection import find_projections
 from headscope.errors import ModelError
 from headscope.intervene import replacement
 from headscope.intervene.edit import capture_model

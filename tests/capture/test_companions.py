@@ -7,9 +7,9 @@ import transformers as hf
 import xarray as xr
 
 import tiny
-from headscope.capture.companions import divide, find_side, list_thresholds
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.companions import divide, find_side, list_thresholds
 from headscope.corpora import Document
 from headscope.errors import ModelError
 from headscope.intervene.likelihood import compute_likelihoods
@@ -72,7 +72,7 @@ def test_thresholds_are_those_of_the_configuration() -> None:
 def test_a_text_that_depends_on_its_companions_beyond_a_length_is_noticed(monkeypatch) -> None:
     """As if the batches were not divided: the check runs at the first batch beyond the length."""
     model, texts = make_phi3(), make_texts()
-    monkeypatch.setattr("headscope.capture.stream.divide", lambda texts, *_: iter([list(texts)]))
+    monkeypatch.setattr("headscope.capture.passes.stream.divide", lambda texts, *_: iter([list(texts)]))
     with pytest.raises(ModelError, match="padding"):
         measure(model, texts, ["surface"], plan=Plan(batch_tokens=4096))
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import tiny
-from headscope.capture.attention import Attention
-from headscope.capture.model import Model
-from headscope.capture.stream import Stream
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Stream
+from headscope.capture.rows.attention import Attention
 from headscope.errors import HeadscopeError
 
 

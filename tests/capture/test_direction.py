@@ -9,8 +9,8 @@ import transformers as hf
 import headscope
 import hybrids
 import tiny
-from headscope.capture.direction import sees_ahead
-from headscope.capture.model import Model
+from headscope.capture.model.direction import sees_ahead
+from headscope.capture.model.model import Model
 
 SIZES = {
     "vocab_size": tiny.BYTE_VOCABULARY, "hidden_size": 42, "num_hidden_layers": 2, "num_attention_heads": 3,

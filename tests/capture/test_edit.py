@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import tiny
-from headscope.capture.align import Alignment
-from headscope.capture.batch import Batch, collate
-from headscope.capture.edit import EditedLayer
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
-from headscope.capture.outputs import Outputs
+from headscope.capture.forward.head_edit import EditedLayer
+from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.outputs import Outputs
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.errors import HeadscopeError, ModelError
 from projections import order_of_calls, replaced
 

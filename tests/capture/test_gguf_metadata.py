@@ -11,9 +11,9 @@ import transformers as hf
 
 import gguf_files
 import tiny
-from headscope.capture.gguf_config import configure
-from headscope.capture.gguf_metadata import Metadata
-from headscope.capture.loading import load
+from headscope.capture.open.gguf_config import configure
+from headscope.capture.open.gguf_metadata import Metadata
+from headscope.capture.open.loading import load
 from headscope.errors import ModelError
 
 SIZE = 14
@@ -222,5 +222,5 @@ def test_a_model_that_turns_its_queries_in_another_way_is_noticed(tmp_path, monk
     file = gguf_files.write(
         tmp_path / "tiny.gguf", *gguf_files.make("llama"), keys=scaling("llama", "linear", factor=8.0)
     )
-    monkeypatch.setattr("headscope.capture.gguf_rope.Rope.parameters", lambda rope: {"rope_type": "default"})
+    monkeypatch.setattr("headscope.capture.open.gguf_rope.Rope.parameters", lambda rope: {"rope_type": "default"})
     assert refuse(file) == f"the GGUF file {str(file)!r} declares llama.rope.scaling.type = 'linear', {LOST}"

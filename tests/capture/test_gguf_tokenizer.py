@@ -8,7 +8,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 import gguf_files
-from headscope.capture.loading import load, source
+from headscope.capture.open.loading import load, source
 from headscope.errors import ModelError
 
 SIZE = 600

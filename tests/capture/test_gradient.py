@@ -7,14 +7,14 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-import headscope.capture.fused
+import headscope.capture.rows.fused
 import tiny
 import witnesses
-from headscope.capture import kernel
-from headscope.capture.align import Alignment
-from headscope.capture.batch import Batch, collate
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.rows import kernel
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.errors import HeadscopeError
 
 DOCUMENTS = tiny.documents(7)
@@ -115,7 +115,7 @@ def test_in_float32_it_is_so_up_to_rounding(family: str, rows: int | None, fused
 def test_with_plain_products_in_place_of_the_processors_kernel(family: str, monkeypatch) -> None:
     """As on a GPU."""
     monkeypatch.setattr(kernel, "BLOCK_SCORES", 2000)
-    monkeypatch.setattr(headscope.capture.fused, "attend", kernel.in_blocks)
+    monkeypatch.setattr(headscope.capture.rows.fused, "attend", kernel.in_blocks)
     assert largest_error(*load(family, 0.25), make(family, 0.25, torch.float64), fused=True) < 1e-6
 
 

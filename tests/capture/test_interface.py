@@ -8,11 +8,11 @@ import torch
 from transformers import AttentionInterface
 
 import tiny
-from headscope.capture.align import Alignment
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, collate
-from headscope.capture.interface import NAME, Capture
-from headscope.capture.model import Model
+from headscope.capture.forward.interface import NAME, Capture
+from headscope.capture.model.model import Model
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.errors import ModelError
 
 DOCUMENTS = tiny.documents(7)

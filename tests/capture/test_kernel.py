@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headscope.capture import kernel
+from headscope.capture.rows import kernel
 
 QUERIES, KEYS, HEADS, KEY_HEADS, SIZE, TEXTS = 13, 17, 6, 3, 5, 2
 

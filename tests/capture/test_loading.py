@@ -10,8 +10,8 @@ from transformers import PreTrainedTokenizerFast
 
 import headscope
 import tiny
-from headscope.capture.loading import _wrap, load
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
+from headscope.capture.open.loading import _wrap, load
 from headscope.corpora import Document
 from headscope.errors import ModelError
 

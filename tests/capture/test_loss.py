@@ -9,12 +9,12 @@ from transformers.models.auto import modeling_auto
 
 import headed
 import tiny
-from headscope.capture.align import Alignment
-from headscope.capture.batch import Batch, collate
-from headscope.capture.loading import TASKS, load
-from headscope.capture.loss import MASKED, check_loss, choose_masked, find_task, make_loss
-from headscope.capture.model import Model
-from headscope.capture.names import TASKS as NAMES
+from headscope.capture.forward.loss import MASKED, check_loss, choose_masked, find_task, make_loss
+from headscope.capture.model.model import Model
+from headscope.capture.model.model_names import TASKS as NAMES
+from headscope.capture.open.loading import TASKS, load
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.corpora import Document
 from headscope.errors import ModelError
 

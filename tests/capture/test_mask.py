@@ -4,8 +4,8 @@ import pytest
 import torch
 from transformers import masking_utils as hf
 
-from headscope.capture import mask
-from headscope.capture.mask import Masks
+from headscope.capture.model import mask
+from headscope.capture.model.mask import Masks
 
 TOKENS, TEXTS = 13, 3
 LENGTHS = (13, 7, 2)

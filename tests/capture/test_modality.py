@@ -4,7 +4,7 @@ import pytest
 import transformers as hf
 
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import ModelError
 
 SIZES = {"hidden_size": 36, "num_hidden_layers": 2, "num_attention_heads": 6, "intermediate_size": 37}

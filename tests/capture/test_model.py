@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import tiny
-from headscope.capture.align import Alignment
-from headscope.capture.batch import collate
-from headscope.capture.loading import load
-from headscope.capture.model import Model, untrained_model
-from headscope.capture.shape import Shape
+from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.model.shape import Shape
+from headscope.capture.open.loading import load
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import collate
 from headscope.corpora.document import Document
 from headscope.errors import ModelError
 from headscope.runner import Plan, measure

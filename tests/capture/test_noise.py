@@ -9,13 +9,13 @@ from transformers import PreTrainedModel
 
 import hybrids
 import tiny
-from headscope.capture import interface, untouched
-from headscope.capture.align import Alignment
-from headscope.capture.batch import Batch, collate
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
-from headscope.capture.noise import NOISE_FACTOR, measure_noise
-from headscope.capture.verify import find_tolerance, select_real
+from headscope.capture.forward import interface, untouched
+from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.verify import find_tolerance, select_real
+from headscope.capture.model.model import Model
+from headscope.capture.model.noise import NOISE_FACTOR, measure_noise
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.errors import ModelError
 
 DOCUMENTS = tiny.documents(7)

@@ -11,11 +11,11 @@ from torch import nn
 import edited
 import tiny
 import witnesses
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
-from headscope.capture.projection import find_norms
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.passes.projection import find_norms
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.corpora import Document
 from headscope.errors import ModelError
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import headscope
 import tiny
-from headscope.capture.loading import load
+from headscope.capture.open.loading import load
 from headscope.errors import ModelError, first_line
 
 Weights = dict[str, Tensor]

@@ -11,8 +11,8 @@ from torch import nn
 
 import tiny
 import witnesses
-from headscope.capture.model import Model
-from headscope.capture.parameters import hash_parameters
+from headscope.capture.model.model import Model
+from headscope.capture.model.parameters import hash_parameters
 from headscope.errors import ModelError
 from headscope.runner import Plan, measure
 

@@ -5,8 +5,8 @@ import pytest
 import headed
 import planted_decoder
 import witnesses
-from headscope.capture.model import Model
-from headscope.capture.prompts import PromptLayout, make_text
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.prompt_tokens import PromptLayout, make_text
 from headscope.corpora.prompts import read_prompts
 from headscope.errors import ModelError
 

@@ -5,9 +5,9 @@ import torch
 
 import tiny
 from edited import Subject, agree, make
-from headscope.capture.blocks import get_first, record_blocks
-from headscope.capture.projection import find_projections
-from headscope.capture.residual import ResidualStream, find_residual_stream, freeze_norm
+from headscope.capture.passes.blocks import get_first, record_blocks
+from headscope.capture.passes.projection import find_projections
+from headscope.capture.passes.residual import ResidualStream, find_residual_stream, freeze_norm
 from headscope.errors import ModelError
 from headscope.intervene.edit import capture_model
 

@@ -16,8 +16,8 @@ from safetensors.torch import save_file
 import plain_reducers
 import saved
 import tiny
-from headscope.capture.loading import load
-from headscope.capture.model import Model, untrained_model
+from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.open.loading import load
 from headscope.corpora import Document, summarize
 from headscope.errors import ModelError
 from headscope.intervene.edit import capture_model

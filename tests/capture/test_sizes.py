@@ -11,13 +11,13 @@ import headscope
 import hybrids
 import tiny
 import witnesses
-from headscope.capture.model import Model
-from headscope.capture.shape import Shape
-from headscope.capture.sizes import count_heads, count_key_value_heads, find_limit
+from headscope.capture.model.model import Model
+from headscope.capture.model.shape import Shape
+from headscope.capture.model.sizes import count_heads, count_key_value_heads, find_limit
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError
 from headscope.intervene.ablation import GROUP, list_units
-from headscope.intervene.selection import select_heads
+from headscope.intervene.selected_heads import select_heads
 from headscope.runner import measure
 
 DOCUMENTS = tiny.documents(7)

@@ -10,8 +10,8 @@ from transformers import AutoModelForCausalLM, GgufConfig
 
 import headscope
 import witnesses
-from headscope.capture import names
-from headscope.capture.loading import load
+from headscope.capture.model import model_names
+from headscope.capture.open.loading import load
 
 pytestmark = pytest.mark.full
 
@@ -24,7 +24,7 @@ PREVIOUS = ((17, 1, 0.91), (12, 2, 0.85))
 
 @pytest.fixture(scope="module")
 def file(smollm2) -> Path:
-    return names.find_gguf(smollm2)
+    return model_names.find_gguf(smollm2)
 
 
 @pytest.fixture(scope="module")

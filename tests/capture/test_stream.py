@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import laws
 import tiny
-from headscope.capture import stream
-from headscope.capture.model import Model
-from headscope.capture.stream import Plan, Stream
+from headscope.capture.model.model import Model
+from headscope.capture.passes import stream
+from headscope.capture.passes.stream import Plan, Stream
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, ModelError
 from headscope.reducers import Surface

@@ -9,11 +9,11 @@ import transformers as hf
 
 import headed
 import tiny
-from headscope.capture.align import Alignment
-from headscope.capture.batch import Batch, collate
-from headscope.capture.interface import Capture
-from headscope.capture.loading import load
-from headscope.capture.model import Model, untrained_model
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.open.loading import load
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.errors import HeadscopeError, ModelError
 from headscope.runner.local import Plan, measure
 

@@ -10,8 +10,8 @@ import xarray as xr
 from transformers import PreTrainedModel
 
 import tiny
-from headscope.capture.model import Model
-from headscope.capture.turns import hold, list_configs
+from headscope.capture.model.model import Model
+from headscope.capture.model.turns import hold, list_configs
 from headscope.errors import HeadscopeError
 from headscope.runner import measure
 

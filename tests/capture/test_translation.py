@@ -8,16 +8,16 @@ import torch
 import tiny
 import tiny_pairs
 from family_maps import make
-from headscope.capture.align import Alignment, TranslationTokens, is_cut
-from headscope.capture.batch import collate
-from headscope.capture.interface import Capture
-from headscope.capture.languages import set_languages
-from headscope.capture.model import Model
-from headscope.capture.views import VIEWS
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.languages import set_languages
+from headscope.capture.model.model import Model
+from headscope.capture.passes.views import VIEWS
+from headscope.capture.tokens.align import Alignment, TranslationTokens, is_cut
+from headscope.capture.tokens.batch import collate
 from headscope.corpora import Document
 from headscope.errors import ModelError
 from headscope.runner import Plan, measure
-from headscope.runner.examples import read_texts
+from headscope.runner.example_texts import read_texts
 from plain_reducers import OF_ONE_MODEL
 
 PAIRS = tiny_pairs.pairs(13)

@@ -12,11 +12,11 @@ import torch
 from triton.runtime.errors import OutOfResources
 
 from fused_layers import in_float64, load, make_weights, observe, real
-from headscope.capture import gpu, triton_sweep
-from headscope.capture.distance import Rulers
-from headscope.capture.fused import FusedRows
-from headscope.capture.mask import Reach
-from headscope.capture.sweep import sweep
+from headscope.capture.model.mask import Reach
+from headscope.capture.rows import gpu, triton_sweep
+from headscope.capture.rows.fused import FusedRows
+from headscope.capture.rows.sweep import sweep
+from headscope.capture.tokens.distance import Rulers
 
 EDGES = (1, 2, 5, 11)
 CLOSE = {"atol": 1e-5, "rtol": 0}
@@ -27,7 +27,7 @@ def kernel(request, monkeypatch) -> ModuleType:
     """The kernel with short blocks, so that the short texts have several, and with its own."""
     for name in ("ROWS", "KEYS", "WIDTH"):
         monkeypatch.setattr(triton_sweep, name, request.param)
-    monkeypatch.setattr("headscope.capture.gpu._try_kernel", lambda device, size: triton_sweep)
+    monkeypatch.setattr("headscope.capture.rows.gpu._try_kernel", lambda device, size: triton_sweep)
     return triton_sweep
 
 
@@ -149,7 +149,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from headscope.capture import triton_sweep
+from headscope.capture.rows import triton_sweep
 
 capability, size = map(int, sys.argv[1:])
 settings = triton_sweep.choose_settings(size=size, width=size, buckets=27, has_hidden=True)

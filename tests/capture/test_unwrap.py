@@ -15,9 +15,9 @@ from torch import nn
 import headed
 import headscope
 import tiny
-from headscope.capture.configuration import read_config
-from headscope.capture.generation_settings import read_generation_settings
-from headscope.capture.loading import load
+from headscope.capture.model.configuration import read_config
+from headscope.capture.open.generation_settings import read_generation_settings
+from headscope.capture.open.loading import load
 from headscope.corpora.document import Document
 from headscope.errors import ModelError
 

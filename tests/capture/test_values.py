@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import tiny
-from headscope.capture.attention import Attention
-from headscope.capture.model import Model
-from headscope.capture.stream import Plan, Stream
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Plan, Stream
+from headscope.capture.rows.attention import Attention
 
 FAMILIES = ("bert", "gpt2", "llama", "mistral", "gemma2", "gpt_oss", "t5")
 """Plain; causal; with key/value groups; a window; a softcap; a sink that is no token; three attention types."""

@@ -15,7 +15,7 @@ import tiny
 import tiny_pairs
 from headscope.commands.align.request import Align
 from headscope.errors import HeadscopeError, ModelError
-from headscope.headlists.formats import read_heads
+from headscope.headlists.list_formats import read_heads
 from headscope.reducers import alignment
 from headscope.runner import local
 

@@ -14,9 +14,9 @@ import headscope
 import tiny
 from headscope import heads
 from headscope.reducers import AverageMap
-from headscope.view.figures.atlas import list_figures
-from headscope.view.frames import make_frames
-from headscope.view.terminal import print_table
+from headscope.view.figures.draw_atlas import list_figures
+from headscope.view.table_frames import make_frames
+from headscope.view.table_report import print_table
 
 pytestmark = pytest.mark.full
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.full
 def folder(tmp_path_factory) -> Path:
     model, out = (tmp_path_factory.mktemp(name) for name in ("model", "atlas"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.view.figures.atlas.FREQUENT", 1)  # one heatmap is enough beside those of the map
+        patch.setattr("headscope.view.figures.draw_atlas.FREQUENT", 1)  # one heatmap is enough beside those of the map
         headscope.atlas(
             tiny.save(model, "bart"), "grammar:31", out, permutations=0, map_documents=13, examples=0, progress=False
         )

@@ -17,10 +17,10 @@ import tiny
 from headscope import HeadscopeError, heads
 from headscope.analyse.check import KEPT, LOST
 from headscope.analyse.report import UNDECIDED
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.commands.check import run as check_job
 from headscope.commands.check.request import Check
-from headscope.commands.recorded import restore_request
+from headscope.commands.recorded_request import restore_request
 from headscope.errors import CorpusError
 
 

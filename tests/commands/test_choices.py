@@ -13,7 +13,7 @@ from headscope.commands.record import Request
 from headscope.commands.study.request import Study
 from headscope.commands.tune.request import Tune
 from headscope.intervene.edit import WAYS
-from headscope.learn.settings import LEAST_TOKENS, PRECISIONS, SELECT, Settings
+from headscope.learn.training_settings import LEAST_TOKENS, PRECISIONS, SELECT, Settings
 from headscope.runner import Plan
 
 

@@ -16,7 +16,7 @@ from headscope import heads
 from headscope.analyse import compare_variable as compare
 from headscope.analyse import consistencies, rank_sum
 from headscope.commands.compare.request import Compare
-from headscope.commands.recorded import REQUEST, restore_request
+from headscope.commands.recorded_request import REQUEST, restore_request
 from headscope.errors import HeadscopeError
 from headscope.files import LOCK, reserve
 from headscope.reducers import NegationScope, TokenClasses

@@ -64,7 +64,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(inputs: Path, tmp_path: Path, m
     settings = {"heads": "2-3,1-2", "placebos": 2, "batch_tokens": 64, "pairs": 2, "progress": False}
     task = headscope.read_task(str(inputs / "nouns"))
     expected = headscope.measure_effects(inputs / "model", task, tmp_path / "whole", **settings)
-    monkeypatch.setattr("headscope.commands.effects.SAVE_EVERY", 0.0)
+    monkeypatch.setattr("headscope.commands.unit_effects.SAVE_EVERY", 0.0)
     interrupt(monkeypatch, step=9)
     with pytest.raises(KeyboardInterrupt):
         headscope.measure_effects(inputs / "model", task, tmp_path / "out", **settings)

@@ -11,7 +11,7 @@ import headscope
 from headscope.errors import HeadscopeError
 from headscope.intervene import effect
 from headscope.learn.task import Task
-from headscope.view.effects import list_effects
+from headscope.view.effects_report import list_effects
 from planted_task import make_task
 from task_runs import plant_runs
 
@@ -86,7 +86,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(undrawn, tmp_path: Path, monkey
     plant_runs(tmp_path, [[(2, 3)], [(3, 1)]])
     settings = {"heads": "2-3,1-2", "placebos": 2, "batch_tokens": 512}
     expected = measure(tmp_path, out="whole", **settings)
-    monkeypatch.setattr("headscope.commands.effects.SAVE_EVERY", 0.0)
+    monkeypatch.setattr("headscope.commands.unit_effects.SAVE_EVERY", 0.0)
     true_step, steps = effect._Passes.run_from_heads, []
 
     def fail_in_the_second_run(*arguments):

@@ -7,9 +7,9 @@ import pytest
 import headscope
 import tiny
 from headscope.analyse import assess
-from headscope.capture.model import Model
-from headscope.commands.atlas import examples as job
-from headscope.commands.atlas.examples import choose_candidates, make_examples
+from headscope.capture.model.model import Model
+from headscope.commands.atlas import atlas_examples as job
+from headscope.commands.atlas.atlas_examples import choose_candidates, make_examples
 from headscope.corpora import read, summarize
 from headscope.errors import HeadscopeError
 from headscope.examples import CLEAR, FAILS, read_examples, unpack

@@ -21,13 +21,13 @@ from typer.testing import CliRunner
 import headed
 import headscope
 from headscope.cli import app
-from headscope.commands.atlas.result import AtlasResult
+from headscope.commands.atlas.atlas_result import AtlasResult
 from headscope.commands.explore.run import Explorer
 from headscope.commands.local_server import LONGEST
 from headscope.errors import HeadscopeError
 from headscope.examples import STEPS, read_examples
 from headscope.runner import Plan
-from headscope.runner.examples import read_texts
+from headscope.runner.example_texts import read_texts
 from view.conftest import settle
 from view.test_accessibility import violations
 

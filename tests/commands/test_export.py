@@ -13,8 +13,8 @@ import tiny
 from headscope import HeadscopeError, heads
 from headscope.commands.export.request import DUO_ATTENTION, FILES, HEADS, MODEL_CARD
 from headscope.headlists import duo_attention
-from headscope.headlists.formats import FOREIGN, read_heads
-from headscope.view.head_list import list_heads
+from headscope.headlists.list_formats import FOREIGN, read_heads
+from headscope.view.listed_heads import list_heads
 from headscope.view.model_card import render_model_card
 
 

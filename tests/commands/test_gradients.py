@@ -16,8 +16,8 @@ import headscope
 import tiny
 import tuned
 from headscope import heads, runner
-from headscope.capture.batch import Batch
-from headscope.capture.edit import HeadGradient
+from headscope.capture.forward.head_edit import HeadGradient
+from headscope.capture.tokens.batch import Batch
 from headscope.corpora import summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import Reducer, Sums

@@ -20,7 +20,7 @@ from headscope.commands.patterns.request import LabelMaps
 from headscope.commands.progress import ignore_progress
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.learn.map_labels import LabelledMaps, read_maps_to_label
-from headscope.reducers.support.map_patterns import PATTERNS
+from headscope.reducers.support.pattern_network import PATTERNS
 
 TEXTS = [document for document in tiny.documents(17) if len(document.words) > 1]
 

@@ -13,7 +13,7 @@ import headscope
 import planted_decoder
 import tiny
 import witnesses
-from headscope.capture import generation
+from headscope.capture.tokens import generation
 from headscope.commands.ledger import run as ledger_job
 from headscope.errors import CorpusError, HeadscopeError, ModelError
 

@@ -99,7 +99,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(
     inputs: Path, lesions: xr.Dataset, tmp_path: Path, monkeypatch
 ) -> None:
     task = headscope.read_task(str(inputs / "nouns"))
-    monkeypatch.setattr("headscope.commands.effects.SAVE_EVERY", 0.0)
+    monkeypatch.setattr("headscope.commands.unit_effects.SAVE_EVERY", 0.0)
     interrupt(monkeypatch, step=9)
     settings = {"random": 7, "progress": False}
     with pytest.raises(KeyboardInterrupt):

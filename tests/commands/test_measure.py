@@ -8,10 +8,10 @@ import xarray as xr
 import headscope
 import tiny
 import tuned
-from headscope.capture.names import OWN_HEAD, TASKS
-from headscope.capture.views import VIEWS
+from headscope.capture.model.model_names import OWN_HEAD, TASKS
+from headscope.capture.passes.views import VIEWS
 from headscope.commands.measure.request import Measure, TypedMeasure
-from headscope.commands.recorded import read_request, restore_request
+from headscope.commands.recorded_request import read_request, restore_request
 from headscope.errors import TableError
 from headscope.reducers import Surface
 from headscope.runner.row_sample import LEAST_ROWS

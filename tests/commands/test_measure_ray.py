@@ -17,7 +17,7 @@ import pytest
 import headscope
 import tiny
 from headscope.commands.measure.engine import check_engine
-from headscope.commands.recorded import read_request
+from headscope.commands.recorded_request import read_request
 
 engine = pytest.importorskip("headscope.runner.ray", reason="Ray is not installed; it comes with the extra `ray`")
 

@@ -12,7 +12,7 @@ import xarray as xr
 import headscope
 import tiny
 from headscope.commands.merge.request import Merge
-from headscope.commands.recorded import read_request, restore_request
+from headscope.commands.recorded_request import read_request, restore_request
 from headscope.corpora import Shard, read
 from headscope.runner import ShardSums
 

@@ -11,7 +11,7 @@ import typer.main
 import headscope
 from headscope import cli
 from headscope.commands.record import Request
-from headscope.learn.settings import Settings
+from headscope.learn.training_settings import Settings
 
 COMMANDS = {command.callback.__name__: command.callback for command in cli.app.registered_commands if command.callback}
 

@@ -13,13 +13,13 @@ from headscope import heads
 from headscope.commands.patterns.labelling import prepare_maps
 from headscope.commands.patterns.request import LabelMaps, Patterns
 from headscope.commands.progress import ignore_progress
-from headscope.commands.recorded import restore_request
+from headscope.commands.recorded_request import restore_request
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.learn import patterns as training
+from headscope.learn import map_classifier as training
 from headscope.learn.generated_maps import generate_images
+from headscope.learn.map_classifier import LabelledImages, cross_validate, finetune, pretrain
 from headscope.learn.map_labels import read_maps_to_label, write_labels
-from headscope.learn.patterns import LabelledImages, cross_validate, finetune, pretrain
-from headscope.reducers.support.map_patterns import PATTERNS
+from headscope.reducers.support.pattern_network import PATTERNS
 
 NAMES = list(PATTERNS)
 TEXTS = [document for document in tiny.documents(29) if len(document.words) > 1]

@@ -16,12 +16,12 @@ import tiny
 from headscope import heads
 from headscope.commands.probe import run as probe_job
 from headscope.commands.probe.request import Probe
-from headscope.commands.recorded import restore_request
+from headscope.commands.recorded_request import restore_request
 from headscope.corpora import summarize
 from headscope.errors import CorpusError, HeadscopeError, ModelError
 from headscope.learn import probe_training
 from headscope.learn.link_kinds import KINDS
-from headscope.view.figures.probes import draw_accuracies
+from headscope.view.figures.draw_probes import draw_accuracies
 
 pytestmark = pytest.mark.full
 
@@ -121,7 +121,7 @@ def test_the_links_are_those_of_which_a_probe_can_be_trained() -> None:
 
 def test_words_alone_know_as_much_here_so_attention_adds_nothing(folder: Path) -> None:
     """In these sentences there is one noun and one verb, and which is which the words tell."""
-    from headscope.view.probes import describe_gain
+    from headscope.view.probes_report import describe_gain
 
     table = read_probes(folder)
     gain = table["probe_gain_upper"].sel(probe="attention-and-words", baseline="words-and-distances", relation="all")

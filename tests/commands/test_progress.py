@@ -10,7 +10,7 @@ from rich.console import Console
 import headscope
 import tiny
 from headscope.commands import function
-from headscope.view.progress import progress_bars
+from headscope.view.progress_display import progress_bars
 
 
 @pytest.fixture(scope="module")

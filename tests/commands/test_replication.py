@@ -202,7 +202,7 @@ def test_what_cannot_be_replicated_is_refused_before_the_model_runs(run, model, 
     def load(*_: object) -> None:
         raise AssertionError("the model was loaded")
 
-    monkeypatch.setattr("headscope.capture.loading.load", load)
+    monkeypatch.setattr("headscope.capture.open.loading.load", load)
     monkeypatch.setattr(Measure, "load", load)
     for name in ("tree.conllu", "copy.conllu"):
         (tmp_path / name).write_text(TREE)

@@ -15,9 +15,9 @@ import planted_translator
 import study_corpora
 import tiny
 from analyse.run_tables import simulate
-from headscope.cli.records import COMMANDS
+from headscope.cli.command_list import COMMANDS
 from headscope.commands.disable.request import Disable
-from headscope.commands.recorded import record_request, restore_request
+from headscope.commands.recorded_request import record_request, restore_request
 from headscope.errors import HeadscopeError, TableError
 
 SENTENCES = (

@@ -14,7 +14,7 @@ import toys
 from headscope import runs
 from headscope.commands.tune.request import Tune, TypedTune
 from headscope.errors import HeadscopeError
-from headscope.learn import settings
+from headscope.learn import training_settings
 
 LABELS = {"few": "no", "some": "no", "many": "yes"}
 
@@ -123,9 +123,9 @@ def test_a_task_that_there_is_not_is_refused(run, model) -> None:
 
 def test_the_shortest_example_and_the_choices_are_those_of_training() -> None:
     options = Tune.options
-    assert options["max_tokens"].at_least == settings.LEAST_TOKENS
-    assert options["precision"].choices == settings.PRECISIONS
-    assert options["select"].choices == settings.SELECT
+    assert options["max_tokens"].at_least == training_settings.LEAST_TOKENS
+    assert options["precision"].choices == training_settings.PRECISIONS
+    assert options["select"].choices == training_settings.SELECT
 
 
 def test_seeds_are_a_number_or_the_seeds_themselves() -> None:

@@ -15,10 +15,10 @@ from analyse.run_tables import scope_table
 from headscope import heads
 from headscope.analyse import add_regression
 from headscope.errors import HeadscopeError, TableError
-from headscope.view.figures.layers import draw_special_tokens
+from headscope.view.figures.draw_layers import draw_special_tokens
 from headscope.view.figures.style import CAPTION
-from headscope.view.frames import make_frames
 from headscope.view.page import render_page
+from headscope.view.table_frames import make_frames
 
 SHOWS = (
     "View “norm”: the norm of what flows from each token (its value behind the output projection, times its weight), "

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headscope.corpora import Document, Skipped, Span
-from headscope.corpora.frames import read, recognise
+from headscope.corpora.negation_frames import read, recognise
 from refusals import refusal
 
 refused = partial(refusal, read)

@@ -11,7 +11,7 @@ import pytest
 import headscope
 from headscope.capture import load, untrained_model
 from headscope.corpora import Document, Link, Skipped, Span, summarize
-from headscope.corpora.patterns import Patterns, read
+from headscope.corpora.spacy_patterns import Patterns, read
 from headscope.errors import CorpusError
 
 spacy = pytest.importorskip("spacy", reason="patterns are matched by spaCy, which comes with the extra `spacy`")

@@ -9,9 +9,9 @@ import pytest
 
 import headscope
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import summarize
-from headscope.corpora.patterns import read
+from headscope.corpora.spacy_patterns import read
 from headscope.errors import CorpusError
 from refusals import refusal
 

@@ -8,8 +8,8 @@ import pytest
 
 from headscope.errors import TableError
 from headscope.headlists import HeadEntry, HeadList, ListedModel, read_head_list, write_head_list
-from headscope.headlists.formats import FOREIGN, read_heads, render_heads
 from headscope.headlists.head_list import GROUP, HEAD
+from headscope.headlists.list_formats import FOREIGN, read_heads, render_heads
 
 SHARES = np.random.default_rng(3).random((3, 5))
 DETECTIONS = {"2-4": [0.9, 1 / 3, 0.25], "0-0": [0.0], "12-1": [1]}

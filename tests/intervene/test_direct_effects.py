@@ -10,9 +10,9 @@ from torch import nn
 
 import headscope
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import HeadscopeError
-from headscope.view.effects import list_effects
+from headscope.view.effects_report import list_effects
 from planted_task import make_task, plant_task
 
 BEGINNINGS = ("the old dog sees a house", "she was there", "a cat likes the dog now", "they see it", "it was old")

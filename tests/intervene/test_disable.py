@@ -10,12 +10,12 @@ import transformers as hf
 import headscope
 import tiny
 from edited import DOCUMENTS, agree, make, read
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
 from headscope.errors import HeadscopeError, ModelError
 from headscope.intervene import edit
 from headscope.intervene.replacement import EditedHeads, Shuffle
-from headscope.intervene.selection import select_heads
+from headscope.intervene.selected_heads import select_heads
 from projections import order_of_calls, replaced
 
 WAYS = {

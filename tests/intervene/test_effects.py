@@ -9,9 +9,9 @@ import transformers as hf
 
 import headscope
 import tiny
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
-from headscope.capture.projection import find_projections
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.passes.projection import find_projections
 from headscope.corpora.blimp import MinimalPair
 from headscope.errors import HeadscopeError
 from headscope.intervene import replacement
@@ -27,7 +27,7 @@ from headscope.intervene.placebo import DisabledUnit, prepare_norm
 from headscope.intervene.ways import WAYS, Ways, prepare_ways
 from headscope.learn.scoring import compute_scores
 from headscope.learn.task import TEST, Example, Task
-from headscope.view.effects import list_effects
+from headscope.view.effects_report import list_effects
 from planted_task import make_task, plant_task
 
 

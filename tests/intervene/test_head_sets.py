@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 import planted
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import HeadscopeError
 from headscope.intervene.head_sets import draw_random_sets, unite_heads
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora.document import Document, Link
 from headscope.corpora.last_words import end_at_last_word
 from headscope.errors import CorpusError

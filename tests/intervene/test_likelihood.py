@@ -13,8 +13,8 @@ import torch
 import transformers as hf
 
 import tiny
-from headscope.capture.loading import load
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
+from headscope.capture.open.loading import load
 from headscope.corpora import MinimalPair, read_minimal_pairs
 from headscope.errors import CorpusError, ModelError
 from headscope.intervene import prediction

@@ -13,16 +13,16 @@ from rich.console import Console
 import headscope
 import tiny
 from headscope.analyse.comparable import check_before_after
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.commands.lesions.request import Lesions
 from headscope.corpora import Shard
 from headscope.errors import HeadscopeError, TableError
 from headscope.heads import read_table, write_table
 from headscope.intervene import edit
 from headscope.intervene.head_names import list_names
-from headscope.intervene.selection import select_heads
+from headscope.intervene.selected_heads import select_heads
 from headscope.runner import Run, ShardSums, measure, merge_shards
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 
 DOCUMENTS = tiny.documents_with_roles(5)
 

@@ -9,9 +9,9 @@ import transformers as hf
 import headed
 import headscope
 import tiny
-from headscope.capture.align import Alignment
-from headscope.capture.batch import collate
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import collate
 from headscope.corpora import Document
 from headscope.errors import HeadscopeError
 from headscope.intervene.what_if import LIKELY, LOSS, MOST_MASKED, PLACEBOS, SIMILARITY, TextModel

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from headscope.errors import CorpusError
-from headscope.learn.aspects import read_aspects
+from headscope.learn.aspect_sentiment import read_aspects
 from headscope.learn.task import SPLITS
 
 CATEGORIES = ["food", "service", "price", "ambience", "anecdotes/miscellaneous"]

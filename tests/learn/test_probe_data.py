@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import tiny
-from headscope.capture.model import Model, untrained_model
-from headscope.capture.stream import Plan
+from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.passes.stream import Plan
 from headscope.corpora.document import Document, Link
 from headscope.learn.probe_data import LONGEST, PARTS, ProbeData, Vocabulary, extract, number_part
 from headscope.reducers.support.folds import FoldAssignment

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headscope.errors import CorpusError
-from headscope.learn.table import read_table
+from headscope.learn.table_task import read_table
 from headscope.learn.task import SPLITS, Example
 
 HEAD = "text\tlabel\n"

@@ -24,8 +24,8 @@ import tiny
 import toys
 from headscope import runs
 from headscope.learn import training
-from headscope.learn.settings import Settings
 from headscope.learn.task import Task
+from headscope.learn.training_settings import Settings
 from headscope.learn.tune import tune
 
 BRIEF = Settings(epochs=1, learning_rate=1e-3, batch_size=13)

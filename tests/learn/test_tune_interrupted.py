@@ -13,7 +13,7 @@ import toys
 from headscope import runs
 from headscope.files import LOCK, reserve
 from headscope.learn import training
-from headscope.learn.settings import Settings
+from headscope.learn.training_settings import Settings
 from headscope.learn.tune import tune
 
 Progress = Callable[[str, int, int], None]

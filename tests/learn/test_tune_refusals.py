@@ -14,9 +14,9 @@ import toys
 from headscope import runs
 from headscope.errors import HeadscopeError
 from headscope.learn import training
-from headscope.learn.settings import Settings
 from headscope.learn.splits import sample_training
 from headscope.learn.task import Example, Task
+from headscope.learn.training_settings import Settings
 from headscope.learn.tune import tune
 
 TASK, TEXTS = toys.tagging(), toys.classification()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tiny
-from headscope.capture.loading import load
+from headscope.capture.open.loading import load
 from headscope.errors import HeadscopeError
 from headscope.learn.word_vectors import COMPONENTS, embed_words, read_vectors
 

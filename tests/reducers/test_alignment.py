@@ -18,7 +18,7 @@ import witnesses
 from family_maps import make, see_all
 from headscope.analyse import assess, shortlist_heads
 from headscope.capture import untrained_model
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Document, Link, read, summarize
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers import REDUCERS, WordAlignment

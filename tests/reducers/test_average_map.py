@@ -10,12 +10,12 @@ import xarray as xr
 
 import tiny
 import witnesses
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS, AverageMap
 from headscope.runner import Plan, measure
-from headscope.runner.table import name_view
+from headscope.runner.completed_table import name_view
 
 DOCUMENTS = tiny.documents(11)
 LONG = [

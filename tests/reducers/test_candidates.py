@@ -14,8 +14,8 @@ import rivals
 import tiny
 import witnesses
 from headscope.analyse.report import DOES_NOT, STANDS_OUT
-from headscope.capture.model import Model
-from headscope.capture.words import Words
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.words import Words
 from headscope.corpora import Document, Link, summarize
 from headscope.reducers import Relations, Rule
 from headscope.reducers.support.candidates import TIE, Choices, lay_out_candidates
@@ -23,9 +23,9 @@ from headscope.reducers.support.directions import find_scored
 from headscope.reducers.support.folds import Bins
 from headscope.reducers.support.permutations import Permutations, PermutedItems, with_permutations
 from headscope.runner import Plan, measure
-from headscope.view.frames import make_frames
 from headscope.view.page import render_page
 from headscope.view.reports import read_reports
+from headscope.view.table_frames import make_frames
 
 DOCUMENTS = rivals.add_rivals([*tiny.documents(11), tiny.tokenless_document()])
 PERMUTED = Permutations(19)

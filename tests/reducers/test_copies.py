@@ -13,7 +13,7 @@ import laws
 import tiny
 from headscope.analyse import assess
 from headscope.analyse.report import DOES_NOT, STANDS_OUT
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Document, Shard, summarize
 from headscope.corpora.originals import mark_copies
 from headscope.reducers import HeadDistances

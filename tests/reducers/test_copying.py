@@ -16,7 +16,7 @@ import laws
 import tiny
 import witnesses
 from headscope.analyse import assess
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Document, read
 from headscope.errors import HeadscopeError, ModelError
 from headscope.reducers import Copying, Reducer, Surface

@@ -13,7 +13,7 @@ import planted
 import tiny
 import witnesses
 from headscope import heads
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import summarize
 from headscope.corpora.document import Document, Link, Span
 from headscope.errors import CorpusError

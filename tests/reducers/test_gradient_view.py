@@ -15,13 +15,13 @@ import rivals
 import tiny
 import tuned
 import witnesses
-from headscope.capture.align import Alignment
-from headscope.capture.attention import Attention
-from headscope.capture.batch import collate
-from headscope.capture.interface import Capture
-from headscope.capture.loss import choose_masked, make_loss
-from headscope.capture.model import Model
-from headscope.capture.through import see_through
+from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.loss import choose_masked, make_loss
+from headscope.capture.model.model import Model
+from headscope.capture.passes.through import see_through
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import collate
 from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError, ModelError
 from headscope.reducers import Reducer
@@ -184,7 +184,7 @@ def test_nothing_of_size_query_times_key_is_made_for_a_long_text(view: str, monk
     tokenizer.model_max_length = length
     model = Model.from_module(headed.HEADS["llama", "causal-lm"](body.config), tokenizer, name="long")
     document = Document("long", ("dog", "sees", "the", ".") * (length // 4 - 1))
-    monkeypatch.setattr("headscope.capture.call.BLOCK_WEIGHTS", 1 << 18)
+    monkeypatch.setattr("headscope.capture.forward.call.BLOCK_WEIGHTS", 1 << 18)
     with Sizes() as sizes:
         table = measure(model, [document], ["surface"], plan=Plan(view=view))
     assert float(table["entropy"].min()) > 0

@@ -20,19 +20,19 @@ import planted
 import tiny
 import witnesses
 from headscope.analyse import top_heads
-from headscope.capture.align import Alignment
-from headscope.capture.batch import collate
-from headscope.capture.edit import EditedLayer
-from headscope.capture.interface import Capture
-from headscope.capture.loss import choose_masked, make_loss
-from headscope.capture.model import Model
+from headscope.capture.forward.head_edit import EditedLayer
+from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.loss import choose_masked, make_loss
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import collate
 from headscope.corpora import Document
 from headscope.errors import TableError
 from headscope.reducers import Gradients, Surface, gradients
 from headscope.reducers.surface import VARIABLES
 from headscope.runner import Plan, measure
 from headscope.runner.checkpoint import RunSums
-from headscope.view.figures.layers import draw_gradients
+from headscope.view.figures.draw_layers import draw_gradients
 
 DOCUMENTS = tiny.documents(11)
 REDUCERS = (Surface(), Gradients())

@@ -11,7 +11,7 @@ import laws
 import tiny
 import tuned
 import witnesses
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import HeadscopeError
 from headscope.reducers import HeadDistances
 from headscope.reducers.support.divergence import compare_rows

@@ -17,8 +17,8 @@ import tiny
 import witnesses
 from causal_heads import Scores, attend_evenly, like_tokens, look_back
 from family_maps import make, see_all
-from headscope.capture.align import Alignment
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.align import Alignment
 from headscope.corpora import Document, read, summarize
 from headscope.errors import CorpusError
 from headscope.reducers import REDUCERS, Induction

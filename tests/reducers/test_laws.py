@@ -15,8 +15,8 @@ import own
 import rivals
 import tiny
 import tuned
-from headscope.capture.model import Model
-from headscope.capture.views import VIEWS
+from headscope.capture.model.model import Model
+from headscope.capture.passes.views import VIEWS
 from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS, HeadDistances, Reducer, Relations, Rule, Surface, WordClass

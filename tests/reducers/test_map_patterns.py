@@ -9,10 +9,10 @@ from safetensors.torch import save_file
 
 import tiny
 import witnesses
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import HeadscopeError
 from headscope.reducers import MapPatterns
-from headscope.reducers.support.map_patterns import PATTERNS, MapClassifier, make_images
+from headscope.reducers.support.pattern_network import PATTERNS, MapClassifier, make_images
 from headscope.runner import Plan, measure
 from headscope.score import read_scores
 from witnesses.map_patterns import draw_image

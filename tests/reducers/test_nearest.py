@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import summarize
 from headscope.corpora.document import Document, Link, Span
 from headscope.reducers.relations import DIRECTIONS, Relations

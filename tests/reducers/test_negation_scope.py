@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 import tiny
-from headscope.capture.loading import load
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
+from headscope.capture.open.loading import load
 from headscope.corpora import Document, Span, read, summarize
 from headscope.errors import CorpusError
 from headscope.reducers.negation_scope import NegationScope

@@ -13,12 +13,12 @@ import rivals
 import tiny
 import tuned
 import witnesses
-from headscope.capture.model import Model
-from headscope.capture.views import VIEWS
+from headscope.capture.model.model import Model
+from headscope.capture.passes.views import VIEWS
 from headscope.corpora import summarize
 from headscope.errors import HeadscopeError
 from headscope.runner import Plan, measure, resolve_reducers
-from headscope.runner.table import name_view
+from headscope.runner.completed_table import name_view
 from plain_reducers import PLAIN
 
 DOCUMENTS = tiny.documents(7)

@@ -14,9 +14,9 @@ import tiny
 import tiny_pairs
 import tuned
 import witnesses
-from headscope.capture.attention import Attention
-from headscope.capture.model import Model
-from headscope.capture.words import Words
+from headscope.capture.model.model import Model
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.words import Words
 from headscope.corpora import summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS, Reducer, Surface

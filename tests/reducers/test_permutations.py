@@ -17,10 +17,10 @@ import tiny
 import witnesses
 from headscope.analyse import add_significance
 from headscope.analyse.significance import false_discoveries
-from headscope.capture.align import Alignment
-from headscope.capture.batch import collate
-from headscope.capture.dense import DenseRows
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
+from headscope.capture.rows.dense import DenseRows
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import collate
 from headscope.corpora import Document, Link, Span, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers.coreference import MENTIONS, Coreference

@@ -4,7 +4,7 @@ import pytest
 
 import planted
 from headscope.analyse import add_intervals, add_report, top_heads
-from headscope.capture.model import untrained_model
+from headscope.capture.model.model import untrained_model
 from headscope.runner.local import measure
 
 

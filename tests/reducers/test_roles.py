@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tiny
-from headscope.capture.loading import load
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
+from headscope.capture.open.loading import load
 from headscope.corpora import Document, Link, Span, read, summarize
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers.roles import Roles

@@ -10,11 +10,11 @@ import edited
 import planted
 import tiny
 import witnesses
-from headscope.capture.attention import Attention
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
-from headscope.capture.through import see_through
-from headscope.capture.views import VIEWS
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.passes.through import see_through
+from headscope.capture.passes.views import VIEWS
+from headscope.capture.rows.attention import Attention
 from headscope.corpora import Document
 from headscope.runner import Plan, measure
 

@@ -11,13 +11,13 @@ import xarray as xr
 import headscope
 import rivals
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Document, Link, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import Relations, Rule
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, measure
-from headscope.view.frames import make_frames
+from headscope.view.table_frames import make_frames
 
 DOCUMENTS = rivals.add_rivals(tiny.documents(11))
 TEXT = Document("7", ("she", "saw", "herself"), (Link(2, 0, "reflexive", "link"),))

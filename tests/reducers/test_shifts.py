@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.capture.words import Pointing
+from headscope.capture.tokens.words import Pointing
 from headscope.corpora.document import Document, Span
 from headscope.reducers.support.antecedents import Mention, mentions_of
 from headscope.reducers.support.permutations import Permutations

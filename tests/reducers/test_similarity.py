@@ -17,9 +17,9 @@ import laws
 import tiny
 import tuned
 import witnesses
-from headscope.capture import stream
-from headscope.capture.model import Model
-from headscope.capture.stream import Stream
+from headscope.capture.model.model import Model
+from headscope.capture.passes import stream
+from headscope.capture.passes.stream import Stream
 from headscope.errors import HeadscopeError, ModelError
 from headscope.reducers import similarity
 from headscope.reducers.similarity import Similarity

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tiny
 import witnesses
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import HeadscopeError
 from headscope.reducers import SparseShapes
 from headscope.reducers.sparse_shapes import KEPT, MARGIN, SHAPES, _Cells, _keep

@@ -19,12 +19,12 @@ import tiny
 import witnesses
 from family_maps import make
 from headscope.analyse import assess
-from headscope.capture.model import Model
-from headscope.capture.views import VIEWS
+from headscope.capture.model.model import Model
+from headscope.capture.passes.views import VIEWS
 from headscope.corpora import Document
 from headscope.errors import HeadscopeError, ModelError
 from headscope.headlists import duo_attention
-from headscope.headlists.formats import read_heads
+from headscope.headlists.list_formats import read_heads
 from headscope.reducers import Reducer, Streaming, Surface
 from headscope.reducers.support.folds import FoldAssignment
 from headscope.runner import Plan, measure

@@ -10,7 +10,7 @@ import pytest
 
 import tiny
 import witnesses
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.reducers import Surface, WordClass

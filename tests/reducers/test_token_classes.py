@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Document, Link, Span, summarize
 from headscope.errors import CorpusError
 from headscope.reducers.token_classes import CLASSES, TokenClasses

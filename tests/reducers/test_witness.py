@@ -11,7 +11,7 @@ import xarray as xr
 import tiny
 import witnesses
 from family_maps import ask, make, see_all
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import ModelError
 from headscope.reducers import Surface, WordClass
 from headscope.reducers.roles import Roles

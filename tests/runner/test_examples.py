@@ -11,11 +11,11 @@ import laws
 import own
 import rivals
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Document, summarize
 from headscope.examples import STEPS
 from headscope.runner import Plan, resolve_reducers
-from headscope.runner.examples import measure_apart, read_texts
+from headscope.runner.example_texts import measure_apart, read_texts
 from plain_reducers import OF_ONE_MODEL
 
 RETURNED = {

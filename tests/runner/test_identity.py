@@ -14,8 +14,8 @@ from tokenizers import normalizers
 import headscope
 import tiny
 from headscope import HeadscopeError
-from headscope.capture.identity import hash_config, hash_tokenizer
-from headscope.capture.loading import load
+from headscope.capture.model.hashes import hash_config, hash_tokenizer
+from headscope.capture.open.loading import load
 from headscope.identity import MODEL_PARTS, name_differences
 from headscope.runner.provenance import identify_model
 

@@ -10,7 +10,7 @@ import pytest
 
 import rivals
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Shard, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers.support.permutations import with_permutations

@@ -7,14 +7,14 @@ import headed
 import planted_decoder
 import tiny
 import witnesses
-from headscope.capture.batch import collate
-from headscope.capture.generation import check_decoder, generate
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
-from headscope.capture.prompts import PromptLayout, make_text
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.batch import collate
+from headscope.capture.tokens.generation import check_decoder, generate
+from headscope.capture.tokens.prompt_tokens import PromptLayout, make_text
 from headscope.corpora.prompts import name_parts, read_prompts
 from headscope.errors import ModelError
-from headscope.runner.ledger import Ledger, observe_ledger
+from headscope.runner.ledger_shares import Ledger, observe_ledger
 
 FAMILIES = ("gpt2", "llama", "qwen3", "mistral", "gemma2", "gpt_oss")
 RECORD = {

@@ -7,12 +7,12 @@ import torch
 import xarray as xr
 
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import Document
 from headscope.errors import ModelError
 from headscope.runner import Plan, measure
-from headscope.runner.examples import read_texts
-from headscope.runner.table import NOT_FINITE
+from headscope.runner.completed_table import NOT_FINITE
+from headscope.runner.example_texts import read_texts
 
 BAD = "house"
 

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.runner.query_key import read_query_key

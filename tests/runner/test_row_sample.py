@@ -16,8 +16,8 @@ import xarray as xr
 import headed
 import laws
 import tiny
-from headscope.capture.model import Model
-from headscope.capture.stream import Stream
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Stream
 from headscope.corpora import Document, Shard, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS, Copying

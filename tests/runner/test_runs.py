@@ -23,12 +23,12 @@ from headscope.errors import HeadscopeError, ModelError
 from headscope.reducers.negation_scope import NegationScope
 from headscope.reducers.support.permutations import Permutations
 from headscope.runner import local
-from headscope.runner import runs as runs_module
+from headscope.runner import several_runs as runs_module
 from headscope.runner.checkpoint import load as load_sums
 from headscope.runner.local import measure
-from headscope.runner.runs import checkpoints, measure_runs
+from headscope.runner.several_runs import checkpoints, measure_runs
 from headscope.runs import Runs
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 
 DOCUMENTS = tiny.documents(7)
 NAMES = ("surface", "scope", "relations", "similarity")

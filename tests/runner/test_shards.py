@@ -15,7 +15,7 @@ import xarray as xr
 import headscope
 import laws
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import CorpusSummary, Document, Shard, summarize
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers import Surface, WordClass

@@ -12,11 +12,11 @@ from rich.console import Console
 import headscope
 import tiny
 from headscope import heads
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import HeadscopeError
 from headscope.runner import measure
 from headscope.score import Score
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 from own import LastToken
 
 

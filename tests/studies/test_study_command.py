@@ -20,7 +20,7 @@ from transformers import AutoModel, AutoTokenizer, BertForMaskedLM
 import headed
 import tiny
 from headscope import HeadscopeError, heads, load, study
-from headscope.commands.study.result import StudyResult
+from headscope.commands.study.study_result import StudyResult
 from headscope.corpora import read
 from headscope.errors import TableError
 from headscope.runner.local import measure

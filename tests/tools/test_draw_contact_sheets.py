@@ -9,7 +9,7 @@ import torch
 import draw_contact_sheets
 from headscope.learn.map_labels import write_maps
 from headscope.learn.map_sample import HeadMap, MapName
-from headscope.reducers.support.map_patterns import make_images
+from headscope.reducers.support.pattern_network import make_images
 
 
 def make_maps(count: int, length: int = 11) -> list[HeadMap]:

@@ -10,8 +10,8 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 import headscope
 from headscope.errors import CorpusError
-from headscope.learn.patterns import LabelledImages
-from headscope.reducers.support.map_patterns import PATTERNS, MapClassifier
+from headscope.learn.map_classifier import LabelledImages
+from headscope.reducers.support.pattern_network import PATTERNS, MapClassifier
 from minilm_maps import make_maps, read_labels
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "patterns.md").read_text(encoding="utf-8")

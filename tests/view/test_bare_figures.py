@@ -9,15 +9,15 @@ from matplotlib.image import imread
 
 import headscope
 from headscope.view import figures
-from headscope.view.figures import layers
-from headscope.view.figures.heatmaps import draw_score_heatmap
-from headscope.view.figures.lengths import draw_score_by_length
-from headscope.view.figures.reported import draw_reported_heads
+from headscope.view.figures import draw_layers
+from headscope.view.figures.draw_heatmaps import draw_score_heatmap
+from headscope.view.figures.draw_lengths import draw_score_by_length
+from headscope.view.figures.draw_reported import draw_reported_heads
 from view.tables import head_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "paper-figures.md"
 
-DRAW = (draw_score_heatmap, draw_score_by_length, draw_reported_heads, layers.draw_entropies)
+DRAW = (draw_score_heatmap, draw_score_by_length, draw_reported_heads, draw_layers.draw_entropies)
 
 
 def words(paths: list[Path]) -> list[str]:

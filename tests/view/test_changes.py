@@ -12,7 +12,7 @@ from matplotlib.text import Text
 
 from headscope.errors import TableError
 from headscope.view import figures
-from headscope.view.figures.changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
+from headscope.view.figures.draw_changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
 from view.comparisons import comparison, drawn, released
 
 DRAW = (draw_change_heatmaps, draw_layer_boxes, draw_baseline_scatter)

@@ -9,8 +9,8 @@ from rich.console import Console
 from scipy.stats import mannwhitneyu, t, ttest_ind
 
 from headscope.analyse import Consistencies
-from headscope.view.comparison import list_sections, print_comparison, render_markdown
 from headscope.view.comparison_frames import make_frames
+from headscope.view.comparison_report import list_sections, print_comparison, render_markdown
 from view.comparisons import comparison, drawn, released
 
 

@@ -17,8 +17,8 @@ from matplotlib.patches import Rectangle
 
 from headscope.errors import HeadscopeError, TableError
 from headscope.view import figures
-from headscope.view.figures import layers
-from headscope.view.figures.heatmaps import draw_score_heatmap
+from headscope.view.figures import draw_layers
+from headscope.view.figures.draw_heatmaps import draw_score_heatmap
 from view.tables import STACKS, head_table, with_verdicts
 
 
@@ -78,12 +78,12 @@ def joined(text: str) -> str:
 
 SHOWN = [
     (
-        layers.draw_special_tokens,
+        draw_layers.draw_special_tokens,
         ["mass_cls", "mass_sep", "mass_punctuation", "mass_sep_from_sep", "mass_sep_from_other"],
     ),
-    (layers.draw_offsets, ["mass_self", "mass_previous", "mass_next"]),
-    (layers.draw_entropies, ["entropy", "entropy_from_cls"]),
-    (layers.draw_distances, ["mean_distance"]),
+    (draw_layers.draw_offsets, ["mass_self", "mass_previous", "mass_next"]),
+    (draw_layers.draw_entropies, ["entropy", "entropy_from_cls"]),
+    (draw_layers.draw_distances, ["mean_distance"]),
 ]
 
 
@@ -113,14 +113,14 @@ def test_a_decoder_without_special_tokens_shows_its_first_token() -> None:
     table = head_table()
     for variable in ("mass_cls", "mass_sep", "mass_sep_from_sep", "mass_sep_from_other"):
         table[variable] = table[variable] * np.nan
-    figure = layers.draw_special_tokens(table)
+    figure = draw_layers.draw_special_tokens(table)
     (axes,) = figure.axes
     assert labels(figure) == ["first token", "“.” and “,”"]
     np.testing.assert_allclose(points(axes, "mass_first"), expected(table["mass_first"]))
 
 
 def test_a_model_with_cls_does_not_show_its_first_token_twice() -> None:
-    shown = labels(layers.draw_special_tokens(head_table()))
+    shown = labels(draw_layers.draw_special_tokens(head_table()))
     assert shown == ["[CLS]", "[SEP]", "“.” and “,”", "from [SEP]", "from other tokens"]
 
 
@@ -137,7 +137,7 @@ def test_legends_stand_above_all_panels_and_within_the_figure(draw, attention_ty
 
 
 def test_panels_of_one_unit_have_one_scale() -> None:
-    figure = layers.draw_entropies(head_table())
+    figure = draw_layers.draw_entropies(head_table())
     limits = {axes.get_ylim() for axes in figure.axes}
     assert len(limits) == 1
     assert limits.pop()[1] > np.log(31)
@@ -148,15 +148,15 @@ def test_dashed_lines_are_uniform_attention() -> None:
     table["entropy_uniform"] = table["entropy_uniform"] + table["layer"] / 10
     uniform = np.log(31) + np.arange(1, 6) / 10
     for variable in ("entropy", "entropy_from_cls"):
-        axes = panel_of(layers.draw_entropies(table), variable)
+        axes = panel_of(draw_layers.draw_entropies(table), variable)
         np.testing.assert_allclose(np.asarray(line(axes, "baseline").get_ydata()), uniform)
-    axes = panel_of(layers.draw_offsets(table), "mass_self")
+    axes = panel_of(draw_layers.draw_offsets(table), "mass_self")
     np.testing.assert_allclose(np.asarray(line(axes, "baseline").get_ydata()), np.exp(-uniform))
 
 
 def test_the_second_entropy_panel_is_left_out_without_cls() -> None:
-    assert len(layers.draw_entropies(head_table()).axes) == 2
-    assert len(layers.draw_entropies(head_table().drop_vars("entropy_from_cls")).axes) == 1
+    assert len(draw_layers.draw_entropies(head_table()).axes) == 2
+    assert len(draw_layers.draw_entropies(head_table().drop_vars("entropy_from_cls")).axes) == 1
 
 
 @pytest.mark.parametrize("relation", ["nsubj", "obj", "nsubj:pass"])
@@ -270,7 +270,7 @@ def test_heatmaps_of_stacks_have_the_layers_that_the_stack_has() -> None:
 def test_one_layer_one_head_and_missing_numbers_are_drawn() -> None:
     tiny = head_table(1, 1)
     assert mesh(heatmaps(draw_score_heatmap(tiny, "relation_accuracy", "obj"))[0]).get_array().shape == (1, 1)
-    assert layers.draw_special_tokens(tiny).axes
+    assert draw_layers.draw_special_tokens(tiny).axes
     table = head_table(attention_types=True)
     table["relation_accuracy"].loc[{"attention_type": "cross"}] = np.nan
     figure = draw_score_heatmap(table, "relation_accuracy", "obj")
@@ -289,7 +289,7 @@ def test_errors_say_what_is_missing() -> None:
         draw_score_heatmap(table.drop_vars("relation_accuracy"), "relation_accuracy", "obj")
     message = "the head table has none of entropy, entropy_from_cls; measure the surface statistics of the model first."
     with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
-        layers.draw_entropies(table.drop_vars(["entropy", "entropy_from_cls"]))
+        draw_layers.draw_entropies(table.drop_vars(["entropy", "entropy_from_cls"]))
 
 
 def test_files_hold_text_and_are_the_same_each_time(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_files_hold_text_and_are_the_same_each_time(tmp_path: Path) -> None:
 
 
 def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
-    paths = figures.save(layers.draw_entropies(head_table()), tmp_path / "inner", "../../outside")
+    paths = figures.save(draw_layers.draw_entropies(head_table()), tmp_path / "inner", "../../outside")
     assert all(path.parent == tmp_path / "inner" for path in paths)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["inner"]
 
@@ -324,14 +324,14 @@ def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
 def test_a_disk_that_refuses_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(HeadscopeError, match=r"^.*entropy\.png could not be written \(.+\); free some space or .+\.$"):
-        figures.save(layers.draw_entropies(head_table()), tmp_path / "file", "entropy")
+        figures.save(draw_layers.draw_entropies(head_table()), tmp_path / "file", "entropy")
 
 
 def test_figures_belong_to_nobody() -> None:
     import matplotlib.pyplot as plt
 
     before = dict(plt.rcParams)
-    layers.draw_special_tokens(head_table())
+    draw_layers.draw_special_tokens(head_table())
     draw_score_heatmap(head_table(), "relation_accuracy", "nsubj")
     assert plt.get_fignums() == []
     assert dict(plt.rcParams) == before

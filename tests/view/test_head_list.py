@@ -12,7 +12,7 @@ from headscope.analyse import add_intervals, add_report
 from headscope.errors import TableError
 from headscope.headlists import HeadEntry, HeadList, ListedModel
 from headscope.headlists.head_list import GROUP
-from headscope.view.head_list import list_all_heads, list_heads
+from headscope.view.listed_heads import list_all_heads, list_heads
 from headscope.view.model_card import render_model_card
 
 

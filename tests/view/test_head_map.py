@@ -9,10 +9,10 @@ import xarray as xr
 
 import headscope
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.runner import measure
 from headscope.view.page import render_page
-from headscope.view.page.head_map import NEIGHBOURS, describe_map
+from headscope.view.page.head_map_data import NEIGHBOURS, describe_map
 from view.conftest import settle
 from view.parsed import OpenPage, Page
 

@@ -7,10 +7,10 @@ import xarray as xr
 import headscope
 import tiny
 from headscope.analyse.behaviour import name_behaviours
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import TableError
 from headscope.runner import measure
-from headscope.view.figures import head_map
+from headscope.view.figures import draw_head_map
 
 DOCUMENTS = tiny.documents(11)
 
@@ -31,7 +31,7 @@ def points(axes) -> dict[str, np.ndarray]:
 
 
 def test_each_head_stands_at_its_place_on_both_sides(table: xr.Dataset) -> None:
-    figure = head_map.draw_head_map(table)
+    figure = draw_head_map.draw_head_map(table)
     left, right = (points(axes) for axes in figure.axes[:2])
     places = np.stack([table["head_map_x"].values.ravel(), table["head_map_y"].values.ravel()], axis=-1)
     np.testing.assert_array_equal(right["heads by layer"], places)
@@ -45,15 +45,15 @@ def test_each_head_stands_at_its_place_on_both_sides(table: xr.Dataset) -> None:
 
 
 def test_each_attention_type_has_its_panels() -> None:
-    figure = head_map.draw_head_map(tabulate("bart"))
+    figure = draw_head_map.draw_head_map(tabulate("bart"))
     shown = [len(points(axes)["heads by layer"]) for axes in figure.axes[1:6:2]]
     assert shown == [10, 15, 15]
-    titles = [axes.get_title(loc="left") for axes in head_map.draw_head_tree(tabulate("bart")).axes]
+    titles = [axes.get_title(loc="left") for axes in draw_head_map.draw_head_tree(tabulate("bart")).axes]
     assert titles == ["encoder", "decoder", "cross"]
 
 
 def test_the_tree_has_a_leaf_for_each_head_and_joins_at_the_distances(table: xr.Dataset) -> None:
-    (axes,) = head_map.draw_head_tree(table).axes
+    (axes,) = draw_head_map.draw_head_tree(table).axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert sorted(labels) == sorted(f"{layer}-{head}" for layer in (1, 2) for head in range(1, 6))
     joined = [segment[:, 0].max() for segment in axes.collections[0].get_segments()]
@@ -65,8 +65,8 @@ def test_the_tree_has_a_leaf_for_each_head_and_joins_at_the_distances(table: xr.
 
 
 def test_a_large_tree_is_cut(table: xr.Dataset, monkeypatch) -> None:
-    monkeypatch.setattr(head_map, "MOST_LEAVES", 5)
-    (axes,) = head_map.draw_head_tree(table).axes
+    monkeypatch.setattr(draw_head_map, "MOST_LEAVES", 5)
+    (axes,) = draw_head_map.draw_head_tree(table).axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert len(labels) == 5
     assert any(label.startswith("(") for label in labels)
@@ -74,8 +74,8 @@ def test_a_large_tree_is_cut(table: xr.Dataset, monkeypatch) -> None:
 
 def test_without_a_map_nothing_is_drawn(table: xr.Dataset) -> None:
     with pytest.raises(TableError) as refused:
-        head_map.draw_head_map(table.drop_vars("behaviour"))
+        draw_head_map.draw_head_map(table.drop_vars("behaviour"))
     assert str(refused.value) == "the head table has no behaviour; add it by headscope.add_behaviours first."
     with pytest.raises(TableError) as refused:
-        head_map.draw_head_tree(table.drop_vars("cluster_merge"))
+        draw_head_map.draw_head_tree(table.drop_vars("cluster_merge"))
     assert str(refused.value) == "the head table has no cluster_merge; add it by headscope.add_head_map first."

@@ -4,7 +4,7 @@ import pytest
 import xarray as xr
 from matplotlib.legend import Legend
 
-from headscope.view.figures.head_sets import draw_two_scores
+from headscope.view.figures.draw_head_sets import draw_two_scores
 
 HEADS = [f"{layer}-{head}" for layer in range(1, 49) for head in range(1, 26)]
 

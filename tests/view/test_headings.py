@@ -7,7 +7,7 @@ from rich.console import Console
 
 from headscope.view.headings import name_model
 from headscope.view.page import render_page
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 from view.tables import head_table
 
 

@@ -11,13 +11,13 @@ from rich.console import Console
 
 import tiny
 from headscope.analyse import add_intervals, add_regression, add_report, consistency
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import TableError
 from headscope.runner.local import measure
 from headscope.score import find_score
-from headscope.view.figures.heatmaps import draw_consistency_heatmap, draw_score_heatmap
-from headscope.view.frames import make_frames
-from headscope.view.terminal import print_table
+from headscope.view.figures.draw_heatmaps import draw_consistency_heatmap, draw_score_heatmap
+from headscope.view.table_frames import make_frames
+from headscope.view.table_report import print_table
 
 RIVALS = {
     "offset": "offset {}",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headscope.reducers.support.map_patterns import PATTERNS
+from headscope.reducers.support.pattern_network import PATTERNS
 from headscope.view.annotation import read_page
 from view.parsed import Browse, Page
 

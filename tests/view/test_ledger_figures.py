@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from headscope.analyse.ledger import MeasuredPrompts, find_selected, rank_readers, tabulate_ledger, tabulate_tokens
-from headscope.view.figures.ledger import draw_ledger
+from headscope.view.figures.draw_ledger import draw_ledger
 
 PROMPTS, SLOTS, LAYERS, HEADS, TOKENS = 11, 3, 2, 5, 7
 PARTS = SLOTS + 4

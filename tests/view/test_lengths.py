@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headscope.errors import TableError
-from headscope.view.figures.lengths import draw_score_by_length
+from headscope.view.figures.draw_lengths import draw_score_by_length
 from headscope.view.page.reported_heads import draw_parts
 from headscope.view.reports import Part
 from view.tables import head_table

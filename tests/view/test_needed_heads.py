@@ -16,7 +16,7 @@ import xarray as xr
 import headscope
 from headscope.errors import HeadscopeError
 from headscope.heads import write_table
-from headscope.runner.table import name_view
+from headscope.runner.completed_table import name_view
 from headscope.view.page import render_page
 from planted import documents, from_to
 from planted_task import make_task, mark_objects, plant_task

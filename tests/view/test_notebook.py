@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headscope.commands.atlas.result import AtlasResult
+from headscope.commands.atlas.atlas_result import AtlasResult
 from headscope.errors import HeadscopeError
 from headscope.examples import pack
 from headscope.view.notebook import frame_page, make_widget

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from headscope.view.figures import layers
-from headscope.view.figures.outliers import measure_distances
+from headscope.view.figures import draw_layers
+from headscope.view.figures.draw_outliers import measure_distances
 from view.tables import head_table
 
 
@@ -42,7 +42,7 @@ def test_the_head_that_is_alone_is_named_beside_its_point() -> None:
     for variable in ("mass_self", "mass_previous", "mass_next"):
         table[variable] = table[variable] * 0 + 0.1 + 0.001 * table["head"]
     table["mass_next"].loc[{"layer": 4, "head": 6}] = 0.9
-    (axes,) = layers.draw_offsets(table).axes
+    (axes,) = draw_layers.draw_offsets(table).axes
     (name,) = names(axes)
     assert (name.get_text(), name.xy[1]) == ("4-6", 0.9)
     assert round(name.xy[0]) == 4
@@ -53,10 +53,12 @@ def test_a_head_that_nobody_sees_apart_is_not_named() -> None:
     table["mean_distance"] = 10 + 0.001 * table["head"] + 0 * table["layer"]
     table["mean_distance"].loc[{"layer": 4, "head": 6}] = 10.5  # by its layer far out, on an axis from 0 on not at all
     assert measure_distances(table["mean_distance"]).sel(layer=4, head=6) > 0
-    assert not names(layers.draw_distances(table).axes[0])
+    assert not names(draw_layers.draw_distances(table).axes[0])
 
 
-@pytest.mark.parametrize("draw", [layers.draw_special_tokens, layers.draw_offsets, layers.draw_entropies])
+@pytest.mark.parametrize(
+    "draw", [draw_layers.draw_special_tokens, draw_layers.draw_offsets, draw_layers.draw_entropies]
+)
 @pytest.mark.parametrize(("count", "width"), [(5, 7), (24, 16)])
 def test_no_name_covers_a_point_or_another_name(draw, count: int, width: int) -> None:
     figure: Figure = draw(head_table(count, width, seed=3))
@@ -69,5 +71,5 @@ def test_no_name_covers_a_point_or_another_name(draw, count: int, width: int) ->
             assert not ((points > box.min) & (points < box.max)).all(axis=1).any()
             assert axes.bbox.contains(*box.min)
             assert axes.bbox.contains(*box.max)
-    if draw is layers.draw_special_tokens:
+    if draw is draw_layers.draw_special_tokens:
         assert sum(len(names(axes)) for axes in figure.axes) > 1

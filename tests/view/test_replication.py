@@ -10,10 +10,10 @@ from analyse.tables import FOLDS
 from analyse.test_replicate import elsewhere, planted
 from headscope.analyse import add_replication, add_report
 from headscope.errors import TableError
-from headscope.view.figures.replication import draw_replication, has_replication
+from headscope.view.figures.draw_replication import draw_replication, has_replication
 from headscope.view.page import render_page
 from headscope.view.reports import read_reports
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 from headscope.view.verdicts import describe_replication
 
 

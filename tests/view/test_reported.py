@@ -12,7 +12,7 @@ from rich.console import Console
 import tiny
 from headscope.analyse import assess
 from headscope.analyse.report import add_report
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.corpora import summarize
 from headscope.heads import head_name
 from headscope.reducers.support.permutations import with_permutations
@@ -20,7 +20,7 @@ from headscope.runner import measure, resolve_reducers
 from headscope.score import find_score, read_scores
 from headscope.view.page import render_page
 from headscope.view.reports import describe_regressions, read_reports
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 
 PREFIXES = {
     "relation_accuracy": ("", "relation", "accuracy", "relation_count"),

@@ -10,8 +10,8 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
 from headscope.errors import TableError
+from headscope.view.figures.draw_reported import draw_reported_heads
 from headscope.view.figures.intervals import PALE
-from headscope.view.figures.reported import draw_reported_heads
 from headscope.view.reports import read_reports
 from headscope.view.verdicts import describe_verdicts
 from view.tables import head_table, with_mentions, with_verdicts

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 from headscope.errors import TableError
-from headscope.view.figures.runs import (
+from headscope.view.figures.draw_runs import (
     draw_class_heatmaps,
     draw_pairs,
     draw_similarity_heatmap,

@@ -13,7 +13,7 @@ import tiny
 from headscope.analyse import assess
 from headscope.capture import Model
 from headscope.runner import measure
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 from view.tables import head_table, with_verdicts
 
 

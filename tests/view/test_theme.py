@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from headscope.view.figures import save
-from headscope.view.figures.heatmaps import draw_score_heatmap
+from headscope.view.figures.draw_heatmaps import draw_score_heatmap
 from headscope.view.page import render_page
 from headscope.view.page.theme import follow_theme
 from view.parsed import Browse

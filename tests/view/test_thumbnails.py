@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import tiny
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.runner import measure
 from headscope.view.page import render_page
 from headscope.view.page.average_maps import MISSING, STEPS, describe_maps

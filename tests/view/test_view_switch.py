@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from headscope.errors import TableError
-from headscope.runner.table import name_view
+from headscope.runner.completed_table import name_view
 from headscope.view.page import render_page
 from view.parsed import Browse, Page
 from view.tables import head_table

@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from headscope.cli.build import add_command
+from headscope.cli.command_list import COMMANDS
 from headscope.cli.commands import Commands
-from headscope.cli.records import COMMANDS
 from headscope.cli.terminal import console, errors, prepare_terminal, repeat_ignored_interruptions
 from headscope.commands.record import Request
 from headscope.errors import HeadscopeError

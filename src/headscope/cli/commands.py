@@ -13,7 +13,7 @@ from rich.text import Text
 from typer import Exit
 from typer.core import TyperCommand, TyperGroup
 
-from headscope.cli.records import COMMANDS
+from headscope.cli.command_list import COMMANDS
 from headscope.cli.terminal import report_interruption
 from headscope.commands.record import Request
 from headscope.errors import HeadscopeError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from headscope.view.progress import progress_bars
+from headscope.view.progress_display import progress_bars
 
 if TYPE_CHECKING:
     from headscope.commands.progress import Progress

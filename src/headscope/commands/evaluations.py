@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headscope.capture.names import OWN_HEAD
+from headscope.capture.model.model_names import OWN_HEAD
 from headscope.corpora import read
 from headscope.corpora.blimp import MinimalPair, recognise
 from headscope.corpora.corpus import Corpus, name_documents
@@ -20,7 +20,7 @@ from headscope.learn.tasks import TASKS, read_task
 from headscope.runs import Runs
 
 if TYPE_CHECKING:  # a command reads its task before torch is loaded
-    from headscope.capture.model import Model
+    from headscope.capture.model.model import Model
     from headscope.intervene.evaluation import Evaluation
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from headscope.commands.output import Contents
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import Request
-from headscope.commands.recorded import record_request
+from headscope.commands.recorded_request import record_request
 from headscope.corpora import CorpusSummary
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # a folder is checked before anything is imported that takes 
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from headscope.capture.model import Model
+    from headscope.capture.model.model import Model
     from headscope.reducers.reducer import Reducer
     from headscope.runner import Plan
 

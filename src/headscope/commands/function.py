@@ -10,7 +10,7 @@ from rich.console import Console
 from headscope.commands.option import describe_default
 from headscope.commands.progress import ignore_progress
 from headscope.commands.record import Request, order_fields
-from headscope.view.progress import progress_bars
+from headscope.view.progress_display import progress_bars
 
 P = ParamSpec("P")
 R = TypeVar("R")

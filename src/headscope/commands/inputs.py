@@ -6,8 +6,8 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.capture.model import Model
-from headscope.capture.names import OWN_HEAD
+from headscope.capture.model.model import Model
+from headscope.capture.model.model_names import OWN_HEAD
 from headscope.errors import TableError
 from headscope.identity import name_differences
 from headscope.reducers.reducer import Reducer

@@ -10,8 +10,8 @@ from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import Options
 
 if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported when it is checked
-    from headscope.capture.loading import Loadable
-    from headscope.capture.model import Model
+    from headscope.capture.model.model import Model
+    from headscope.capture.open.loading import Loadable
     from headscope.commands.evaluations import EvaluationSource
     from headscope.corpora import Corpus
     from headscope.runs import Runs
@@ -44,7 +44,7 @@ class RunOptions(Options):
 
     def load_model(self, model: "Loadable", *, task: str | None = None) -> "Model":
         """Return a model, with the head of a task if one is named."""
-        from headscope.capture.loading import load
+        from headscope.capture.open.loading import load
 
         return load(model, device=self.device, trust_remote_code=self.trust_remote_code, task=task)
 
@@ -86,7 +86,7 @@ def check_model(model: object) -> None:
     Raises:
         ModelError: it begins as no hub id does, and there is no such folder.
     """
-    from headscope.capture.names import check_name
+    from headscope.capture.model.model_names import check_name
 
     if isinstance(model, str | Path):
         check_name(str(model))
@@ -308,13 +308,13 @@ class CorpusOptions(CorpusFormat, CorpusPart, PairLength):
         Raises:
             CorpusError: there is no such file, folder, format or part, or the patterns are malformed.
         """
-        from headscope.corpora import patterns, read
+        from headscope.corpora import read, spacy_patterns
 
         for corpus in corpora:
             if isinstance(corpus, str | Path):
                 read(corpus, format=self.format, hops=self.hops, **self.selection)
         if self.patterns is not None:
-            patterns.check(self.patterns)
+            spacy_patterns.check(self.patterns)
 
 
 PERMUTATIONS = "Number of permutations for the p-values, such as 1999; 0 skips them."

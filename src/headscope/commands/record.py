@@ -7,8 +7,8 @@
 
 The command (`headscope.cli.build`), the function and its docstring (`headscope.commands.function`), the checks, which
 use the same sentences in both, the reference page, and what a table records of its own measurement
-(`headscope.commands.recorded`) follow from it. This module imports nothing heavy: a request is checked before torch is
-loaded.
+(`headscope.commands.recorded_request`) follow from it. This module imports nothing heavy: a request is checked before
+torch is loaded.
 """
 
 import dataclasses

@@ -6,7 +6,7 @@ import xarray as xr
 
 from headscope.analyse.comparable import name_table
 from headscope.analyse.need import check_effects
-from headscope.commands.atlas.result import TABLE
+from headscope.commands.atlas.atlas_result import TABLE
 from headscope.errors import TableError
 from headscope.files import check_regular, expand_home
 from headscope.heads import read_table

@@ -15,9 +15,9 @@ from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
 from headscope.corpora.memory import StreamedDataset, read_memory
 from headscope.corpora.paths import Paths, check_hops
-from headscope.corpora.patterns import Patterns
-from headscope.corpora.patterns import read as read_patterns
 from headscope.corpora.selection import Selection
+from headscope.corpora.spacy_patterns import Patterns
+from headscope.corpora.spacy_patterns import read as read_patterns
 from headscope.errors import CorpusError, quote
 from headscope.files import check_regular, expand_home, hash_lines, hash_texts, reading, sha256
 
@@ -215,7 +215,7 @@ def read(
             In memory: strings, lists of words, a dataset (one that is streamed is not kept), Docs of spaCy, or
             documents (`headscope.corpora.memory`).
         format: a name of `FORMATS`, for files.
-        patterns: a file of spaCy's patterns (`headscope.corpora.patterns`), which add links and spans.
+        patterns: a file of spaCy's patterns (`headscope.corpora.spacy_patterns`), which add links and spans.
         column: name of the column of a dataset that has the texts. Default: ``text``, ``sentence``, ``words`` or
             ``tokens``.
         limit: take the first so many documents. Default: all.

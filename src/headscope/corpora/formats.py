@@ -10,8 +10,8 @@ from headscope.corpora import (
     conll2012,
     conllu,
     framenet,
-    frames,
     linktable,
+    negation_frames,
     ontogum,
     propbank,
     records,
@@ -69,7 +69,7 @@ _FORMATS = (
     Format("starsem", "*SEM 2012 negation columns (CD-SCO): one word a line, three columns for each negation, "
            "separated by tabs", starsem.read, starsem.recognise),
     Format("frames", "negation frames of Zhao and Bethard 2020: a JSON list of sentences with cue, scope and event",
-           frames.read, frames.recognise),
+           negation_frames.read, negation_frames.recognise),
     Format("framenet", "FrameNet 1.7, the folder of the release with frameIndex.xml: frame elements as roles (extra "
            "`framenet`)", framenet.read, framenet.recognise, companions=framenet.find_companions),
     Format("sfu", "SFU Review Corpus in XML, with negation cues and their scopes",

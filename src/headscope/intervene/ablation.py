@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from headscope.analyse.effect_table import TOTAL
-from headscope.capture.model import Model
-from headscope.intervene.selection import Selection, select_heads
+from headscope.capture.model.model import Model
+from headscope.intervene.selected_heads import Selection, select_heads
 
 HEAD, LAYER, GROUP, PAIR, SET = "head", "layer", "group", "pair", "set"
 """The kinds of units: a query head, a layer, the query heads that share a key/value head, two heads, any heads."""

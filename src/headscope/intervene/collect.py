@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from headscope.capture.blocks import Layer
-from headscope.capture.edit import EditedLayer
-from headscope.capture.model import Model
-from headscope.capture.stream import Plan, Stream
+from headscope.capture.forward.head_edit import EditedLayer
+from headscope.capture.model.model import Model
+from headscope.capture.passes.blocks import Layer
+from headscope.capture.passes.stream import Plan, Stream
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.intervene.replacement import Mean, Resample
-from headscope.intervene.selection import Selection
+from headscope.intervene.selected_heads import Selection
 
 
 def average_outputs(

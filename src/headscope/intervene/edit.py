@@ -24,11 +24,11 @@ from typing import Any
 
 import torch
 
-from headscope.capture.align import Alignment
-from headscope.capture.batch import Batch, collate
-from headscope.capture.interface import Capture
-from headscope.capture.loading import Loadable, load
-from headscope.capture.model import Model
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.open.loading import Loadable, load
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.corpora import Corpus, read
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
@@ -36,7 +36,7 @@ from headscope.intervene import replacement
 from headscope.intervene.collect import average_outputs, record_outputs
 from headscope.intervene.head_names import HeadNames
 from headscope.intervene.replacement import CutEdges, EditedHeads, Replacement, Shuffle, list_edges
-from headscope.intervene.selection import Selection, name_selection, select_heads
+from headscope.intervene.selected_heads import Selection, name_selection, select_heads
 
 
 def zero(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:

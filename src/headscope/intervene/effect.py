@@ -14,11 +14,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headscope.analyse.effect_table import DIRECT, TOTAL
-from headscope.capture.blocks import Layer, Recorded, get_first, has_blocks, record_blocks
-from headscope.capture.interface import Capture
-from headscope.capture.projection import Projection
-from headscope.capture.residual import ResidualStream
-from headscope.capture.verify import is_same, refuse_not_finite
+from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.verify import is_same, refuse_not_finite
+from headscope.capture.passes.blocks import Layer, Recorded, get_first, has_blocks, record_blocks
+from headscope.capture.passes.projection import Projection
+from headscope.capture.passes.residual import ResidualStream
 from headscope.intervene.ablation import Ablation
 from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
 from headscope.intervene.placebo import DisabledUnit, prepare_norm

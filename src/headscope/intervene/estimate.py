@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from headscope.capture.blocks import Layer
-from headscope.capture.edit import EditedLayer
-from headscope.capture.interface import Capture
+from headscope.capture.forward.head_edit import EditedLayer
+from headscope.capture.forward.interface import Capture
+from headscope.capture.passes.blocks import Layer
 from headscope.intervene.evaluation import Evaluation, compute_logits
 from headscope.intervene.replacement import Replacement
 from headscope.intervene.ways import Ways

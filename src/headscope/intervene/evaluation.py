@@ -16,8 +16,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headscope.analyse.metrics import Metric, ratio_metric
-from headscope.capture.forward import run_model
-from headscope.capture.model import Model
+from headscope.capture.model.forward import run_model
+from headscope.capture.model.model import Model
 from headscope.files import hash_texts
 
 ALL = "all"

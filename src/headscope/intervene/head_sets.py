@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from random import Random
 
 from headscope.analyse.lesions import BY_LAYER
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
 from headscope.errors import HeadscopeError
 from headscope.intervene.ablation import SET, Unit
-from headscope.intervene.selection import Selection, select_heads
+from headscope.intervene.selected_heads import Selection, select_heads
 
 
 def unite_heads(model: Model, name: str, heads: Iterable[str]) -> Unit:

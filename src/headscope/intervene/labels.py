@@ -9,10 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headscope.analyse.metrics import classification_metrics, name_cell, pearson_metric, ratio_metric
-from headscope.capture.companions import divide, list_thresholds
-from headscope.capture.loss import find_task
-from headscope.capture.model import Model
-from headscope.capture.stream import BATCH_TOKENS
+from headscope.capture.forward.loss import find_task
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import BATCH_TOKENS
+from headscope.capture.tokens.companions import divide, list_thresholds
 from headscope.corpora.document import Origin
 from headscope.corpora.originals import name_clusters
 from headscope.errors import HeadscopeError, ModelError

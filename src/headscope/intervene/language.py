@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headscope.analyse.metrics import ratio_metric
-from headscope.capture.align import Aligned, Alignment
-from headscope.capture.batch import collate
-from headscope.capture.model import Model
-from headscope.capture.stream import BATCH_TOKENS
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import BATCH_TOKENS
+from headscope.capture.tokens.align import Aligned, Alignment
+from headscope.capture.tokens.batch import collate
 from headscope.corpora.blimp import MinimalPair
 from headscope.corpora.document import Document, Origin
 from headscope.corpora.last_words import end_at_last_word

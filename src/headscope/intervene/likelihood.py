@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import pandas as pd
 import torch
 
-from headscope.capture.batch import collate
-from headscope.capture.forward import run_model
-from headscope.capture.model import Model
-from headscope.capture.stream import BATCH_TOKENS
+from headscope.capture.model.forward import run_model
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import BATCH_TOKENS
+from headscope.capture.tokens.batch import collate
 from headscope.corpora.blimp import MinimalPair
 from headscope.errors import ModelError, quote
 from headscope.intervene.prediction import (

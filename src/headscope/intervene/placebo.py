@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headscope.capture.edit import EditedLayer, Z
-from headscope.capture.projection import Projection
+from headscope.capture.forward.head_edit import EditedLayer, Z
+from headscope.capture.passes.projection import Projection
 from headscope.intervene.ablation import Ablation
 from headscope.intervene.replacement import Replacement
 

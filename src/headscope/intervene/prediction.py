@@ -12,10 +12,10 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers.models.auto import modeling_auto
 
-from headscope.capture.align import Aligned, Alignment
-from headscope.capture.companions import divide, list_thresholds
-from headscope.capture.loss import choose_masked
-from headscope.capture.model import Model
+from headscope.capture.forward.loss import choose_masked
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.align import Aligned, Alignment
+from headscope.capture.tokens.companions import divide, list_thresholds
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, ModelError, quote
 

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headscope.capture.edit import EditedLayer, Z
+from headscope.capture.forward.head_edit import EditedLayer, Z
 from headscope.errors import HeadscopeError
-from headscope.intervene.selection import Selection
+from headscope.intervene.selected_heads import Selection
 
 BLOCK = 1 << 20
 """Numbers of a block of query x key."""

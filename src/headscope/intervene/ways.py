@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headscope.capture.blocks import Layer
-from headscope.capture.edit import Edit, EditedLayer
-from headscope.capture.interface import Capture
+from headscope.capture.forward.head_edit import Edit, EditedLayer
+from headscope.capture.forward.interface import Capture
+from headscope.capture.passes.blocks import Layer
 from headscope.errors import HeadscopeError
 from headscope.intervene import replacement
 from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits

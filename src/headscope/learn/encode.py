@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from headscope.capture.align import words_that_fit
+from headscope.capture.tokens.align import words_that_fit
 from headscope.learn.task import Example, Task
 
 IGNORED = -100

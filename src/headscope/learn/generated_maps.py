@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from headscope.reducers.support.map_patterns import BLOCK, PATTERNS, make_images
+from headscope.reducers.support.pattern_network import BLOCK, PATTERNS, make_images
 
 LENGTHS = (12, 128)
 """Tokens of the shortest and the longest map, as of a pair of sentences."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from headscope.errors import CorpusError
 from headscope.files import find_by_suffix, sha256
 from headscope.learn.splits import check_splits, complete_splits
-from headscope.learn.table import LABEL, SCORE, Columns, read_labelled
+from headscope.learn.table_task import LABEL, SCORE, Columns, read_labelled
 from headscope.learn.task import TEST, TRAIN, Task
 
 _PAIR = ("sentence1", "sentence2")

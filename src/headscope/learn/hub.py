@@ -9,7 +9,7 @@ from typing import Any
 
 from headscope.errors import CorpusError, first_line, say_missing
 from headscope.files import check_regular, expand_home, hash_lines
-from headscope.learn.table import TEXTS, build_task
+from headscope.learn.table_task import TEXTS, build_task
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
 
 PREFIX = "datasets:"
@@ -48,7 +48,7 @@ def read_hub(name: str) -> Task:
 
     The label is in the column given after ``#``, or in one of `LABELS`. Where one of `WORDS` is a column of lists, the
     task is tagging: the tags are in the column given after ``#``, or in the only other column of lists. The texts are
-    in columns of `headscope.learn.table.TEXTS`, or in the only one or two columns of strings. Labels of type float
+    in columns of `headscope.learn.table_task.TEXTS`, or in the only one or two columns of strings. Labels of type float
     make the task a regression. Rows without a label or a text are left out and counted; a test split without any
     label is ignored.
 

@@ -20,7 +20,7 @@ from sklearn.metrics import cohen_kappa_score
 from headscope.errors import CorpusError
 from headscope.files import atomic_write, parse_json
 from headscope.learn.map_sample import HeadMap, MapName
-from headscope.reducers.support.map_patterns import PATTERNS
+from headscope.reducers.support.pattern_network import PATTERNS
 
 WEIGHTS, MAPS, ABOUT, LABELS = "maps.npz", "maps.csv", "maps.json", "labels.csv"
 """The files of a folder."""

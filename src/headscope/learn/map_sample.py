@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from headscope.capture.attention import Attention
-from headscope.capture.model import Model
-from headscope.capture.stream import Plan, Stream
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Plan, Stream
+from headscope.capture.rows.attention import Attention
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError
 

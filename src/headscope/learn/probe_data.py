@@ -15,13 +15,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
-from headscope.capture.hidden import compute_hidden_states
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
-from headscope.capture.stream import Plan, Stream
-from headscope.capture.words import membership, pool_queries
+from headscope.capture.forward.hidden import compute_hidden_states
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Plan, Stream
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
+from headscope.capture.tokens.words import membership, pool_queries
 from headscope.corpora.document import Document
 from headscope.files import atomic_write
 from headscope.learn.choices import ROOT, list_choices

@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from headscope.errors import HeadscopeError
-from headscope.learn.aspects import read_aspects
+from headscope.learn.aspect_sentiment import read_aspects
 from headscope.learn.glue import GLUE, read_glue
 from headscope.learn.hub import PREFIX, read_hub
 from headscope.learn.negation import read_negation
-from headscope.learn.table import read_table
+from headscope.learn.table_task import read_table
 from headscope.learn.task import Task
 
 
@@ -53,7 +53,7 @@ def read_task(name: str, data: str | Path = "") -> Task:
 
     Args:
         name: one of `TASKS`; ``datasets:NAME`` for a set that the library `datasets` loads (`headscope.learn.hub`); or
-            a folder or file that `headscope.learn.table` reads.
+            a folder or file that `headscope.learn.table_task` reads.
         data: the file or folder of the task's corpus. For the name ``table`` it is the task itself.
 
     Raises:

@@ -35,16 +35,16 @@ from transformers import (
     set_seed,
 )
 
-from headscope.capture.configuration import read_config
-from headscope.capture.loading import Loadable, load, source
-from headscope.capture.model import Model
-from headscope.capture.weights import quiet
+from headscope.capture.model.configuration import read_config
+from headscope.capture.model.model import Model
+from headscope.capture.model.weights import quiet
+from headscope.capture.open.loading import Loadable, load, source
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.learn.encode import IGNORED, Features
-from headscope.learn.folder import explain_disk_errors
+from headscope.learn.runs_folder import explain_disk_errors
 from headscope.learn.scoring import NAMES, compute_scores
-from headscope.learn.settings import Settings
 from headscope.learn.task import Task
+from headscope.learn.training_settings import Settings
 
 LOGGED = 20
 """The loss is checked after every so many steps, and at the end of each epoch."""

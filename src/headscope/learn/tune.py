@@ -15,21 +15,21 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from headscope import runs as files
-from headscope.capture.loading import Loadable
+from headscope.capture.open.loading import Loadable
 from headscope.errors import HeadscopeError, say_missing
 from headscope.files import LOCK, reserve
 from headscope.learn.control import make_control
 from headscope.learn.encode import Features, encode
-from headscope.learn.folder import (
+from headscope.learn.runs_folder import (
     check_folder,
     explain_disk_errors,
     list_unfinished,
     remove_leftovers,
     unfinished_path,
 )
-from headscope.learn.settings import Settings, check_seeds
 from headscope.learn.splits import merge_validation, sample_training
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
+from headscope.learn.training_settings import Settings, check_seeds
 from headscope.learn.validation import check
 from headscope.runner.provenance import list_versions
 from headscope.runs import CONTROL, ON_TASK, Run, Runs
@@ -241,7 +241,7 @@ class _RunSet:
 
     def _finish(self, runs: Runs, name: str, seed: int, fitted: Any) -> None:
         """Rename a finished run to its final folder, list it, and only then remove its checkpoints."""
-        from headscope.capture.weights import sha256_of_weights
+        from headscope.capture.model.weights import sha256_of_weights
         from headscope.learn.training import copy_model
 
         folder, destination = unfinished_path(self.folder, name), self.folder / name

@@ -13,13 +13,13 @@ import xarray as xr
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
-from headscope.capture.words import membership, pool_queries
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
+from headscope.capture.tokens.words import membership, pool_queries
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Annotation, Reducer, Sums
-from headscope.reducers.support.alignments import SHIFTS, AlignedWords
+from headscope.reducers.support.aligned_words import SHIFTS, AlignedWords
 from headscope.reducers.support.folds import FOLDS, FoldAssignment, total_by_fold
 from headscope.reducers.support.permutations import Permutations
 from headscope.reducers.support.ratios import Described, describe, score_table

@@ -14,9 +14,9 @@ import xarray as xr
 from jaxtyping import Bool, Float64, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, Tokens
-from headscope.capture.words import membership, pool_queries
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch, Tokens
+from headscope.capture.tokens.words import membership, pool_queries
 from headscope.errors import HeadscopeError
 from headscope.heads import SHARE
 from headscope.reducers.reducer import Annotation, Reducer, Sums

@@ -14,8 +14,8 @@ import xarray as xr
 from jaxtyping import Bool, Float64, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.heads import SHARE
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
@@ -44,10 +44,11 @@ class Copying(Reducer):
     """How much each head attends to tokens that it copies, whose logits it raises above those of all others.
 
     A head copies a token if the value of the token, behind the output projection, raises the logit of the token itself
-    above those of all other tokens of the same text (`headscope.capture.unembedding`; each token is one, however often
-    it stands there, and special tokens are none). ``copying_mass`` is the mean over the tokens of all texts of the
-    attention to tokens that the head copies. It is high only where a head attends to tokens and copies them: on the
-    corpus ``repeats`` of the head that completes a repetition, on any text of one that repeats what was said.
+    above those of all other tokens of the same text (`headscope.capture.forward.unembedding`; each token counts once,
+    however often it occurs there, and special tokens do not count). ``copying_mass`` is the mean over the tokens of all
+    texts of the attention to tokens that the head copies. It is high only where a head attends to tokens and copies
+    them: on the corpus ``repeats`` of the head that completes a repetition, on any text of one that repeats an earlier
+    word.
 
     A value that raises some token at random raises its own once in as many times as there are different tokens in the
     text. A head that raises the token which followed last time, and not the one that it attends to, has more attention

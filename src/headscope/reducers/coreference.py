@@ -13,8 +13,8 @@ import xarray as xr
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.antecedents import RULES, choose_antecedent, mentions_of, with_earlier
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float64, Int
 from torch import Tensor
 
 from headscope import heads
-from headscope.capture.batch import Batch
-from headscope.capture.edit import HeadGradient
+from headscope.capture.forward.head_edit import HeadGradient
+from headscope.capture.tokens.batch import Batch
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.ratios import mean
 from headscope.score import Score
@@ -46,10 +46,10 @@ class Gradients(Reducer):
     ``head_gate`` is the size of the gradient by a factor of 1 on the head's output in a text, ``|sum_i g_i . z_i|``
     (Michel et al. 2019, section 4.1, without their division by the norm of a layer). It is no sum of the others.
 
-    All are means over texts. The loss is that of the model's task head (`headscope.capture.loss`), in nats, and of each
-    text the sum over what is predicted there, where Clark et al. take the mean: that divides by the length, so that the
-    same attention would count less in longer texts. A text in which a class is missing does not count for it. Tokens
-    that are masked for the loss count as other tokens.
+    All are means over texts. The loss is that of the model's task head (`headscope.capture.forward.loss`), in nats,
+    and of each text the sum over all predictions in it, where Clark et al. take the mean: that divides by the
+    length, so that the same attention would count less in longer texts. A text in which a class is missing does not
+    count for it. Tokens that are masked for the loss count as other tokens.
     """
 
     name = "gradients"

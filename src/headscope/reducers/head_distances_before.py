@@ -12,8 +12,8 @@ import xarray as xr
 from jaxtyping import Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.reducers.head_distances import CLARK
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.divergence import compare_rows

@@ -12,8 +12,8 @@ import xarray as xr
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, Tokens
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch, Tokens
 from headscope.corpora.summary import CorpusSummary
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold

@@ -1,7 +1,7 @@
 """Patterns of attention maps: Kovaleva et al. 2019, section 4.1 and figure 2.
 
 How often the maps of a head are vertical, diagonal, both, blocks or none of these, as a classifier of their images says
-(`headscope.reducers.support.map_patterns`).
+(`headscope.reducers.support.pattern_network`).
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ import torch
 import xarray as xr
 from torch.nn.functional import one_hot
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.corpora.summary import CorpusSummary
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.sparse_shapes import SparseShapes
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
-from headscope.reducers.support.map_patterns import PATTERNS, MapClassifier, make_images
 from headscope.reducers.support.maps import Maps
+from headscope.reducers.support.pattern_network import PATTERNS, MapClassifier, make_images
 from headscope.reducers.support.ratios import score_table
 from headscope.score import Score
 

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from torch import Tensor
 
-from headscope.capture.batch import Batch
+from headscope.capture.tokens.batch import Batch
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError
 from headscope.reducers.support.folds import FoldAssignment, assign_folds
@@ -48,8 +48,8 @@ class Reducer(ABC):
         name: what the command line and its sums call it.
         scope: the attention that it needs at once: ``rows`` (a block of query rows), ``layer`` (all rows of a layer)
             or ``pass`` (all layers of an attention type, in order). With ``gradient`` it is given no attention, but the
-            `HeadGradient` of a layer for the loss of the model's task head (`headscope.capture.loss`), whose batch has
-            masks in it where the model predicts masked words.
+            `HeadGradient` of a layer for the loss of the model's task head (`headscope.capture.forward.loss`), whose
+            batch has masks in it where the model predicts masked words.
         models: 2 if it compares two models. It is then given the attention of the model after, and behind it that of
             the model before.
         max_tokens: longer documents are skipped and counted; None if any length will do, which ``pass`` may not say.

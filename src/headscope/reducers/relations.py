@@ -19,8 +19,8 @@ import xarray as xr
 from jaxtyping import Bool
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.corpora.document import Link
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError, HeadscopeError

@@ -13,8 +13,8 @@ import xarray as xr
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.corpora.document import Document
 from headscope.corpora.needles import ANSWERED, NEEDLE, OTHER_NEEDLE
 from headscope.reducers.reducer import Annotation, Reducer, Sums

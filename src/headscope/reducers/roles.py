@@ -14,8 +14,8 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.corpora.document import Document, Link
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError

@@ -13,8 +13,8 @@ import xarray as xr
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.ratios import Described, describe
 from headscope.score import Score

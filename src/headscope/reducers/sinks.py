@@ -13,8 +13,8 @@ import xarray as xr
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, Tokens
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch, Tokens
 from headscope.heads import SHARE
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold

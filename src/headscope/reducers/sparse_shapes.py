@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError
 from headscope.heads import SHARE
 from headscope.reducers.reducer import Reducer, Sums

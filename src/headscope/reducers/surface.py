@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from headscope import heads
-from headscope.capture import distance
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, Tokens
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens import distance
+from headscope.capture.tokens.batch import Batch, Tokens
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.ratios import describe, mean

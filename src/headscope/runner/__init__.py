@@ -18,10 +18,10 @@
 ==================  ============================================================================
 """
 
-from headscope.capture.stream import Plan
+from headscope.capture.passes.stream import Plan
 from headscope.runner.local import Run, count_read, measure, try_views
 from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, refuse_view, resolve_reducers
-from headscope.runner.runs import measure_pair, measure_runs
+from headscope.runner.several_runs import measure_pair, measure_runs
 from headscope.runner.shards import ShardSums, merge_shards
 
 __all__ = [

@@ -15,19 +15,19 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
-from headscope.capture.interface import Capture
-from headscope.capture.loss import make_loss
-from headscope.capture.outputs import Outputs
-from headscope.capture.stream import Plan, Portion, Stream
-from headscope.capture.verify import are_finite
+from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.loss import make_loss
+from headscope.capture.forward.outputs import Outputs
+from headscope.capture.forward.verify import are_finite
+from headscope.capture.passes.stream import Plan, Portion, Stream
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner.checkpoint import ADVICE, ALL_LAYERS, COUNTED, Key, RunSums, add_sums, describe_key
+from headscope.runner.completed_table import NOT_FINITE
 from headscope.runner.resolve import needs_head
 from headscope.runner.row_sample import RowSample, add_no_deviations, find_other_kind
-from headscope.runner.table import NOT_FINITE
 
 
 def accumulate(

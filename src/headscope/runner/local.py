@@ -15,12 +15,12 @@ from typing import Any
 import xarray as xr
 from torch import Tensor
 
-from headscope.capture.installed import describe_edits
-from headscope.capture.loading import Loadable, load
-from headscope.capture.loss import check_loss
-from headscope.capture.model import Model
-from headscope.capture.stream import Plan, Stream
-from headscope.capture.views import VIEWS
+from headscope.capture.forward.installed import describe_edits
+from headscope.capture.forward.loss import check_loss
+from headscope.capture.model.model import Model
+from headscope.capture.open.loading import Loadable, load
+from headscope.capture.passes.stream import Plan, Stream
+from headscope.capture.passes.views import VIEWS
 from headscope.corpora.corpus import MEMORY, Corpus, hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.corpora.shard import Shard
@@ -33,10 +33,10 @@ from headscope.runner.accumulate import accumulate, count_portion
 from headscope.runner.checkpoint import ADVICE, Key, RunSums
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
+from headscope.runner.completed_table import complete_table
 from headscope.runner.impossible import refuse_impossible_numbers, refuse_impossible_values
 from headscope.runner.provenance import identify_model, list_versions
 from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, refuse_view, resolve_reducers
-from headscope.runner.table import complete_table
 
 SAVE_EVERY = 20.0
 """Seconds between two savings of the sums so far."""

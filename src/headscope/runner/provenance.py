@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
-from headscope.capture.identity import hash_config, hash_tokenizer
-from headscope.capture.installed import describe_edits
-from headscope.capture.model import Model
+from headscope.capture.forward.installed import describe_edits
+from headscope.capture.model.hashes import hash_config, hash_tokenizer
+from headscope.capture.model.model import Model
 from headscope.heads import EDITED, KEY_VALUE_HEADS, KEY_VALUE_HEADS_BY_LAYER
 from headscope.layers import write_without_attention
 

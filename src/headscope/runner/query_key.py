@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.edit import EditedLayer, Z
-from headscope.capture.model import Model
-from headscope.capture.stream import Plan, Stream
+from headscope.capture.forward.head_edit import EditedLayer, Z
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Plan, Stream
+from headscope.capture.rows.attention import Attention
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.heads import find_head

@@ -24,8 +24,8 @@ import xarray as xr
 from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from headscope.capture.loading import load
-from headscope.capture.stream import Plan
+from headscope.capture.open.loading import load
+from headscope.capture.passes.stream import Plan
 from headscope.corpora.corpus import Corpus
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary

@@ -6,13 +6,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from headscope.capture.stream import Plan
-from headscope.capture.views import NORM, VIEWS
+from headscope.capture.passes.stream import Plan
+from headscope.capture.passes.views import NORM, VIEWS
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
 from headscope.reducers import REDUCERS
-from headscope.reducers.names import check_name, split_settings
 from headscope.reducers.reducer import Reducer
+from headscope.reducers.reducer_names import check_name, split_settings
 from headscope.reducers.settings import parse_settings
 from headscope.runner.row_sample import LEAST_ROWS
 

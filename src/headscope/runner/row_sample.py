@@ -22,7 +22,7 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from headscope import heads
-from headscope.capture.batch import Batch
+from headscope.capture.tokens.batch import Batch
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner.checkpoint import Key, add_sums
 

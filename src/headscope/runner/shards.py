@@ -16,7 +16,7 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.capture.shape import Shape
+from headscope.capture.model.shape import Shape
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
@@ -25,11 +25,11 @@ from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.settings import apply_settings, write_settings
 from headscope.runner.checkpoint import RunSums, describe_key, load, save
+from headscope.runner.completed_table import complete_table
 from headscope.runner.impossible import refuse_impossible_numbers, refuse_impossible_values
 from headscope.runner.local import Run
 from headscope.runner.resolve import list_reducers, resolve_reducers
 from headscope.runner.row_sample import find_other_kind
-from headscope.runner.table import complete_table
 
 DEVICE = "device"
 """Several devices of one kind measure a corpus together."""

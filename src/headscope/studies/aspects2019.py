@@ -17,7 +17,6 @@ from headscope.analyse.compare import compare_variable
 from headscope.errors import TableError
 from headscope.heads import head_name
 from headscope.studies.extractors import PERCENT, best_head_value, largest
-from headscope.studies.names import NAMES
 from headscope.studies.run_extractors import best_head_after, find_best_before, head_value, on_tables
 from headscope.studies.study import (
     Claim,
@@ -31,7 +30,8 @@ from headscope.studies.study import (
     Tuning,
     Value,
 )
-from headscope.view.figures import changes, heatmaps, runs
+from headscope.studies.study_names import NAMES
+from headscope.view.figures import draw_changes, draw_heatmaps, draw_runs
 
 BERT = "BERT-base"
 BEFORE, RUNS = ("pairs",), ("pairs", "pairs_task", "pairs_control")
@@ -138,7 +138,7 @@ def _plot_best_heads(before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) 
         with suppress(TableError):  # the corpus has no such target
             panels[target.replace("_", " ")] = _compare_target(target, before, task, control)
     what = "how often the head that was best before points at its target"
-    return runs.draw_pairs(runs.pair_comparisons(panels), task, what, units="share of pairs")
+    return draw_runs.draw_pairs(draw_runs.pair_comparisons(panels), task, what, units="share of pairs")
 
 
 ASPECTS2019 = Study(
@@ -161,9 +161,9 @@ ASPECTS2019 = Study(
         paper="one model; the essay does not give its epochs, so they are those of Sun et al. 2019, whom it follows",
     ),
     figures={
-        "aspects-before": (BEFORE, partial(heatmaps.draw_score_heatmap, variable="aspect_accuracy")),
+        "aspects-before": (BEFORE, partial(draw_heatmaps.draw_score_heatmap, variable="aspect_accuracy")),
         "best-heads": (RUNS, _plot_best_heads),
-        **{f"change-{target.replace('_', '-')}": ((f"change_{target}",), changes.draw_change_heatmaps)
+        **{f"change-{target.replace('_', '-')}": ((f"change_{target}",), draw_changes.draw_change_heatmaps)
            for target in OBSERVATIONS},
     },
     derived={f"change_{target}": Derived(RUNS, partial(_compare_target, target)) for target in OBSERVATIONS},

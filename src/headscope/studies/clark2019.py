@@ -19,12 +19,12 @@ from headscope.studies.extractors import (
     single_value,
     top_layer,
 )
-from headscope.studies.names import NAMES
 from headscope.studies.probe_extractors import best_structural_probe, probe_accuracy, probe_gain
 from headscope.studies.study import Claim, Derived, Extractor, Measurement, NotMeasuredError, Pattern, Study, Value
-from headscope.view.figures import layers
-from headscope.view.figures.head_map import draw_head_map
-from headscope.view.figures.probes import draw_accuracies
+from headscope.studies.study_names import NAMES
+from headscope.view.figures import draw_layers
+from headscope.view.figures.draw_head_map import draw_head_map
+from headscope.view.figures.draw_probes import draw_accuracies
 
 BERT = "BERT-base"
 EWT = (
@@ -259,9 +259,9 @@ CLARK2019 = Study(
     },
     claims=(*_table_1_claims(), *_table_2_claims(), *_table_3_claims(), *TEXTUAL),
     figures={
-        "figure-2": (TEXT, layers.draw_special_tokens),
-        "figure-3": (GRADIENTS, layers.draw_gradients),
-        "figure-4": (TEXT, layers.draw_entropies),
+        "figure-2": (TEXT, draw_layers.draw_special_tokens),
+        "figure-3": (GRADIENTS, draw_layers.draw_gradients),
+        "figure-4": (TEXT, draw_layers.draw_entropies),
         "figure-6": (MAP, draw_head_map),
         "table-3": (PROBES, draw_accuracies),
     },

@@ -17,7 +17,7 @@ from headscope.heads import head_name
 from headscope.studies.extractors import PERCENT, make_extractor
 from headscope.studies.run_extractors import PerRun, average_runs
 from headscope.studies.study import NotMeasuredError, Value
-from headscope.view.effects import list_effects
+from headscope.view.effects_report import list_effects
 
 PLACEBO = "_placebo"
 

@@ -25,7 +25,6 @@ from headscope.studies.extractors import (
     mean_of_heads,
     mean_of_layers,
 )
-from headscope.studies.names import NAMES
 from headscope.studies.run_extractors import (
     average_head,
     deep_layers,
@@ -34,9 +33,10 @@ from headscope.studies.run_extractors import (
     on_tables,
 )
 from headscope.studies.study import Claim, Extractor, Measurement, NotMeasuredError, Pattern, Study, Tuning, Value
-from headscope.view.figures import heatmaps, runs
-from headscope.view.figures.effects import draw_head_effects, draw_layer_effects
-from headscope.view.figures.patterns import draw_shares
+from headscope.studies.study_names import NAMES
+from headscope.view.figures import draw_heatmaps, draw_runs
+from headscope.view.figures.draw_effects import draw_head_effects, draw_layer_effects
+from headscope.view.figures.draw_patterns import draw_shares
 
 BERT = "BERT-base"
 CLASSES, ROLES = ("classes",), ("roles",)
@@ -266,16 +266,16 @@ KOVALEVA2019 = Study(
     ),
     figures={
         "figure-2": (MAP_TABLES, _draw_figure_2),
-        "figure-3": (ROLES, partial(heatmaps.draw_score_heatmap, variable="role_weight")),
-        "figure-6": (CLASSES, partial(heatmaps.draw_score_heatmap, variable="token_class_mass")),
-        "figure-5": (RUNS, runs.draw_similarity_heatmap),
+        "figure-3": (ROLES, partial(draw_heatmaps.draw_score_heatmap, variable="role_weight")),
+        "figure-6": (CLASSES, partial(draw_heatmaps.draw_score_heatmap, variable="token_class_mass")),
+        "figure-5": (RUNS, draw_runs.draw_similarity_heatmap),
         "figure-6-tuned": (
             ("classes", "classes_task"),
-            partial(runs.draw_class_heatmaps, variable="token_class_attention"),
+            partial(draw_runs.draw_class_heatmaps, variable="token_class_attention"),
         ),
         "figure-7-tuned": (
             ("classes", "classes_task"),
-            partial(runs.draw_class_heatmaps, classes=("cls", "sep", *WORD_CLASSES),
+            partial(draw_runs.draw_class_heatmaps, classes=("cls", "sep", *WORD_CLASSES),
                     variable="token_class_attention_from_cls"),
         ),
         "figure-8": (EFFECTS, _draw_figure_8),

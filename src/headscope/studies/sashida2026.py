@@ -13,9 +13,9 @@ from headscope.analyse.lesions import BY_LAYER, BY_SIZE
 from headscope.analyse.rank import rank_heads
 from headscope.corpora.paths import FEWEST, KIND
 from headscope.studies.lesion_extractors import drop, drop_beyond_random, drop_beyond_set
-from headscope.studies.names import NAMES
 from headscope.studies.study import Claim, Lesions, Measurement, NotMeasuredError, Pattern, Study, Value
-from headscope.view.figures.head_sets import draw_drops, draw_two_scores
+from headscope.studies.study_names import NAMES
+from headscope.view.figures.draw_head_sets import draw_drops, draw_two_scores
 
 GPT = "GPT-2 XL"
 SHARE = 0.1

@@ -16,7 +16,7 @@ from headscope.corpora.text import format_count
 from headscope.runs import Runs
 from headscope.studies.findings import VERDICTS, Finding
 from headscope.studies.study import NotMeasuredError, Printed, Study, Value
-from headscope.view import tuned
+from headscope.view import tuned_report
 from headscope.view.headings import name_model
 
 SPLITS = {"task": "of the task's test", "reading": "the task"}
@@ -132,7 +132,7 @@ def _describe_tuning(study: Study, runs: Mapping[str, Runs]) -> list[str]:
                   f"{settings['learning_rate']:g}; the best epoch by {of_group.metric} on {of_group.select}: {best}.",
                   ""]  # fmt: skip
         for split, split_name in {"test": "the test split", "task": "the task's test split"}.items():
-            if scores := tuned.format_scores(of_group, split):
+            if scores := tuned_report.format_scores(of_group, split):
                 means = ", ".join(f"{name} {text}" for name, text in scores.items())
                 lines.append(f"- On {split_name}, mean ± standard deviation over runs: {means}.")
         notes = [f"- {note}." for note in settings.get("notes", ())] + [

@@ -15,15 +15,15 @@ from headscope import heads
 from headscope.corpora import Corpus
 from headscope.errors import HeadscopeError
 from headscope.files import find_by_suffix
-from headscope.learn.settings import Settings
 from headscope.learn.task import TEST, VALIDATION, Task
 from headscope.learn.tasks import read_task
+from headscope.learn.training_settings import Settings
 from headscope.runs import CONTROL, FILE, ON_TASK, Runs
 from headscope.runs import read as read_runs
 from headscope.studies.study import Study
 
 if TYPE_CHECKING:  # what is wrong with the options is said without torch
-    from headscope.capture.model import Model
+    from headscope.capture.model.model import Model
 
 SOURCE = "scores of the fine-tuned models on the test split, in their best epoch"
 

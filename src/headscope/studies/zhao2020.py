@@ -19,8 +19,8 @@ from headscope.studies.extractors import (
     mean_of_offsets,
     single_value,
 )
-from headscope.studies.names import NAMES
 from headscope.studies.study import Claim, Extractor, Measurement, Pattern, Printed, Study, Value
+from headscope.studies.study_names import NAMES
 from headscope.studies.zhao2020_tables import (
     SCORES,
     tabulate_changes,
@@ -29,7 +29,7 @@ from headscope.studies.zhao2020_tables import (
     tabulate_tests,
 )
 from headscope.studies.zhao2020_tuned import BASE, LARGE, ROBERTA, ROBERTA_LARGE
-from headscope.view.figures import changes, heatmaps
+from headscope.view.figures import draw_changes, draw_heatmaps
 
 STORY, BOTH = ("story",), ("story", "review")
 
@@ -191,12 +191,12 @@ ZHAO2020 = Study(
         *P_OF_TAUS, *zhao2020_tuned.CLAIMS,
     ),
     figures={
-        f"figure-{name}": (BOTH, partial(heatmaps.draw_consistency_heatmap, variable=f"scope_{score}"))
+        f"figure-{name}": (BOTH, partial(draw_heatmaps.draw_consistency_heatmap, variable=f"scope_{score}"))
         for name, score in (("2", "f1"), ("A1-precision", "precision"), ("A1-recall", "recall"))
     }
     | {
-        "figure-4": (zhao2020_tuned.F1, changes.draw_change_heatmaps),
-        "figure-5": (zhao2020_tuned.F1, changes.draw_layer_boxes),
+        "figure-4": (zhao2020_tuned.F1, draw_changes.draw_change_heatmaps),
+        "figure-5": (zhao2020_tuned.F1, draw_changes.draw_layer_boxes),
     },
     notes=(
         "Baselines depend on the corpus alone, so on the paper's corpus they must agree for any model.",

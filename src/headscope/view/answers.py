@@ -10,7 +10,7 @@ import xarray as xr
 from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
-from headscope.view.need import NeededHead, describe_effect, read_metric
+from headscope.view.need_report import NeededHead, describe_effect, read_metric
 from headscope.view.reports import Interval, Report, Reported, format_measure
 from headscope.view.verdicts import enumerate_parts
 

@@ -14,9 +14,9 @@ from rich.markup import escape
 from headscope.analyse import assess
 from headscope.analyse.shortlist import shortlist_heads
 from headscope.capture import untrained_model
-from headscope.capture.generation_settings import read_generation_settings
-from headscope.capture.languages import set_languages
-from headscope.capture.model import Model
+from headscope.capture.model.languages import set_languages
+from headscope.capture.model.model import Model
+from headscope.capture.open.generation_settings import read_generation_settings
 from headscope.commands.align.request import SETTINGS, Align
 from headscope.commands.inputs import make_plan
 from headscope.commands.output import open_folder
@@ -28,8 +28,8 @@ from headscope.headlists.alignment_heads import CROSS, render_settings
 from headscope.reducers import WordAlignment
 from headscope.reducers.support.permutations import with_permutations
 from headscope.view.headings import name_model
-from headscope.view.shortlist import list_shortlist, list_shortlisted, print_shortlist
-from headscope.view.terminal import print_table
+from headscope.view.shortlist_report import list_shortlist, list_shortlisted, print_shortlist
+from headscope.view.table_report import print_table
 
 
 def run(request: Align, progress: Progress) -> xr.Dataset:

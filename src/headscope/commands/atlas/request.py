@@ -5,8 +5,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.capture.views import VIEWS
-from headscope.commands.atlas.result import AtlasResult
+from headscope.capture.passes.views import VIEWS
+from headscope.commands.atlas.atlas_result import AtlasResult
 from headscope.commands.function import make_function
 from headscope.commands.option import (
     CORPUS,
@@ -34,7 +34,7 @@ from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
-    from headscope.capture.loading import Loadable
+    from headscope.capture.open.loading import Loadable
     from headscope.reducers.reducer import Reducer
 
 
@@ -163,7 +163,7 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
 
     def check(self, progress: Progress) -> None:
         """Raise an error for views, reducers, a model, a folder, corpora or tables that cannot be used."""
-        from headscope.reducers.names import check_names
+        from headscope.reducers.reducer_names import check_names
 
         if len({*self.views}) < len(self.views):
             raise HeadscopeError(f"`views` names a view twice: {', '.join(self.views)}; name each once.")

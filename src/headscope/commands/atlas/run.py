@@ -23,14 +23,14 @@ from headscope.analyse.head_map import DISTANCE, FEWEST_HEADS
 from headscope.analyse.need import add_need, match_effects
 from headscope.analyse.probes import add_probe_strengths
 from headscope.capture import untrained_model
-from headscope.capture.model import Model
-from headscope.commands.atlas.examples import make_examples
+from headscope.capture.model.model import Model
+from headscope.commands.atlas.atlas_examples import make_examples
+from headscope.commands.atlas.atlas_result import AtlasResult
 from headscope.commands.atlas.request import Atlas
-from headscope.commands.atlas.result import AtlasResult
 from headscope.commands.inputs import find_head, make_plan, refuse_other_probes
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
+from headscope.commands.recorded_request import record_request
 from headscope.commands.replication import Replication, open_replication
 from headscope.commands.sentences import print_written
 from headscope.corpora import CorpusSummary, summarize
@@ -43,15 +43,15 @@ from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, list_reducers, resolve_reducers, try_views
 from headscope.runner.provenance import identify_model
-from headscope.view.figures.atlas import list_figures
-from headscope.view.figures.probes import list_probe_figures
+from headscope.view.figures.draw_atlas import list_figures
+from headscope.view.figures.draw_probes import list_probe_figures
 from headscope.view.figures.style import file_stem
-from headscope.view.frames import make_frames
 from headscope.view.headings import name_model
-from headscope.view.need import list_needed_heads, make_need_frame
+from headscope.view.need_report import list_needed_heads, make_need_frame
 from headscope.view.page import write_page
 from headscope.view.reports import read_reports
-from headscope.view.terminal import print_table
+from headscope.view.table_frames import make_frames
+from headscope.view.table_report import print_table
 
 MAP_TOKENS = 128
 """Documents are cut to this length where all heads are compared with one another (Clark et al. 2019, section 3)."""

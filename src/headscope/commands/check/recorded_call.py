@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.commands.recorded import REQUEST, read_request
+from headscope.commands.recorded_request import REQUEST, read_request
 from headscope.errors import TableError
-from headscope.reducers.names import split_settings
+from headscope.reducers.reducer_names import split_settings
 
 _PART = re.compile(r"(?P<name>.*) \((?:first (?P<limit>\d[\d,]{,20})|(?P<sample>\d[\d,]{,20})) documents?"
                    r"(?: at random, seed (?P<seed>\d{1,20}))?\)", re.DOTALL)  # fmt: skip

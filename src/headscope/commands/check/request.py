@@ -16,7 +16,7 @@ from headscope.errors import HeadscopeError
 if TYPE_CHECKING:
     import xarray as xr
 
-    from headscope.capture.loading import Loadable
+    from headscope.capture.open.loading import Loadable
     from headscope.commands.check.recorded_call import RecordedCall
     from headscope.commands.check.run import CheckResult
     from headscope.corpora import Corpus
@@ -93,21 +93,21 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
     @cached_property
     def old(self) -> "xr.Dataset":
         """The table whose reported heads are checked."""
-        from headscope.commands.check.inputs import open_against
+        from headscope.commands.check.check_inputs import open_against
 
         return open_against(self.against, every=self.every)
 
     @cached_property
     def measured(self) -> "xr.Dataset | None":
         """The head table that is checked; None for a model, which is measured first."""
-        from headscope.commands.check.inputs import open_new
+        from headscope.commands.check.check_inputs import open_new
 
         return open_new(self.new)
 
     @cached_property
     def corpus_and_call(self) -> "tuple[Corpus, RecordedCall]":
         """The corpus, read as the old table was measured, and how that was."""
-        from headscope.commands.check.inputs import open_corpus
+        from headscope.commands.check.check_inputs import open_corpus
 
         return open_corpus(self.old, self.corpus, self.format, self.patterns)
 

@@ -15,26 +15,26 @@ from rich.markup import escape
 from headscope.analyse.check import KEPT, LOST, check_heads, list_checked_scores
 from headscope.analyse.comparable import describe_shape, name_table
 from headscope.analyse.report import UNDECIDED
-from headscope.capture.loading import load
-from headscope.capture.model import Model
+from headscope.capture.model.model import Model
+from headscope.capture.open.loading import load
 from headscope.commands.check.recorded_call import RecordedCall
 from headscope.commands.check.request import Check, TypedCheck
 from headscope.commands.inputs import find_head, make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
+from headscope.commands.recorded_request import record_request
 from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.errors import HeadscopeError, ModelError
 from headscope.heads import EDITED
 from headscope.identity import DIFFERS_IN, name_differences
 from headscope.reducers import REDUCERS
-from headscope.reducers.names import is_own, split_settings
 from headscope.reducers.reducer import Reducer
+from headscope.reducers.reducer_names import is_own, split_settings
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, count_read, list_reducers, measure, resolve_reducers
-from headscope.runner.table import NOT_FINITE
+from headscope.runner.completed_table import NOT_FINITE
 from headscope.score import Score
-from headscope.view.check import make_check_frame, print_check
+from headscope.view.check_report import make_check_frame, print_check
 from headscope.view.headings import name_model
 
 HEADS_LOST, NOT_DECIDED = 3, 4

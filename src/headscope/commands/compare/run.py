@@ -20,13 +20,13 @@ from headscope.commands.compare.request import Compare
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import spell
-from headscope.commands.recorded import REQUEST, record_request
+from headscope.commands.recorded_request import REQUEST, record_request
 from headscope.commands.sentences import print_written
 from headscope.files import tell_apart
-from headscope.view.comparison import print_comparison, render_markdown
 from headscope.view.comparison_frames import make_frames
-from headscope.view.figures.changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
-from headscope.view.figures.runs import draw_pairs, pair_comparisons
+from headscope.view.comparison_report import print_comparison, render_markdown
+from headscope.view.figures.draw_changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
+from headscope.view.figures.draw_runs import draw_pairs, pair_comparisons
 from headscope.view.page import write_comparison_page
 from headscope.view.wording import check_comparison, describe_comparison, is_of_score
 

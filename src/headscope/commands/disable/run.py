@@ -13,19 +13,19 @@ import xarray as xr
 from rich.console import Console
 
 from headscope.analyse.run_effects import join_effects, summarize_effects
-from headscope.capture.model import Model
-from headscope.capture.stream import BATCH_TOKENS
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import BATCH_TOKENS
 from headscope.commands.disable.request import Disable
-from headscope.commands.effects import TABLE, measure_units
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.sentences import print_place
+from headscope.commands.unit_effects import TABLE, measure_units
 from headscope.errors import ModelError
 from headscope.intervene.ablation import list_units
-from headscope.runner.runs import identify_runs, refuse_other_runs
+from headscope.runner.several_runs import identify_runs, refuse_other_runs
 from headscope.runs import Run, Runs
-from headscope.view.effects import list_effects, print_effects
-from headscope.view.figures.effects import draw_effects
+from headscope.view.effects_report import list_effects, print_effects
+from headscope.view.figures.draw_effects import draw_effects
 
 
 def run(request: Disable, progress: Progress) -> xr.Dataset:

@@ -10,14 +10,14 @@ from functools import partial
 from math import isqrt
 from typing import Any
 
-from headscope.capture.align import Alignment, explain_unread
-from headscope.capture.model import Model
-from headscope.capture.stream import Plan
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Plan
+from headscope.capture.tokens.align import Alignment, explain_unread
 from headscope.corpora import Document, read
 from headscope.errors import HeadscopeError
 from headscope.files import has_surrogate
 from headscope.intervene.what_if import TextModel
-from headscope.runner.examples import read_texts
+from headscope.runner.example_texts import read_texts
 from headscope.runner.query_key import read_query_key
 from headscope.view.page import describe_text
 

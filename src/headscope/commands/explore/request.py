@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.commands.atlas.result import AtlasResult
+from headscope.commands.atlas.atlas_result import AtlasResult
 from headscope.commands.function import make_function
 from headscope.commands.option import MODEL, OUTPUT, argument, option
 from headscope.commands.option_groups import LanguageOptions, RunOptions
 from headscope.commands.record import HeadTable, Request
 
 if TYPE_CHECKING:
-    from headscope.capture.loading import Loadable
+    from headscope.capture.open.loading import Loadable
     from headscope.commands.explore.run import Explorer
 else:
     Explorer = "Explorer"

@@ -16,11 +16,11 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 import xarray as xr
 from rich.console import Console
 
-from headscope.capture.loading import Loadable
-from headscope.capture.model import Model
-from headscope.capture.names import OWN_HEAD
+from headscope.capture.model.model import Model
+from headscope.capture.model.model_names import OWN_HEAD
+from headscope.capture.open.loading import Loadable
+from headscope.commands.atlas.atlas_result import TABLE, AtlasResult
 from headscope.commands.atlas.request import atlas
-from headscope.commands.atlas.result import TABLE, AtlasResult
 from headscope.commands.explore.page_model import PageModel
 from headscope.commands.explore.request import Explore
 from headscope.commands.local_server import HOST, Reply, Request, open_server, refuse, reply_json

@@ -10,8 +10,8 @@ from headscope.commands.tables import find_table, name_source
 from headscope.errors import HeadscopeError, TableError
 from headscope.files import expand_home, write_text
 from headscope.headlists import HeadList, alignment_heads, write_head_list
-from headscope.headlists.formats import FOREIGN, read_heads, render_heads
-from headscope.view.head_list import list_all_heads, list_heads
+from headscope.headlists.list_formats import FOREIGN, read_heads, render_heads
+from headscope.view.listed_heads import list_all_heads, list_heads
 from headscope.view.model_card import render_model_card
 
 

@@ -16,13 +16,13 @@ import xarray as xr
 from rich.console import Console
 
 from headscope.analyse.ledger import FIRST_SLOT, MeasuredPrompts, rank_readers, tabulate_ledger, tabulate_tokens
-from headscope.capture.align import spell_token
-from headscope.capture.batch import collate
-from headscope.capture.generation import check_decoder, generate
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model
-from headscope.capture.prompts import PromptLayout, PromptTokens, make_text
-from headscope.capture.stream import BATCH_TOKENS, VERIFIED_WORDS
+from headscope.capture.forward.interface import Capture
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import BATCH_TOKENS, VERIFIED_WORDS
+from headscope.capture.tokens.align import spell_token
+from headscope.capture.tokens.batch import collate
+from headscope.capture.tokens.generation import check_decoder, generate
+from headscope.capture.tokens.prompt_tokens import PromptLayout, PromptTokens, make_text
 from headscope.commands.folder import OutputFolder
 from headscope.commands.ledger.request import Ledger
 from headscope.commands.output import open_folder
@@ -35,12 +35,12 @@ from headscope.layers import place_layers
 from headscope.runner.checkpoint import RunSums
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
-from headscope.runner.ledger import observe_ledger
+from headscope.runner.ledger_shares import observe_ledger
 from headscope.runner.local import SAVE_EVERY
 from headscope.runner.provenance import identify_model, list_versions
-from headscope.view.figures.ledger import draw_ledger
+from headscope.view.figures.draw_ledger import draw_ledger
 from headscope.view.headings import name_model
-from headscope.view.ledger import list_content, list_parts, print_ledger
+from headscope.view.ledger_report import list_content, list_parts, print_ledger
 
 TABLE = "ledger"
 """The name of the head table."""

@@ -7,21 +7,21 @@ import xarray as xr
 from rich.console import Console
 
 from headscope.analyse.lesions import MATCH, MeasuredSets, tabulate_lesions
-from headscope.capture.model import Model
-from headscope.capture.stream import BATCH_TOKENS
-from headscope.commands.effects import count_units, evaluate_ablations, find_known_projections, identify_evaluation
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import BATCH_TOKENS
 from headscope.commands.evaluations import EvaluationSource
 from headscope.commands.folder import OutputFolder
 from headscope.commands.lesions.request import Lesions
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.sentences import print_place
+from headscope.commands.unit_effects import count_units, evaluate_ablations, find_known_projections, identify_evaluation
 from headscope.intervene.ablation import Unit, list_ablations
 from headscope.intervene.edit import capture_model
 from headscope.intervene.head_sets import draw_random_sets, unite_heads
 from headscope.intervene.ways import prepare_ways
-from headscope.view.figures.lesions import draw_lesions
-from headscope.view.lesions import list_lesions, print_lesions
+from headscope.view.figures.draw_lesions import draw_lesions
+from headscope.view.lesions_report import list_lesions, print_lesions
 
 TABLE = "lesions"
 """The name of the table of the folder."""

@@ -15,7 +15,7 @@ def run(request: List, progress: Progress) -> Mapping[str, str]:
     # Each list is imported only when it is needed.
     match request.kind:
         case "reducers":
-            from headscope.reducers import names as reducers
+            from headscope.reducers import reducer_names as reducers
 
             return reducers.NAMES
         case "corpora":
@@ -28,7 +28,7 @@ def run(request: List, progress: Progress) -> Mapping[str, str]:
                 name: format.description for name, format in FORMATS.items()
             }
         case "studies":
-            from headscope.studies import names as studies
+            from headscope.studies import study_names as studies
 
             return studies.NAMES
         case _:

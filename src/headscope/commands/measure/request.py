@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from headscope.capture.views import VIEWS
+from headscope.capture.passes.views import VIEWS
 from headscope.commands.function import make_function
 from headscope.commands.measure.engine import ENGINES, check_engine
 from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, SPEED, option, output_file, reducer_option
@@ -55,7 +55,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         unset="the weights",
         metavar="NAME",
         choices=tuple(VIEWS),
-        python="`headscope.capture.views.VIEWS` says what they are.",
+        python="`headscope.capture.passes.views.VIEWS` says what they are.",
     )
     sample_queries: int | None = option(
         MEASURED,
@@ -84,7 +84,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         Raises:
             HeadscopeError: one of these.
         """
-        from headscope.reducers.names import check_names
+        from headscope.reducers.reducer_names import check_names
 
         check_names(self.reducers)
         self.check_model()

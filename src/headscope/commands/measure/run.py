@@ -18,13 +18,13 @@ from rich.markup import escape
 
 from headscope import heads
 from headscope.analyse import add_replication, assess
-from headscope.capture.names import find_base
+from headscope.capture.model.model_names import find_base
 from headscope.commands.folder import reserve_file
 from headscope.commands.inputs import find_head, make_plan
 from headscope.commands.measure.engine import RAY
 from headscope.commands.measure.request import Measure, Measured, Measuring, TypedMeasure
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
+from headscope.commands.recorded_request import record_request
 from headscope.commands.replication import open_replication
 from headscope.corpora import CorpusSummary, summarize
 from headscope.errors import HeadscopeError
@@ -41,7 +41,7 @@ from headscope.runner import (
 )
 from headscope.runs import Runs
 from headscope.view.headings import name_model
-from headscope.view.terminal import print_paths, print_table
+from headscope.view.table_report import print_paths, print_table
 
 
 def run(request: Measure, progress: Progress) -> xr.Dataset:

@@ -10,10 +10,10 @@ from rich.markup import escape
 from headscope.analyse import assess
 from headscope.commands.merge.request import Merge
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
+from headscope.commands.recorded_request import record_request
 from headscope.heads import write_table
 from headscope.runner import merge_shards
-from headscope.view.terminal import print_table
+from headscope.view.table_report import print_table
 
 
 def run(request: Merge, progress: Progress) -> xr.Dataset:

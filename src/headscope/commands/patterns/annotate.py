@@ -16,7 +16,7 @@ import torch
 from headscope.commands.local_server import HOST, Reply, Request, open_server, refuse, reply_json
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.learn.map_labels import LabelledMaps, read_maps_to_label, write_labels
-from headscope.reducers.support.map_patterns import PATTERNS, make_images
+from headscope.reducers.support.pattern_network import PATTERNS, make_images
 from headscope.view.annotation import FILES, read_page
 
 

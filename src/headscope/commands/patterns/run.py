@@ -24,8 +24,7 @@ from headscope.commands.progress import Progress
 from headscope.corpora import summarize
 from headscope.corpora.corpus import name_documents
 from headscope.errors import CorpusError
-from headscope.learn.map_labels import read_maps_to_label
-from headscope.learn.patterns import (
+from headscope.learn.map_classifier import (
     FOLDS,
     LabelledImages,
     Validation,
@@ -35,11 +34,12 @@ from headscope.learn.patterns import (
     refuse_few,
     write_classifier,
 )
+from headscope.learn.map_labels import read_maps_to_label
 from headscope.reducers.map_patterns import list_map_reducers
-from headscope.reducers.support.map_patterns import PATTERNS, MapClassifier
-from headscope.view.figures.patterns import draw_heads, draw_layers, draw_shares
+from headscope.reducers.support.pattern_network import PATTERNS, MapClassifier
+from headscope.view.figures.draw_patterns import draw_heads, draw_layers, draw_shares
 from headscope.view.headings import name_model
-from headscope.view.patterns import list_patterns, list_validation
+from headscope.view.patterns_report import list_patterns, list_validation
 
 CLASSIFIER = "classifier.safetensors"
 """The weights of a classifier that was trained on labels of the user."""

@@ -7,7 +7,7 @@ from rich.markup import escape
 from headscope.commands.patterns.labelling import serve_maps
 from headscope.commands.patterns.request import TypedPatterns
 from headscope.commands.sentences import print_place
-from headscope.view.patterns import print_patterns
+from headscope.view.patterns_report import print_patterns
 
 
 def show(request: TypedPatterns, table: xr.Dataset | None, console: Console) -> None:

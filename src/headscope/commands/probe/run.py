@@ -15,8 +15,8 @@ from typing import Any
 import xarray as xr
 from rich.console import Console
 
-from headscope.capture.model import Model, untrained_model
-from headscope.capture.stream import Plan
+from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.passes.stream import Plan
 from headscope.commands.folder import OutputFolder
 from headscope.commands.inputs import make_plan
 from headscope.commands.output import open_folder
@@ -40,9 +40,9 @@ from headscope.runner.checkpoint import RunSums
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.provenance import identify_model, list_versions
-from headscope.view.figures.probes import draw_probes
+from headscope.view.figures.draw_probes import draw_probes
 from headscope.view.headings import name_model
-from headscope.view.probes import list_lengths, list_probes, print_probes
+from headscope.view.probes_report import list_lengths, list_probes, print_probes
 
 TABLE = "probe"
 """The name of the head table."""

@@ -10,8 +10,8 @@ from headscope.commands.option import CORPUS, argument, option
 from headscope.commands.option_groups import RunOptions
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
-from headscope.commands.recorded import COMMAND, REQUEST, read_request, restore_request
-from headscope.commands.rerun.result import RerunResult
+from headscope.commands.recorded_request import COMMAND, REQUEST, read_request, restore_request
+from headscope.commands.rerun.rerun_result import RerunResult
 from headscope.errors import TableError, quote
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from headscope.commands.progress import Progress
 from headscope.commands.rerun.request import Rerun
-from headscope.commands.rerun.result import RerunResult
+from headscope.commands.rerun.rerun_result import RerunResult
 from headscope.errors import TableError
 from headscope.runner.provenance import list_versions
 

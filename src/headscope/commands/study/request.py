@@ -20,12 +20,12 @@ from headscope.commands.option_groups import (
 from headscope.commands.output import Contents, Resumable, check_folder
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import HeadTable, Request
-from headscope.commands.study.result import RecordedResult, StudyResult
+from headscope.commands.study.study_result import RecordedResult, StudyResult
 from headscope.errors import HeadscopeError
-from headscope.studies.names import check_name
+from headscope.studies.study_names import check_name
 
 if TYPE_CHECKING:
-    from headscope.capture.loading import Loadable
+    from headscope.capture.open.loading import Loadable
     from headscope.commands.evaluations import EvaluationSource
     from headscope.corpora import Corpus
     from headscope.studies.study import Study as Paper
@@ -224,7 +224,7 @@ class Study(
 
 
 class StudyRecorded(
-    Request[RecordedResult], function="study_recorded", module="recorded", loading="loading matplotlib"
+    Request[RecordedResult], function="study_recorded", module="recorded_scores", loading="loading matplotlib"
 ):
     """Make a paper's tables, tests and figures from recorded scores of heads.
 

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 
 from headscope.analyse import assess
 from headscope.analyse.lesions import MATCHES
-from headscope.capture.loss import find_task
-from headscope.capture.model import Model
+from headscope.capture.forward.loss import find_task
+from headscope.capture.model.model import Model
 from headscope.commands.disable.request import measure_effects
 from headscope.commands.folder import OutputFolder
 from headscope.commands.inputs import make_plan, refuse_other_probes
@@ -27,11 +27,11 @@ from headscope.commands.lesions.request import Lesions
 from headscope.commands.lesions.run import disable_sets
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
+from headscope.commands.recorded_request import record_request
 from headscope.commands.study.request import PROBE_TABLE, Study
-from headscope.commands.study.result import StudyResult
+from headscope.commands.study.study_result import StudyResult
 from headscope.errors import ModelError, TableError
-from headscope.learn.folder import check_folder
+from headscope.learn.runs_folder import check_folder
 from headscope.learn.task import Task
 from headscope.learn.tune import tune
 from headscope.reducers.support.permutations import with_permutations

@@ -4,7 +4,7 @@ from rich.console import Console
 
 from headscope.commands.sentences import print_written
 from headscope.commands.study.request import Study
-from headscope.commands.study.result import RecordedResult, StudyResult
+from headscope.commands.study.study_result import RecordedResult, StudyResult
 from headscope.studies import recorded, sheet
 
 

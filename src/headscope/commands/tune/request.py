@@ -14,8 +14,8 @@ from headscope.commands.progress import Progress
 from headscope.commands.record import Options, Request
 
 if TYPE_CHECKING:
-    from headscope.learn.settings import Settings
     from headscope.learn.task import Task
+    from headscope.learn.training_settings import Settings
     from headscope.learn.tune import Tuned
 else:
     Tuned = "Tuned"
@@ -103,7 +103,7 @@ class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Reque
         Raises:
             HeadscopeError: nothing can be trained with a value.
         """
-        from headscope.learn.settings import Settings
+        from headscope.learn.training_settings import Settings
 
         return Settings(**{each.name: getattr(self, each.name) for each in fields(Settings)})
 
@@ -120,9 +120,9 @@ class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Reque
 
     def check(self, progress: Progress) -> None:
         """Raise an error for a task, a model, settings, seeds or a folder that cannot be used."""
-        from headscope.learn.folder import check_folder
-        from headscope.learn.settings import check_seeds
+        from headscope.learn.runs_folder import check_folder
         from headscope.learn.tasks import check_name
+        from headscope.learn.training_settings import check_seeds
         from headscope.runs import CONTROL
 
         if isinstance(self.task, str | Path):

@@ -11,7 +11,7 @@ from rich.markup import escape
 from headscope.commands.progress import Progress
 from headscope.commands.tune.request import Tune, TypedTune
 from headscope.learn.tune import Tuned, tune
-from headscope.view.tuned import print_tuned
+from headscope.view.tuned_report import print_tuned
 
 
 def run(request: Tune, progress: Progress) -> Tuned:

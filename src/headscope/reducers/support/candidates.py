@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int, Int64, Num
 from torch import Tensor
 
-from headscope.capture.words import Words
+from headscope.capture.tokens.words import Words
 from headscope.corpora.document import Document, Link
 from headscope.reducers.support.directions import NO_WORD
 from headscope.reducers.support.folds import Bins

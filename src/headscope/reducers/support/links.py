@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
-from headscope.capture.words import Pointing
+from headscope.capture.tokens.words import Pointing
 from headscope.corpora.document import Document, Link
 from headscope.reducers.support.candidates import Choices
 from headscope.reducers.support.folds import Bins

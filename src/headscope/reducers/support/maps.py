@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headscope.capture.batch import Batch
+from headscope.capture.tokens.batch import Batch
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 from headscope import heads
-from headscope.capture.batch import Batch
+from headscope.capture.tokens.batch import Batch
 
 REGRESSORS = ("constant", "in_scope", "distance")
 """What the attention to the cue is regressed on."""

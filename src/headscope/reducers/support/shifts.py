@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
-from headscope.capture.words import Pointing
+from headscope.capture.tokens.words import Pointing
 from headscope.corpora.document import Document
 from headscope.reducers.support.antecedents import Mention
 from headscope.reducers.support.folds import Bins

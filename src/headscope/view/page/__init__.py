@@ -1,7 +1,7 @@
 """Pages: one self-contained HTML file each, of an atlas or of a comparison."""
 
-from headscope.view.page.atlas import Live, render_page, write_page
-from headscope.view.page.comparison import write_comparison_page
-from headscope.view.page.sentences import describe_text
+from headscope.view.page.atlas_page import Live, render_page, write_page
+from headscope.view.page.comparison_page import write_comparison_page
+from headscope.view.page.text_data import describe_text
 
 __all__ = ["Live", "describe_text", "render_page", "write_comparison_page", "write_page"]

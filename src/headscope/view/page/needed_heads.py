@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import xarray as xr
 
-from headscope.view.need import (
+from headscope.view.need_report import (
     NeededHead,
     explain_need,
     format_change,

@@ -17,10 +17,10 @@ from headscope.score import HEAD, Score, read_scores
 from headscope.view.answers import describe_heads, describe_row
 from headscope.view.glosses import explain_relation
 from headscope.view.headings import describe_view
-from headscope.view.need import NeededHead
+from headscope.view.need_report import NeededHead
 from headscope.view.offsets import best_offset
 from headscope.view.page.average_maps import describe_maps
-from headscope.view.page.head_map import describe_map
+from headscope.view.page.head_map_data import describe_map
 from headscope.view.page.nested import list_by_head, round_number
 from headscope.view.page.reported_heads import format_address
 from headscope.view.reports import Report, format_measure, row_key

@@ -1,0 +1,213 @@
+"""Edits that stay while a model runs by itself: one call of attention by its own implementation, edited.
+
+Nothing is observed here, so the model keeps its kernel, its cache and its dropout. What a query sees is known from the
+mask that the implementation gets, and where it gets none, from what it makes of that.
+"""
+
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headscope.capture.forward.head_edit import Edit, EditedLayer, apply_edits, silence
+from headscope.capture.forward.path import find_scale
+from headscope.capture.model.mask import hide, shown
+from headscope.errors import HeadscopeError
+
+Implementation = Callable[..., tuple[Tensor, Tensor | None]]
+"""An attention function of transformers."""
+
+
+@dataclass(eq=False)
+class Installed:
+    """The edits of a module of attention.
+
+    Attributes:
+        layers: those whose attention the module is, by attention type and number: several where a model uses one module
+            again and again.
+        edits: in the order in which they change z.
+        calls: of the module in this forward pass.
+        read: the tokens before those of this pass, whose keys and values are in a cache.
+    """
+
+    layers: Sequence[tuple[str, int]]
+    edits: tuple[Edit, ...]
+    calls: int = 0
+    read: int = 0
+
+
+_installed: ContextVar[Mapping[int, Installed]] = ContextVar("edits by module", default=MappingProxyType({}))
+"""By the id of the module, in the thread that installed them."""
+
+_suspended: ContextVar[bool] = ContextVar("edits do nothing", default=False)
+
+
+def find_edits(module: nn.Module) -> tuple[Edit, ...]:
+    """The edits that are installed on a module of attention."""
+    installed = _installed.get().get(id(module))
+    return installed.edits if installed and not _suspended.get() else ()
+
+
+def describe_edits(model: nn.Module) -> str:
+    """Return what the edits say of themselves that are installed on a model, the outermost first; empty without any.
+
+    An edit says it by a method ``describe``; of one that has none, or has nothing to say, its name is said.
+    """
+    installed: dict[int, Edit] = {id(edit): edit for module in model.modules() for edit in find_edits(module)}
+    edits = [edit.func if isinstance(edit, partial) else edit for edit in installed.values()]
+    return "; ".join(map(_describe, edits))
+
+
+def _describe(edit: Any) -> str:
+    """Return the description of an edit, or else its name in the code, which has no address in memory."""
+    described = str(edit.describe()) if hasattr(edit, "describe") else ""
+    kind = edit if hasattr(edit, "__qualname__") else type(edit)
+    return described or f"an edit, {kind.__module__}.{kind.__qualname__}"
+
+
+def pass_over(module: nn.Module) -> None:
+    """Count a call of a module of attention that is left out of a pass: it stands for the next of its layers then."""
+    if installed := _installed.get().get(id(module)):
+        installed.calls += 1
+
+
+@contextmanager
+def suspend_edits() -> Iterator[None]:
+    """Within, installed edits change nothing."""
+    token = _suspended.set(True)
+    try:
+        yield
+    finally:
+        _suspended.reset(token)
+
+
+@contextmanager
+def install(
+    model: nn.Module, modules: Mapping[tuple[str, int], nn.Module], edit: Edit, names: Collection[str]
+) -> Iterator[None]:
+    """Within, an edit comes behind those that a model's modules of attention have already.
+
+    Blocks of one model may be left in any order. A pass is refused under an attention implementation that is not one
+    of `names`, since nothing would be edited there.
+    """
+    layers: dict[int, list[tuple[str, int]]] = {}
+    for layer, module in modules.items():
+        layers.setdefault(id(module), []).append(layer)
+    own = partial(edit)  # which is no other, should `edit` be installed twice
+
+    def start_pass(part: PreTrainedModel, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        _refuse_other_implementation(part, names)
+        read = _count_read(part, arguments, named)
+        for key in layers:
+            if installed := _installed.get().get(key):
+                # A pass before may have ended in the middle, by an error.
+                installed.calls, installed.read = 0, read
+
+    before = _installed.get()
+    edits = {key: (*(before[key].edits if key in before else ()), own) for key in layers}
+    _installed.set({**before, **{key: Installed(layers[key], edits[key]) for key in layers}})
+    parts = [part for part in model.modules() if isinstance(part, PreTrainedModel)]
+    hooks = [part.register_forward_pre_hook(start_pass, with_kwargs=True) for part in parts]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        left: dict[int, Installed] = {}
+        for key, installed in _installed.get().items():
+            if others := tuple(other for other in installed.edits if other is not own):
+                left[key] = Installed(installed.layers, others)
+        _installed.set(left)
+
+
+def _refuse_other_implementation(part: PreTrainedModel, names: Collection[str]) -> None:
+    name = part.config._attn_implementation
+    if name not in names:
+        raise HeadscopeError(
+            f"the attention implementation of {type(part).__name__} became {name!r} while its heads are edited; choose "
+            "it before, and leave it until the block ends."
+        )
+
+
+def _count_read(part: PreTrainedModel, arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
+    """The tokens in the cache with which a pass of a model, or of its encoder or decoder, begins."""
+    given = inspect.signature(part.forward).bind_partial(*arguments, **named).arguments
+    cache = given.get("past_key_values", given.get("kwargs", {}).get("past_key_values"))
+    return 0 if cache is None else int(cache.get_seq_length())
+
+
+def attend_edited(
+    is_causal: bool,
+    implementation: Implementation,
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    **terms: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """The output of a model's own attention function, edited.
+
+    By itself the implementation hides what lies ahead, where it gets no mask and the module is causal, if it
+    `is_causal`. All else is what transformers hands to it.
+
+    Raises:
+        HeadscopeError: the model runs in another thread than the one that edits it.
+    """
+    installed = _installed.get().get(id(module))
+    if installed is None:
+        raise HeadscopeError(
+            "a model was run while its heads are edited in another thread; run it in the thread that edits it, or run "
+            "a copy of the model."
+        )
+    attention_type, number = installed.layers[installed.calls % len(installed.layers)]
+    installed.calls += 1
+    output, weights = implementation(module, query, key, value, attention_mask, **terms)
+    queries, keys = query.shape[2], key.shape[2]
+    ahead = None
+    if attention_mask is None and is_causal and queries > 1 and _hides_what_lies_ahead(module, terms):
+        ahead = torch.ones(queries, keys, dtype=torch.bool, device=query.device).triu(1)[None, None]
+
+    def visible(rows: slice) -> Bool[Tensor, "batch query key"]:
+        size = (len(query), len(range(queries)[rows]), keys)
+        if ahead is not None:
+            return ~ahead[:, 0, rows].expand(size)
+        if attention_mask is None:
+            return torch.ones(size, dtype=torch.bool, device=query.device)
+        mask = attention_mask[..., :keys]
+        return shown(mask if mask.shape[-2] == 1 else mask[:, :, rows])[:, 0].expand(size)
+
+    def attend_without(edges: Bool[Tensor, "#batch #head query key"]) -> Float[Tensor, "batch head query width"]:
+        hidden = edges if ahead is None else edges | ahead
+        mask = hide(attention_mask, hidden, query.dtype)
+        output, _ = implementation(module, query, key, value, mask, **terms)
+        return silence(output.transpose(1, 2).to(width), visible(slice(0, queries)), hidden)
+
+    width = torch.promote_types(output.dtype, torch.float32)
+    first = 0 if attention_type == "encoder" else installed.read
+    # A cache may hold the last keys alone, or room for more than there are.
+    first_key = 0 if attention_type == "cross" else max(0, first + queries - keys)
+    layer = EditedLayer(
+        attention_type, number, query.shape[1], query.to(width), key.to(width),
+        find_scale(terms, query.shape[-1]), value.to(width),
+        torch.arange(first, first + queries, device=query.device),
+        torch.arange(first_key, first_key + keys, device=query.device),
+        visible, attend_without,
+    )  # fmt: skip
+    z = apply_edits(find_edits(module), output.transpose(1, 2).to(width), layer)
+    return z.transpose(1, 2).to(output.dtype).contiguous(), weights
+
+
+def _hides_what_lies_ahead(module: nn.Module, terms: Mapping[str, Any]) -> bool:
+    """As transformers' own function for `scaled_dot_product_attention` decides it."""
+    stated = terms.get("is_causal")
+    return bool(getattr(module, "is_causal", True) if stated is None else stated)

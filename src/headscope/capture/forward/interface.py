@@ -1,0 +1,355 @@
+"""Running a model while its heads are observed, edited and differentiated.
+
+This is the one place that knows how transformers calls attention. A model runs under an attention implementation of
+ours, in which the model's own ``eager_attention_forward`` (the function beside its attention class) does the work, or
+vouches for a fused kernel; `headscope.capture.forward.layer` says how.
+
+Surprises of transformers 5.23 that are handled here (the folder ``findings`` shows each):
+
+- The module does not tell the layer (``layers-without-number``), so calls are counted.
+- Families without the interface accept the name and never call us (``attention-name-not-taken``). They are observed
+  through ``output_attentions=True``, or refused.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from threading import Lock
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import eager_mask, sdpa_mask
+
+from headscope.capture.forward.call import Call, Observer, Pass, find_eager
+from headscope.capture.forward.dense_view import DenseView, turn_rows
+from headscope.capture.forward.head_edit import Edit, refuse_changes
+from headscope.capture.forward.installed import attend_edited, find_edits, install, suspend_edits
+from headscope.capture.forward.layer import attend_with_all_rows, attend_with_chosen_rows, pass_on
+from headscope.capture.forward.outputs import Loss, Outputs, differentiate, gather_outputs
+from headscope.capture.forward.unembedding import Unembedding
+from headscope.capture.forward.untouched import prepare_noise, run_untouched, verify_without_padding
+from headscope.capture.forward.verify import verify_numbers, verify_rows, verify_same
+from headscope.capture.model.forward import run_model
+from headscope.capture.model.implementation import register
+from headscope.capture.model.model import Model
+from headscope.capture.model.turns import hold, list_configs
+from headscope.capture.model.weights import quiet
+from headscope.capture.rows.attention import Attention
+from headscope.capture.rows.dense import DenseRows
+from headscope.capture.rows.gpu import Kernels
+from headscope.capture.rows.norms import Norms
+from headscope.capture.tokens.batch import Batch
+from headscope.errors import HeadscopeError, ModelError, first_line
+
+NAME = "headscope"
+"""Our name among transformers' attention implementations."""
+
+EDITED_PREFIX = f"{NAME}-edited-"
+
+EDITED = {name: f"{EDITED_PREFIX}{name}" for name in ("eager", "sdpa")}
+"""The names of the implementations of which the output can be edited, and of the edited ones."""
+
+FUSED_FROM = 1536
+"""Keys from which on attention is measured without its matrix; below, the matrix is the faster way."""
+
+VERIFIED_BLOCKS = 2
+"""Blocks of rows in which the capture is verified."""
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """A model whose attention is verified to be what it computes.
+
+    Attributes:
+        model: the model.
+        route: ``interface`` where attention passes through us, ``outputs`` where the model's own
+            ``output_attentions=True`` is all there is.
+        modules: the module of each layer whose attention it is, by type and number; none on route ``outputs``.
+        norms: those by which `run` shows the norm view in place of the weights; None if it shows no such view.
+        view: another view that it shows in their place.
+        unembedding: by which `run` finds which tokens the values raise; None if nobody reads logits.
+        kernels: which GPUs have the kernel that does without the matrix.
+    """
+
+    model: Model
+    route: str
+    modules: Mapping[tuple[str, int], nn.Module] = field(default_factory=dict, repr=False)
+    norms: Norms | None = field(default=None, repr=False)
+    view: DenseView | None = field(default=None, repr=False)
+    unembedding: Unembedding | None = field(default=None, repr=False)
+    kernels: Kernels = field(default_factory=Kernels, repr=False)
+
+    @classmethod
+    def verified(cls, model: Model, batch: Batch) -> "Capture":
+        """The route to the attention of `model`, verified on `batch`.
+
+        The model's outputs (its logits, where it has a task head) must be those of the untouched model, and the same
+        for a text with and without padding beside it; the number of layers must be the model's; every row must sum to
+        1 (at most 1 where the model has sinks); and the average of the values must be what the attention function
+        returned.
+
+        Raises:
+            ModelError: the attention cannot be reached, or a check fails.
+        """
+        if model.module.training:
+            raise ModelError(
+                f"{model.name!r} is in training mode, where dropout changes attention; call `.eval()` on it first."
+            )
+        # What edits make of a text may depend on the texts beside it; the way to the attention does not.
+        with suspend_edits():
+            return cls._verify(model, batch)
+
+    @classmethod
+    def _verify(cls, model: Model, batch: Batch) -> "Capture":
+        untouched = run_untouched(model, batch)
+        noise = prepare_noise(model, batch)
+        verify_without_padding(model, batch, untouched, noise)
+        capture = cls(model, "interface")
+        if not _takes_our_name(model.module, capture._configs):
+            capture = cls(model, "outputs")
+
+        def check(attention: Attention) -> None:
+            verify_rows(model, attention)
+
+        # In several blocks of rows, since long texts will be shown in many.
+        how: dict[str, Any] = {"rows": -(-batch.encoder.length // VERIFIED_BLOCKS), "verify": True}
+        outputs = capture.run(batch, check, **how)
+        if capture.route == "interface" and not outputs.layers:
+            capture = cls(model, "outputs")
+            outputs = capture.run(batch, check, **how)
+        expected = {attention_type: len(numbers) for attention_type, numbers in model.attention_layers.items()}
+        if dict(outputs.layers) != expected:
+            raise ModelError(
+                f"the attention of {model.name!r} cannot be captured: {_list_layers(expected)} were expected and "
+                f"{_list_layers(outputs.layers)} seen. The model mixes attention with other layers, or computes it "
+                "apart."
+            )
+        verify_numbers(model, outputs.modules)
+        verify_same(model, batch, untouched, outputs.verified, noise)
+        return replace(capture, modules=outputs.modules)
+
+    def verify_companions(self, batch: Batch) -> None:
+        """Verify that the shortest text of a batch does not depend on the longer ones beside it."""
+        with suspend_edits():
+            untouched = run_untouched(self.model, batch)
+            verify_without_padding(self.model, batch, untouched, prepare_noise(self.model, batch))
+
+    def run(
+        self,
+        batch: Batch,
+        observe: Observer | None = None,
+        edit: Edit | None = None,
+        gradients: bool = False,
+        *,
+        loss: Loss | None = None,
+        rows: int | None = None,
+        whole: bool = False,
+        fused: bool | None = None,
+        verify: bool = False,
+        chosen_rows: Mapping[str, Sequence[slice]] | None = None,
+    ) -> Outputs:
+        """The outputs of the model on `batch`, whose heads are observed, edited and differentiated on the way.
+
+        Args:
+            batch: documents as tokens.
+            observe: called with blocks of rows of one layer after the other.
+            edit: called with the output of each layer's heads, and returns what goes on in its place.
+            gradients: also find the gradient of `loss` by each head's output, in one backward pass. No `.grad` of a
+                parameter is touched. Layers with their matrix keep it until then; others have none.
+            loss: a function of what the model returns, which is differentiated, also for a view of gradients; by
+                default the model's own loss, for which the inputs of the batch must hold ``labels``.
+            rows: the number of query rows of a block; by default as many as `BLOCK_WEIGHTS` allows.
+            whole: gather the blocks, so that `observe` gets all rows of a layer at once, with their matrix.
+            fused: do without the matrix where a layer allows it; by default from `FUSED_FROM` keys on.
+            verify: check that the values averaged by the weights are what the layer returns.
+            chosen_rows: the blocks of rows to show, by attention type. Default: all rows, which route ``outputs``
+                always shows.
+
+        Raises:
+            ModelError: the model does not use the attention interface, and cannot be edited or differentiated.
+            HeadscopeError: an edit returns something else than a new z, or there is no loss.
+        """
+        if self.view is not None and observe is not None:
+            observe, whole = turn_rows(self.view.begin(batch, loss), observe), whole or self.view.whole
+        if self.route == "outputs":
+            return self._run_for_outputs(batch, observe, edit is not None or gradients)
+        reasons = {"the view needs it": self.view is not None, "a reducer needs it": whole, "it is checked": verify}
+        reasons |= {"it was asked for": fused is False}
+        because = next((reason for reason, holds in reasons.items() if holds), "")
+        fused_from = FUSED_FROM if fused is None else 0
+        run = Pass(
+            self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from, self.norms,
+            self.unembedding, chosen_rows or {}, self.kernels,
+        )  # fmt: skip
+        with (
+            hold(self._configs),
+            torch.inference_mode(not gradients),
+            torch.set_grad_enabled(gradients),
+            _under_observation(run),
+        ):
+            for config in self._configs:
+                config._attn_implementation = NAME
+            try:
+                output = run_model(self.model, batch.inputs)
+            except HeadscopeError:
+                raise
+            except Exception as error:
+                if not verify:
+                    raise
+                # The untouched model took the same input.
+                raise ModelError(
+                    f"the attention of {self.model.title} cannot be captured: it "
+                    f"fails under observation ({type(error).__name__}: {first_line(error)})."
+                ) from error
+            by_layer = differentiate(run, output, loss) if gradients else {}
+        return gather_outputs(output, run.layers, run.paths, run.modules, by_layer)
+
+    @contextmanager
+    def editing(self, edit: Edit) -> Iterator[None]:
+        """Within, every forward pass of the model goes through `edit`, also those that train it or generate text.
+
+        The model keeps its attention implementation, ``eager`` or ``sdpa``. Edits of nested blocks act one after the
+        other, and on what is measured within. Afterwards, even after an error, the model is as it was.
+
+        Raises:
+            ModelError: the model does not use the attention interface, or uses another implementation.
+        """
+        if self.route == "outputs":
+            raise refuse_changes(self.model)
+        names = [_edited_name(self.model, config) for config in self._configs]
+        try:
+            with hold(self._configs), install(self.model.module, self.modules, edit, (NAME, *EDITED.values())):
+                for config, name in zip(self._configs, names, strict=True):
+                    config._attn_implementation = name
+                yield
+        finally:
+            self._leave_names(names)
+
+    def _leave_names(self, edited: Sequence[str]) -> None:
+        """Leave the configurations their edited names while there are edits: blocks may end in any order."""
+        has_edits = any(find_edits(module) for module in self.modules.values())
+        for config, name in zip(self._configs, edited, strict=True):
+            if (config._attn_implementation in EDITED.values()) != has_edits:
+                config._attn_implementation = name if has_edits else name.removeprefix(EDITED_PREFIX)
+
+    def _run_for_outputs(self, batch: Batch, observe: Observer | None, changed: bool) -> Outputs:
+        """The stated fallback, for observing only: weights as the model itself returns them, all layers at once."""
+        model = self.model
+        if changed:
+            raise refuse_changes(model)
+        with torch.inference_mode():
+            try:
+                output = run_model(model, batch.inputs, output_attentions=True)
+            except (TypeError, ValueError):
+                output = None
+        attentions = getattr(output, "attentions", None)
+        length = batch.encoder.length
+        if output is None or not attentions or any(a is None or a.shape[-2:] != (length, length) for a in attentions):
+            raise ModelError(
+                f"the attention of {model.title} cannot be captured: the model does not use transformers' attention "
+                "interface, and does not return its attention in the usual way either."
+            )
+        attention_type, everything, paths = next(iter(model.layers)), slice(0, length), Counter[tuple[str, int, str]]()
+        for layer, weights in enumerate(attentions, start=1):
+            # The mask is not shown to us; a masked key has a weight of exactly 0 in every head.
+            allowed = (weights > 0).any(dim=1).sum(-1, dtype=torch.float32)
+            if observe is not None:
+                observe(DenseRows(layer, attention_type, everything, batch, weights.float(), everything, allowed))
+            paths[attention_type, layer, "with the matrix: the model returns it and offers no other way"] = len(weights)
+        return gather_outputs(output, {attention_type: len(attentions)}, paths, {}, {})
+
+    @cached_property
+    def _configs(self) -> tuple[PreTrainedConfig, ...]:
+        return list_configs(self.model.module)
+
+
+_current: ContextVar[Pass] = ContextVar("the forward pass under observation")
+
+
+@contextmanager
+def _under_observation(run: Pass) -> Iterator[None]:
+    token = _current.set(run)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def _get_current() -> Pass:
+    run = _current.get(None)
+    if run is None:
+        raise HeadscopeError(
+            "a model was run while headscope measures it in another thread; wait for that to end, or run a copy of the "
+            "model."
+        )
+    return run
+
+
+def _attend(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **terms: Any
+) -> tuple[Tensor, None]:
+    """Our attention implementation, chosen for the layer, which shows, edits and holds what the layer does."""
+    run = _get_current()
+    attention_type = run.get_attention_type(query.shape[2], key.shape[2])
+    layer, reach = run.number_layer(attention_type), run.masks.reach(attention_mask)
+    run.modules[attention_type, layer] = module
+    width = torch.promote_types(query.dtype, torch.float32)
+    call = Call(
+        module, attention_type, layer, query.to(width), key.to(width), value.to(width), attention_mask, reach, terms
+    )
+    if (chosen := run.chosen_rows.get(attention_type)) is not None:
+        output, way = attend_with_chosen_rows(run, call, chosen)
+    else:
+        output, way = attend_with_all_rows(run, call)
+    run.paths[attention_type, layer, way] += len(query)
+    edits = (*find_edits(module), *([run.edit] if run.edit else []))
+    return pass_on(run, call, output, edits).to(query.dtype), None
+
+
+def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:
+    """Our mask function: keeps the arguments and hands out a ticket for them."""
+    sizes = {"batch_size": batch_size, "q_length": q_length, "kv_length": kv_length, "q_offset": q_offset}
+    return _get_current().masks.keep(arguments | sizes)
+
+
+def _attend_edited(module: nn.Module, *arguments: Any, **terms: Any) -> tuple[Tensor, Tensor | None]:
+    return attend_edited(False, find_eager(module), module, *arguments, **terms)
+
+
+register(NAME, _attend, _keep_mask)
+register(EDITED["eager"], _attend_edited, eager_mask)
+register(EDITED["sdpa"], partial(attend_edited, True, sdpa_attention_forward), sdpa_mask)
+
+
+_naming = Lock()
+"""Held while transformers is quiet, which is so for all threads."""
+
+
+def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]) -> bool:
+    # A family without the interface logs a line and keeps its name.
+    with hold(configs), _naming, quiet():
+        module.set_attn_implementation(NAME)
+        return bool(module.config._attn_implementation == NAME)
+
+
+def _edited_name(model: Model, config: PreTrainedConfig) -> str:
+    """The name of the edited implementation for a configuration that has a plain or an edited one."""
+    name = config._attn_implementation or "eager"
+    if name in EDITED.values():
+        return str(name)
+    if name not in EDITED:
+        raise ModelError(
+            f"{model.name!r} computes attention by {name!r}, whose heads cannot be edited; load the model with "
+            "attn_implementation='sdpa' or 'eager'."
+        )
+    return EDITED[name]
+
+
+def _list_layers(layers: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {attention_type} layers" for attention_type, count in layers.items()) or "no layers"

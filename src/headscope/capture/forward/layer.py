@@ -1,0 +1,228 @@
+"""One call of attention in a forward pass, run with its matrix or without it.
+
+With it, the model's own function is called on blocks of query rows: the softmax is taken row by row, so the result is
+the model's own whatever terms the family adds (softcap, sinks, position biases, windows), and memory grows with the
+block and not with the square of the length. Without it, a fused kernel answers, and a few rows are compared with the
+model's own.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headscope.capture.forward.call import Call, Pass
+from headscope.capture.forward.head_edit import Edit, EditedLayer, Visible, apply_edits
+from headscope.capture.forward.path import list_terms, may_be_large, may_leave_out, refuse_large_scores
+from headscope.capture.forward.verify import verify_average, verify_entropy, verify_output
+from headscope.capture.model.mask import count_rows
+from headscope.capture.rows.dense import DenseRows
+from headscope.capture.rows.fused import FusedRows
+from headscope.capture.rows.norms import make_shares
+
+GROUP_WEIGHTS = 1 << 24
+"""Attention weights of small blocks of rows that are worked out together (64 MiB)."""
+
+MOST_HIDDEN = 1.2
+"""The weights of these blocks, hidden ones included, for each that need not be hidden."""
+
+CHECKED_ROWS = 3
+"""Rows of every layer of every batch that are compared with the model's own function."""
+
+
+def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
+    """A layer's output, all of whose rows are shown; and the way that was chosen."""
+    few = f"fewer than {run.fused_from:,} keys, for which it is faster" if call.key.shape[2] < run.fused_from else ""
+    attention, output = run.matrix_because or few or _fuse(run, call), None
+    if isinstance(attention, FusedRows):
+        output, because = _attend_without_matrix(run, call, attention)
+    else:
+        because = attention
+    if output is None:
+        output = _attend_with_matrix(run, call)
+    if because or not isinstance(attention, FusedRows):
+        return output, f"with the matrix: {because}"
+    return output, f"{attention.way}: {call.reach}"
+
+
+def _fuse(run: Pass, call: Call) -> FusedRows | str:
+    """A call of attention as plain ``softmax(scale * q . k)`` under a mask, or why it is, or may be, more than that."""
+    query, key = call.query.detach(), call.key.detach()
+    if query.dtype != torch.float32:
+        return f"scores in {str(query.dtype).removeprefix('torch.')}"
+    if call.value.shape != key.shape:
+        return "values are not as wide as keys"
+    if terms := list_terms(call.terms):
+        return f"the model adds to the scores ({', '.join(terms)})"
+    if call.reach is None:
+        return "the mask is of a kind that is not known"
+    return FusedRows(
+        call.layer, call.attention_type, slice(0, query.shape[2]), run.batch, query, key, call.scale, call.reach,
+        value=call.value.detach(), kernels=run.kernels,
+    )  # fmt: skip
+
+
+def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
+    """A layer's output by a fused kernel, a few rows compared with the model's own; or why it cannot be had so."""
+    norms = run.measure_norms(call)
+    if norms is not None and not bool(norms.all()):
+        return None, "nothing flows from some of its tokens"
+    output = log_sum = None
+    if run.gradients or norms is not None:
+        # The pass that answers the reducers has no gradient, and does not average the values by a view.
+        output, log_sum = replace(attention, query=call.query, key=call.key).attend(call.value)
+    if may_be_large(attention.bound_scores(), call.key.shape[2]):
+        log_sum = attention.log_sum if log_sum is None else log_sum.detach()
+        if because := refuse_large_scores(log_sum, attention.queries.real):
+            return None, because
+    rows = _choose_rows(call.layer, call.query.shape[2])
+    # Shown first: a pass that answers the reducers finds the output, and the entropies for the check, as well.
+    shown = replace(attention if norms is None else attention.with_norms(norms), raised_tokens=run.find_raised(call))
+    run.show(shown)
+    output = (shown.output() if output is None else output).transpose(1, 2).contiguous()
+    with torch.no_grad():
+        expected, weights = call.attend_exactly(run, rows)
+        weights = weights if norms is None else make_shares(weights, norms)
+        verify_output(run.model, shown, rows, output[:, rows], expected)
+        verify_entropy(run.model, shown, rows, weights)
+    return output, ""
+
+
+def _attend_with_matrix(run: Pass, call: Call) -> Tensor:
+    """A layer's output by the model's own function, a block of rows at a time."""
+    (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
+    outputs, held = [], []
+    for output, attention in _make_rows(run, call, ([rows] for rows in run.blocks(batch, heads, queries, keys))):
+        outputs.append(output)
+        if run.whole:
+            held.append(attention)
+        else:
+            run.show(attention)
+    if run.whole:
+        run.show(_gather(held))
+    return _join_rows(outputs)
+
+
+def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> tuple[Tensor, str]:
+    """A layer's output, and the way to it; some blocks of its rows are shown.
+
+    The output is that of a fused kernel where that may be, and a few rows of it are compared with the model's own.
+    """
+    fused, way = run.matrix_because or _fuse(run, call), "some rows; the output "
+    if isinstance(fused, FusedRows):
+        output = replace(fused, query=call.query, key=call.key).attend(call.value)[0].transpose(1, 2).contiguous()
+        rows = _choose_rows(call.layer, call.query.shape[2])
+        with torch.no_grad():
+            expected, _ = call.attend_exactly(run, rows)
+            verify_output(run.model, fused, rows, output[:, rows], expected)
+        way += f"{fused.way}: {call.reach}"
+    else:
+        way += f"with the matrix: {fused}"
+        (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
+        blocks = run.blocks(batch, heads, queries, keys)
+        parts = (call.attend_in_blocks(run, [rows], _find_columns(run, call, [rows])) for rows in blocks)
+        output = _join_rows([output for ((output, _, _),) in parts])
+    for _, attention in _make_rows(run, call, _group_blocks(run, call, chosen)):
+        run.show(attention)
+    return output, way
+
+
+def _make_rows(run: Pass, call: Call, groups: Iterable[Sequence[slice]]) -> Iterator[tuple[Tensor, DenseRows]]:
+    """The output of blocks of rows by the model's own function, and their attention as it is shown."""
+    norms, raised = run.measure_norms(call), run.find_raised(call)
+    for blocks in groups:
+        columns = _find_columns(run, call, blocks)
+        for rows, (output, weights, allowed) in zip(blocks, call.attend_in_blocks(run, blocks, columns), strict=True):
+            attention = DenseRows(
+                call.layer,
+                call.attention_type,
+                rows,
+                run.batch,
+                weights.detach(),
+                columns,
+                allowed,
+                raised,
+                call.value.detach(),
+                output.detach().transpose(1, 2),
+            )
+            if run.verify:
+                verify_average(run.model, attention, call.value[:, :, columns], output)
+            yield output, attention if norms is None else attention.with_norms(norms)
+
+
+def _group_blocks(run: Pass, call: Call, blocks: Iterable[slice]) -> Iterator[list[slice]]:
+    """The blocks that are worked out together: not too many weights, and few of keys that no row of a block sees."""
+    batch, heads, _, _ = call.query.shape
+    group: list[slice] = []
+    rows = weights = 0
+    for block in blocks:
+        together, own = _find_columns(run, call, [*group, block]), _find_columns(run, call, [block])
+        size = count_rows(block)
+        seen, most = weights + size * (own.stop - own.start), (rows + size) * (together.stop - together.start)
+        if group and (batch * heads * most > GROUP_WEIGHTS or most > MOST_HIDDEN * seen):
+            yield group
+            group, rows, seen = [], 0, size * (own.stop - own.start)
+        group.append(block)
+        rows, weights = rows + size, seen
+    yield group
+
+
+def _find_columns(run: Pass, call: Call, blocks: Sequence[slice]) -> slice:
+    """The keys with which blocks of rows are worked out: all but those that no row of them sees."""
+    keys = call.key.shape[2]
+    if call.reach is None or run.whole or not may_leave_out(call.terms):
+        return slice(0, keys)
+    seen = [call.reach.keys(rows, keys) for rows in blocks]
+    return slice(min(columns.start for columns in seen), max(columns.stop for columns in seen))
+
+
+def _join_rows(outputs: Sequence[Tensor]) -> Tensor:
+    return outputs[0] if len(outputs) == 1 else torch.cat(list(outputs), dim=1)
+
+
+def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width"], edits: Sequence[Edit]) -> Tensor:
+    """A layer's output as it goes on: edited, and held where its gradient is asked for."""
+    visible = _find_visible(run, call)
+    if edits:
+        queries, keys = (torch.arange(side.shape[2], device=side.device) for side in (call.query, call.key))
+        without = partial(call.attend_without, run)
+        layer = EditedLayer(
+            call.attention_type, call.layer, call.query.shape[1], call.query, call.key, call.scale, call.value,
+            queries, keys, visible, without,
+        )  # fmt: skip
+        output = apply_edits(edits, output.transpose(1, 2), layer).transpose(1, 2).contiguous()
+    if run.gradients:
+        if not output.requires_grad:  # no weight before it is to be trained
+            output.requires_grad_()
+        run.outputs[call.attention_type, call.layer] = output, call.value.detach(), visible
+    return output
+
+
+def _find_visible(run: Pass, call: Call) -> Visible:
+    """The keys that the queries of a call may see, block by block; it holds nothing of what is differentiated."""
+    masks, mask, query, keys = run.masks, call.attention_mask, call.query.detach(), call.key.shape[2]
+    real = run.batch.keys(call.attention_type).real[:, None]
+    # A causal mask need not hide padding, which stands behind all that is read.
+    return lambda rows: masks.visible(mask, rows, query, keys) & real
+
+
+def _choose_rows(layer: int, queries: int) -> slice:
+    """A few rows, others in every layer."""
+    start = layer * 7919 % max(1, queries - CHECKED_ROWS + 1)
+    return slice(start, min(start + CHECKED_ROWS, queries))
+
+
+def _gather(blocks: list[DenseRows]) -> DenseRows:
+    first, *others = blocks
+    if not others:
+        return first
+    rows = slice(first.rows.start, blocks[-1].rows.stop)
+    matrix, allowed = (
+        torch.cat([block.matrix for block in blocks], 2),
+        torch.cat([block.allowed for block in blocks], 1),
+    )
+    averaged = None if first.averaged is None else torch.cat([block.output() for block in blocks], dim=2)
+    return replace(first, rows=rows, matrix=matrix, allowed=allowed, averaged=averaged)

@@ -1,0 +1,146 @@
+"""The loss of a model with a task head: what its gradients are of.
+
+The loss of a batch is the sum over its texts, and that of a text the sum over what is predicted in it, in nats. So no
+text changes the gradients of another, and any batches give the same.
+
+==================  ===================================================================================================
+``causal-lm``       each token of a word from the tokens before it; an encoder-decoder reads the text and predicts it
+``masked-lm``       15 % of the tokens of words, each with a mask in its place
+``classification``  the label of the document, or what the model itself predicts if it knows no such label
+``tagging``         for each token of a word what the model itself predicts
+==================  ===================================================================================================
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from headscope.capture.forward.outputs import Loss
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.batch import Batch
+from headscope.errors import ModelError
+
+MASKED = 0.15
+"""The share of the tokens of words of a text that are masked, one at least (Devlin et al. 2019, section 3.1).
+
+All of these are read as the mask; BERT was trained with other words, or the word itself, in the place of some.
+"""
+
+_ENDINGS = {
+    "ForSequenceClassification": "classification",
+    "ForTokenClassification": "tagging",
+    "ForMaskedLM": "masked-lm",
+    "ForPreTraining": "masked-lm",
+    "ForCausalLM": "causal-lm",
+    "LMHeadModel": "causal-lm",
+    "ForConditionalGeneration": "causal-lm",
+}
+"""How transformers ends the names of its classes with a task head."""
+
+
+def find_task(kind: str) -> str | None:
+    """The task of a class of transformers by its name; None if it has no head that is known."""
+    return next((task for ending, task in _ENDINGS.items() if kind.endswith(ending)), None)
+
+
+def refuse_headless(name: str, kind: str) -> ModelError:
+    """The error for a model without a task head."""
+    return ModelError(
+        f"gradients are of a loss, and {name!r} ({kind}) has no task head to give one; give weights with a head, or "
+        "name its task (--task, or task= of headscope.load) if they have one."
+    )
+
+
+def check_loss(model: Model) -> str:
+    """The task of the loss that a model gives, if it gives one.
+
+    Raises:
+        ModelError: it has no task head, or one of which there is no loss here.
+    """
+    kind = type(model.module).__name__
+    task = find_task(kind)
+    if task is None:
+        raise refuse_headless(model.name, kind)
+    if task == "causal-lm" and "decoder" not in model.layers:
+        raise ModelError(
+            f"{model.name!r} ({kind}) sees each token that it is to predict; load it with the task masked-lm."
+        )
+    if task == "masked-lm" and model.tokenizer.mask_token_id is None:
+        raise ModelError(f"the tokenizer of {model.name!r} has no mask; give the one that the model was trained with.")
+    labels = int(model.module.config.num_labels)
+    several = getattr(model.module.config, "problem_type", None) == "multi_label_classification"
+    if task == "classification" and (labels < 2 or several):
+        predicted = "a number" if labels < 2 else "several labels of a text"
+        raise ModelError(
+            f"{model.name!r} predicts {predicted}, of which there is no loss here; give a model that chooses one label."
+        )
+    return task
+
+
+def make_loss(model: Model, batch: Batch) -> tuple[Batch, Loss]:
+    """What a model is to read in place of a batch, and the loss of what it then returns.
+
+    That is the batch itself unless words are masked. The loss is the sum over its texts; of a text in which nothing can
+    be predicted it is 0.
+
+    Raises:
+        ModelError: as `check_loss`.
+    """
+    task, tokens = check_loss(model), batch.encoder
+    if task == "masked-lm":
+        masked = _mask_words(batch)
+        ids = tokens.ids.masked_fill(masked, model.tokenizer.mask_token_id)
+        # A full stop that is masked is no full stop to the model.
+        read = replace(tokens, ids=ids, punctuation=tokens.punctuation & ~masked)
+        posed = replace(batch, encoder=read, inputs=batch.inputs | {"input_ids": ids})
+        return posed, partial(_sum_losses, predicted=masked, targets=tokens.ids)
+    if task == "causal-lm":
+        read = batch.decoder or tokens
+        predicted, targets = read.word.roll(-1, 1) >= 0, read.ids.roll(-1, 1)
+        predicted[:, -1] = False
+        return batch, partial(_sum_losses, predicted=predicted, targets=targets)
+    if task == "tagging":
+        return batch, partial(_sum_losses, predicted=tokens.word >= 0, targets=None)
+    known: dict[str, int] = model.module.config.label2id
+    gold = [known.get(document.label or "", -1) for document in batch.documents]
+    return batch, partial(_sum_label_losses, gold=torch.tensor(gold, device=tokens.ids.device))
+
+
+def choose_masked(ids: Sequence[int], words: Sequence[int]) -> list[int]:
+    """The places of the tokens of a text that are masked, chosen at random by the text alone among those of words."""
+    count = min(len(words), max(1, round(MASKED * len(words))))
+    return sorted(random.Random(" ".join(map(str, ids))).sample(words, count))
+
+
+def _mask_words(batch: Batch) -> Bool[Tensor, "batch token"]:
+    """True for the tokens that are masked."""
+    tokens = batch.encoder
+    masked = torch.zeros_like(tokens.real)
+    for row, (ids, real, word) in enumerate(zip(tokens.ids, tokens.real, tokens.word, strict=True)):
+        masked[row, choose_masked(ids[real].tolist(), (word >= 0).nonzero()[:, 0].tolist())] = True
+    return masked
+
+
+def _sum_losses(
+    output: Any, *, predicted: Bool[Tensor, "batch token"], targets: Int[Tensor, "batch token"] | None
+) -> Float[Tensor, ""]:
+    """The loss of a prediction at each of some tokens; of what is most probable there, if it is not given."""
+    logits = _widen(output.logits[predicted])
+    return cross_entropy(logits, logits.argmax(-1) if targets is None else targets[predicted], reduction="sum")
+
+
+def _sum_label_losses(output: Any, *, gold: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
+    """The loss of a label for each text; of the most probable one where the gold is not known."""
+    logits = _widen(output.logits)
+    return cross_entropy(logits, gold.where(gold >= 0, logits.argmax(-1)), reduction="sum")
+
+
+def _widen(logits: Tensor) -> Tensor:
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -1,0 +1,84 @@
+"""What a forward pass gives: hidden states or logits, how each layer was measured, and gradients."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from headscope.capture.forward.call import Pass, Paths
+from headscope.capture.forward.head_edit import HeadGradient
+from headscope.errors import HeadscopeError, ModelError
+
+Loss = Callable[[Any], Tensor]
+"""A function of what the model returns (a ``ModelOutput`` of transformers), whose value is one number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """The outputs of a forward pass.
+
+    Attributes:
+        layers: the number of layers of each attention type.
+        hidden: the model's last hidden state; None where a task head takes it.
+        logits: those of the model's task head; None where it has none.
+        paths: the way in which each layer was measured.
+        modules: the module of each layer whose attention it is, by attention type and number.
+        gradients: of each layer, by attention type and number, if they were asked for.
+    """
+
+    layers: Mapping[str, int]
+    hidden: Float[Tensor, "batch token width"] | None
+    logits: Float[Tensor, "batch ..."] | None
+    paths: Paths
+    modules: Mapping[tuple[str, int], nn.Module] = field(default_factory=dict, repr=False)
+    gradients: Mapping[tuple[str, int], HeadGradient] = field(default_factory=dict)
+
+    @property
+    def verified(self) -> Float[Tensor, "batch ..."]:
+        """The output that is compared with the untouched model's: logits, or else the last hidden state."""
+        output = self.hidden if self.logits is None else self.logits
+        if output is None:
+            raise ModelError(
+                "the model returns neither logits nor a last hidden state, with which the capture would be verified; "
+                "load it without its head, or with one of the tasks of `headscope.load`."
+            )
+        return output
+
+
+def gather_outputs(
+    output: Any,
+    layers: Mapping[str, int],
+    paths: Paths,
+    modules: Mapping[tuple[str, int], nn.Module],
+    gradients: Mapping[tuple[str, int], HeadGradient],
+) -> Outputs:
+    """The outputs of a forward pass that transformers' `ModelOutput` holds."""
+    tensors = (getattr(output, name, None) for name in ("last_hidden_state", "logits"))
+    hidden, logits = (None if tensor is None else tensor.detach() for tensor in tensors)
+    return Outputs(layers, hidden, logits, paths, modules, gradients)
+
+
+def differentiate(run: Pass, output: Any, loss: Loss | None) -> dict[tuple[str, int], HeadGradient]:
+    """The gradient of a loss by the heads of each layer, in one backward pass.
+
+    Raises:
+        HeadscopeError: there is no loss, or it is not a number that can be differentiated.
+    """
+    value = getattr(output, "loss", None) if loss is None else loss(output)
+    if value is None:
+        raise HeadscopeError(
+            f"gradients of {run.model.name!r} need a loss, and the model returns none; give `loss`, a function of what "
+            "the model returns, or load the model with its task head and put `labels` into the inputs of the batch."
+        )
+    if not isinstance(value, Tensor) or value.numel() != 1 or not value.requires_grad:
+        raise HeadscopeError(
+            f"the loss is {value!r}; it must be a tensor of one number, computed from what the model returns."
+        )
+    by_output = torch.autograd.grad(value, [output for output, _, _ in run.outputs.values()], materialize_grads=True)
+    return {
+        layer: HeadGradient(gradient.transpose(1, 2), v, output.detach().transpose(1, 2), visible)
+        for (layer, (output, v, visible)), gradient in zip(run.outputs.items(), by_output, strict=True)
+    }

@@ -1,0 +1,222 @@
+"""Checks that the captured attention is what the model computes; each raises a `ModelError` where it is not."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from headscope.capture.model.model import Model
+from headscope.capture.model.noise import NOISE_FACTOR
+from headscope.capture.rows.attention import Attention
+from headscope.capture.rows.dense import DenseRows
+from headscope.capture.rows.fused import FusedRows
+from headscope.capture.tokens.batch import Batch
+from headscope.errors import ModelError
+
+
+def verify_rows(model: Model, attention: Attention) -> None:
+    """Verify that each row of attention sums to 1, or to less if the model has sinks, in each head of the model."""
+    _verify_heads(model, attention)
+    weights = attention.weights()
+    real = attention.queries.real[:, attention.rows]
+    sums = weights.sum(-1).movedim(1, -1)[real]
+    tolerance = 10 * find_tolerance(model.module.dtype)
+    if not bool(torch.isfinite(sums).all()) or bool((sums > 1 + tolerance).any()):
+        raise ModelError(
+            f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.max()):.6g}; "
+            "a row of attention sums to 1 at most, so the attention cannot be captured."
+        )
+    if bool((sums < 1 - tolerance).any()) and not any("sink" in name for name, _ in model.module.named_parameters()):
+        raise ModelError(
+            f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.min()):.6g} and no "
+            "attention sinks that would explain it."
+        )
+
+
+def _verify_heads(model: Model, attention: Attention) -> None:
+    """Raise an error if a layer has another number of heads than its configuration states."""
+    stated, seen = model.sizes.heads[attention.attention_type], attention.weights().shape[1]
+    if seen != stated:
+        raise ModelError(
+            f"layer {attention.layer} of {model.name!r} has {seen} heads, and by its configuration each has {stated}; "
+            "give a model with equally many in all layers, whose configuration is its own."
+        )
+
+
+def verify_numbers(model: Model, modules: Mapping[tuple[str, int], nn.Module]) -> None:
+    """The layers of a hybrid model have the numbers of the blocks that their attention is in.
+
+    A block that is called again and again, as in Zamba, has the number of the first of its layers.
+    """
+    if not model.shape.without_attention:
+        return
+    places = {part: re.search(r"\.(\d+)\.", f".{name}.") for name, part in model.module.named_modules()}
+    for (attention_type, layer), module in modules.items():
+        place, layers = places[module], [number for (_, number), other in modules.items() if other is module]
+        if place is not None and int(place[1]) + 1 not in layers:
+            raise ModelError(
+                f"the attention of {model.name!r} cannot be captured: by its configuration {attention_type} layer "
+                f"{layer} has attention, and what was seen is that of block {int(place[1]) + 1}."
+            )
+
+
+def verify_average(
+    model: Model,
+    attention: DenseRows,
+    value: Float[Tensor, "batch value_head key width"],
+    output: Float[Tensor, "batch query head width"],
+) -> None:
+    """The values averaged by the weights are what the attention function returned."""
+    heads = value.repeat_interleave(attention.heads // value.shape[1], dim=1).float()
+    expected = torch.matmul(attention.matrix, heads).transpose(1, 2)
+    real = attention.queries.real[:, attention.rows]
+    what = f"the values averaged by layer {attention.layer}"
+    _verify_close(model, expected[real], output.float()[real], what, heads.abs().max())
+
+
+def verify_output(
+    model: Model,
+    attention: FusedRows,
+    rows: slice,
+    output: Float[Tensor, "batch query head size"],
+    expected: Float[Tensor, "batch query head size"],
+) -> None:
+    """Some rows of what a layer returns without its matrix are those of the model's own function."""
+    real = attention.queries.real[:, rows]
+    # Where they are not finite, neither are the model's outputs, and the text is left out (`are_finite`).
+    if bool(torch.isfinite(expected[real]).all()):
+        what = f"the outputs of layer {attention.layer} without its matrix"
+        _verify_close(model, expected[real], output[real], what, expected.abs().max())
+
+
+def verify_entropy(
+    model: Model, attention: FusedRows, rows: slice, weights: Float[Tensor, "batch head query key"]
+) -> None:
+    """The entropies of some rows of a layer without its matrix are those of these weights."""
+    real = attention.queries.real[:, rows]
+    entropy = torch.special.entr(weights.float()).sum(-1).transpose(1, 2)[real]
+    if not bool(torch.isfinite(entropy).all()):
+        return
+    fused = attention.entropy()[:, :, rows].transpose(1, 2)[real]
+    # An entropy is the difference of two numbers of the size of the log-sum-exp.
+    size = attention.log_sum[:, :, rows].transpose(1, 2)[real].abs().amax() if bool(real.any()) else torch.zeros(())
+    what = f"the entropies of layer {attention.layer} without its matrix"
+    _verify_close(model, entropy, fused, what, size)
+
+
+def verify_same(
+    model: Model,
+    batch: Batch,
+    untouched: Float[Tensor, "batch ..."],
+    observed: Float[Tensor, "batch ..."],
+    measure_noise: Callable[[], float],
+) -> None:
+    """Raise if the model's outputs under observation are not those of the untouched model, padding left out.
+
+    The model's rounding noise is measured only if the outputs differ by more than one rounding.
+    """
+    before, after = (select_real(batch, output).float() for output in (untouched, observed))
+    _verify_close(model, before, after, "the outputs", before.abs().max(), measure_noise)
+
+
+def select_real(batch: Batch, output: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
+    """Return the outputs of a batch without those for padding."""
+    tokens = batch.encoder if batch.decoder is None else batch.decoder
+    return output[tokens.real] if by_token(batch, output) else output
+
+
+def are_finite(batch: Batch, output: Float[Tensor, "batch ..."]) -> Bool[Tensor, " batch"]:
+    """For each document, whether the model's output for it is finite; what it is for padding does not matter.
+
+    A weight that is not finite makes everything behind it not finite, and so the output.
+    """
+    # Largest and smallest logits, which NaN makes NaN, are found in a tenth of the time that it takes to look at each.
+    finite = output.amax(-1).isfinite() & output.amin(-1).isfinite()
+    if by_token(batch, output):
+        tokens = batch.encoder if batch.decoder is None else batch.decoder
+        finite = finite | ~tokens.real
+    return finite.reshape(len(finite), -1).all(1)
+
+
+def refuse_not_finite(model: str, where: str, what: str = "outputs") -> ModelError:
+    """The error for a model whose outputs are not finite."""
+    return ModelError(
+        f"the {what} of {model!r} are not finite (NaN or infinite) {where}; its weights are damaged, or too large for "
+        "half precision: give whole weights, or load it in float32."
+    )
+
+
+def by_token(batch: Batch, output: Float[Tensor, "batch ..."]) -> bool:
+    """True for an output of every token (hidden states, most logits), false for one of the text (a classifier's)."""
+    tokens = batch.encoder if batch.decoder is None else batch.decoder
+    return output.ndim == 3 and output.shape[1] == tokens.length
+
+
+def verify_unpadded(
+    model: Model,
+    batch: Batch,
+    padded: Float[Tensor, "..."],
+    alone: Float[Tensor, "..."],
+    measure_noise: Callable[[], float],
+) -> None:
+    """Raise if the outputs for a text of a batch depend on its padding; `measure_noise` is as in `verify_same`."""
+    padded, alone = (padded[: len(alone)] if by_token(batch, padded[None]) else padded).float(), alone.float()
+    difference, bound = measure_difference(model, alone, padded, alone.abs().max(), measure_noise)
+    if not difference <= bound:
+        raise ModelError(
+            f"the outputs of {model.name!r} change by {difference:.2g} with the padding beside a text; "
+            "measure each text alone (--batch-tokens 1)."
+        )
+
+
+def _verify_close(
+    model: Model,
+    expected: Tensor,
+    actual: Tensor,
+    what: str,
+    scale: Tensor,
+    measure_noise: Callable[[], float] | None = None,
+) -> None:
+    if expected.numel() == 0:
+        return
+    difference, bound = measure_difference(model, expected, actual, scale, measure_noise)
+    if not difference <= bound:
+        raise ModelError(
+            f"{what} of {model.name!r} differ by {difference:.2g} from what the model computes by itself (at most "
+            f"{bound:.2g} is allowed), so its attention cannot be captured."
+        )
+
+
+def measure_difference(
+    model: Model,
+    expected: Float[Tensor, "*shape"],
+    actual: Float[Tensor, "*shape"],
+    scale: Tensor,
+    measure_noise: Callable[[], float] | None = None,
+) -> tuple[float, float]:
+    """Return the largest difference of two tensors, and the largest that is allowed.
+
+    One rounding of numbers as large as `scale` is allowed, and, where many layers carry roundings on, `NOISE_FACTOR`
+    times the model's noise. The noise takes two passes to measure, which only a larger difference is worth. Noise that
+    is not finite, as where half precision overflows, allows nothing.
+    """
+    difference = float((expected - actual).abs().max())
+    bound = find_tolerance(model.module.dtype) * max(1.0, float(scale))
+    if difference > bound and measure_noise is not None and math.isfinite(noise := measure_noise()):
+        bound = max(bound, NOISE_FACTOR * noise)
+    return difference, bound
+
+
+def is_same(model: Model, expected: Float[Tensor, "*shape"], actual: Float[Tensor, "*shape"]) -> bool:
+    """True if two outputs of a model are the same but for rounding."""
+    difference, bound = measure_difference(model, expected, actual, expected.abs().max())
+    return difference <= bound
+
+
+def find_tolerance(dtype: torch.dtype) -> float:
+    """What rounding allows between two numbers of a type, as a share of the largest."""
+    # Statistics are computed in float32 at best.
+    return max(1e-5, 16 * torch.finfo(dtype).eps if dtype.itemsize < torch.float32.itemsize else 0.0)

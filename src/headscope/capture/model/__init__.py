@@ -1,0 +1,1 @@
+"""A loaded model and whatever identifies it: weights, configuration, tokenizer, sizes, masks."""

@@ -1,0 +1,131 @@
+"""One forward pass of a model, and why it failed, if it did: advice follows from the cause and not from a guess."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headscope.capture.model.modality import KINDS, describe_input
+from headscope.capture.model.model import Model
+from headscope.capture.model.turns import hold
+from headscope.capture.model.unwrap import run_uncompiled
+from headscope.errors import HeadscopeError, ModelError, first_line
+
+MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE)
+TYPES = re.compile(r"dtype|scalar type|same type|not implemented for", re.IGNORECASE)
+DEVICES = re.compile(r"same device|meta tensor|on device|device type", re.IGNORECASE)
+PADDING = re.compile(r"padding token|pad_token", re.IGNORECASE)
+"""What libraries write in an error, by its cause."""
+
+
+def run_model(model: Model, inputs: Mapping[str, Any], **options: Any) -> Any:
+    """Return what a model returns for the inputs of a batch.
+
+    Nothing is generated, so keys and values are not kept. A classifier that finds the end of a text by its padding, and
+    whose configuration names none, is told for the pass what it is.
+
+    Raises:
+        ModelError: the pass fails for a reason that is known. Other errors are raised as they are.
+    """
+    kept = {"use_cache": False} if hasattr(model.module.config, "use_cache") else {}
+    with _name_padding(model.module, inputs), run_uncompiled(model.module):
+        try:
+            return model.module(**{**inputs, **kept, **options})
+        except HeadscopeError:
+            raise
+        except Exception as error:  # what a model raises on input that it cannot take, it alone knows
+            if cause := _explain(model, inputs, error):
+                raise ModelError(f"{model.title} {cause}.") from error
+            raise
+
+
+def refuse_run(model: Model, error: Exception) -> ModelError:
+    """Return the error of a pass that failed for a reason that is not known."""
+    return ModelError(
+        f"{model.title} cannot be run on text ({type(error).__name__}: {first_line(error)}); mend what this says, or "
+        "give another model with its own tokenizer."
+    )
+
+
+@contextmanager
+def _name_padding(module: PreTrainedModel, inputs: Mapping[str, Any]) -> Iterator[None]:
+    """Within, the configuration of a classifier names the token by which its texts are padded."""
+    config, ids = module.config.get_text_config(), inputs.get("input_ids")
+    classifies = "SequenceClassification" in type(module).__name__
+    if not classifies or ids is None or len(ids) == 1 or getattr(config, "pad_token_id", None) is not None:
+        yield
+        return
+    with hold([config]):
+        config.pad_token_id = _find_padding(ids, inputs.get("attention_mask"))
+        try:
+            yield
+        finally:
+            config.pad_token_id = None
+
+
+def _find_padding(ids: Tensor, mask: Tensor | None) -> int:
+    """Return the token behind the texts of a batch; if nothing is behind them, one with which no text ends."""
+    padding = ids[:0] if mask is None else ids[mask == 0]
+    if padding.numel():
+        return int(padding.flatten()[0])
+    ends = {*ids[:, -1].tolist()}
+    return next(number for number in range(len(ends) + 1) if number not in ends)
+
+
+def _explain(model: Model, inputs: Mapping[str, Any], error: Exception) -> str:
+    """Return the cause and the advice, as the rest of a sentence that begins with the model; empty if not known."""
+    text, module = str(error), model.module
+    batch, length = max((part.shape[:2] for part in inputs.values() if isinstance(part, Tensor)), default=(0, 0))
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or MEMORY.search(text):
+        return (
+            f"needs more memory than there is for {batch} texts of up to {length} tokens ({first_line(error)}); lower "
+            "--batch-tokens, lower --max-tokens, or load it in bfloat16"
+        )
+    if needed := [name for name in KINDS if name not in inputs and re.search(rf"\b{name}\b", text)]:
+        return (
+            f"also needs {describe_input(needed[0])}, and is run on text alone ({first_line(error)}); give a text "
+            "model, or the part of this one that reads text"
+        )
+    limit = _find_positions(module)
+    if limit is not None and length > limit and isinstance(error, IndexError | RuntimeError | ValueError):
+        return (
+            f"has embeddings of {limit} positions, and a text has {length} tokens; lower --max-tokens to {limit}, or "
+            "state the limit in its configuration"
+        )
+    if DEVICES.search(text) and len(devices := _list_devices(module)) > 1:
+        return f"has weights on {' and '.join(devices)}; put all of it on one device, as with model.to({devices[0]!r})"
+    types = sorted({str(part.dtype).removeprefix("torch.") for part in module.parameters() if part.is_floating_point()})
+    if TYPES.search(text) and len(types) > 1:
+        return (
+            f"has weights of the types {' and '.join(types)}, which it cannot multiply ({first_line(error)}); give all "
+            "of them one type, as with model.to(torch.float32)"
+        )
+    if PADDING.search(text):
+        return (
+            f"reads texts together only with a padding token ({first_line(error)}); set pad_token_id in its "
+            "configuration, or measure each text alone (--batch-tokens 1)"
+        )
+    return ""
+
+
+def _find_positions(module: nn.Module) -> int | None:
+    """Return the number of positions that a model has embeddings of; None if it has no such table.
+
+    BART leaves its first rows out, and RoBERTa those up to the one of padding.
+    """
+    sizes = []
+    for name, part in module.named_modules():
+        own = name.rpartition(".")[2]
+        if isinstance(part, nn.Embedding) and (own == "wpe" or re.search(r"(^|_)positions?(_|$)", own)):
+            unused = getattr(part, "offset", 0 if part.padding_idx is None else part.padding_idx + 1)
+            sizes += [] if "relative" in own else [part.num_embeddings - int(unused)]
+    return min(sizes, default=None)
+
+
+def _list_devices(module: nn.Module) -> list[str]:
+    parts = [*module.parameters(), *module.buffers()]
+    return [*dict.fromkeys(str(part.device) for part in parts)]

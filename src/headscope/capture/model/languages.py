@@ -1,0 +1,42 @@
+"""The languages of a tokenizer of several, which begins or ends each side of a pair with the token of its language."""
+
+import copy
+from dataclasses import replace
+
+from headscope.capture.model.model import Model
+from headscope.errors import ModelError, quote
+
+ATTRIBUTES = {"source": "src_lang", "target": "tgt_lang"}
+"""Where tokenizers of several languages have those of the two sides."""
+
+
+def set_languages(model: Model, *, source: str | None = None, target: str | None = None) -> Model:
+    """The model with a tokenizer of its own for these languages of text and translation; as it is where none is named.
+
+    Raises:
+        ModelError: the tokenizer knows no languages, or not these; or it needs the language of the translation.
+    """
+    named = {side: language for side, language in (("source", source), ("target", target)) if language is not None}
+    tokenizer = model.tokenizer
+    kind = f"the tokenizer of {model.name!r} ({type(tokenizer).__name__})"
+    for side, language in named.items():
+        if not hasattr(tokenizer, ATTRIBUTES[side]):
+            raise ModelError(
+                f"{kind} is of one language alone, so it has no {side} language {quote(language)}; leave it out."
+            )
+        if language not in tokenizer.get_vocab():
+            raise ModelError(
+                f"{kind} has no token {quote(language)} for the {side} language; name it as the tokenizer does, such "
+                "as eng_Latn (NLLB) or en_XX (mBART)."
+            )
+    if hasattr(tokenizer, ATTRIBUTES["target"]) and not (target or tokenizer.tgt_lang):
+        raise ModelError(
+            f"{kind} is of several languages, and that of the translation is not known; name it as the tokenizer does, "
+            "such as --target fra_Latn."
+        )
+    if not named:
+        return model
+    tokenizer = copy.deepcopy(tokenizer)
+    for side, language in named.items():
+        setattr(tokenizer, ATTRIBUTES[side], language)
+    return replace(model, tokenizer=tokenizer)

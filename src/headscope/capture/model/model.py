@@ -1,0 +1,276 @@
+"""A model and its tokenizer, identified so that a result can say which weights it came from."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from jaxtyping import Int
+from tokenizers import normalizers
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from headscope.capture.model.direction import sees_ahead
+from headscope.capture.model.modality import count_embeddings, refuse_other_inputs
+from headscope.capture.model.parameters import hash_parameters
+from headscope.capture.model.saved import SavedTexts
+from headscope.capture.model.shape import WITHOUT_ATTENTION, Shape
+from headscope.capture.model.sizes import find_limit, read_first, refuse_form
+from headscope.errors import ModelError
+
+_UNLIMITED = 10**6
+"""Tokenizers without a limit state an astronomic one; above this we take their word for it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """A transformer ready to be observed.
+
+    Attributes:
+        module: the transformers model, in evaluation mode.
+        tokenizer: its tokenizer; a fast one, since words must be traced to tokens.
+        name: as the user gave it.
+        revision: the commit of a hub model, otherwise empty.
+        weights_sha256: of the weights file (of all its parts in the order of their names), or of
+            the parameters themselves where the model did not come from a file.
+        adapter_of: the name of the model that an adapter was trained for, with the adapter in it; empty of others.
+        saved: the texts of which another engine saved the attention that is measured; None of a model that computes it.
+    """
+
+    module: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    name: str
+    revision: str
+    weights_sha256: str
+    adapter_of: str = ""
+    saved: SavedTexts | None = None
+
+    @classmethod
+    def from_module(
+        cls,
+        module: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str = "",
+        revision: str = "",
+        weights_sha256: str = "",
+        adapter_of: str = "",
+    ) -> "Model":
+        """A model that is in memory already, as it is, with its task head if it has one.
+
+        The module is put into evaluation mode. Without a hash of the weights file, that of the parameters is taken.
+
+        Raises:
+            ModelError: the model reads no tokens of text, no layer has attention or layers have different numbers of
+                heads, the weights lie on several devices, or the tokenizer is a slow one, or has more tokens than the
+                model.
+        """
+        name = name or type(module).__name__
+        refuse_other_inputs(module, name)
+        _refuse_without_attention(module, name)
+        try:
+            Shape.from_config(module.config)
+        except (AttributeError, TypeError) as error:
+            raise refuse_form(name, error) from error
+        _refuse_several_devices(module, name)
+        _refuse_slow(tokenizer, name)
+        _refuse_larger_vocabulary(module, tokenizer, name)
+        digest = weights_sha256 or hash_parameters(module, name)
+        return cls(module.eval(), _space_words(tokenizer), name, revision, digest, adapter_of)
+
+    def __repr__(self) -> str:
+        """The name, the architecture and the sizes, without the modules."""
+        shape = self.shape
+        sizes = ", ".join(f"{n} x {shape.heads[kind]} heads ({kind})" for kind, n in shape.layers.items())
+        return f"Model({self.name!r}, {type(self.module).__name__}, {sizes}, {self.device})"
+
+    @property
+    def title(self) -> str:
+        """Its name and the class of its module, for messages."""
+        return f"{self.name!r} ({type(self.module).__name__})"
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        device: torch.device = self.module.device
+        return device
+
+    def require_weights(self, what: str) -> None:
+        """Refuse what cannot be done with saved attention.
+
+        Raises:
+            ModelError: the model is none but saved queries, keys and values.
+        """
+        if self.saved is not None:
+            raise ModelError(
+                f"{self.name!r} holds saved queries, keys and values, and {what} needs the model they are of; give "
+                "that, or measure the folder with `headscope measure`."
+            )
+
+    @property
+    def layers(self) -> Mapping[str, int]:
+        """The number of layers of each attention type: ``encoder``, ``decoder`` (causal) or ``cross``."""
+        return self.sizes.layers
+
+    @property
+    def attention_layers(self) -> Mapping[str, tuple[int, ...]]:
+        """The numbers of the layers that have attention, by attention type: in hybrid models not all layers have."""
+        return self.sizes.attention_layers
+
+    @property
+    def shape(self) -> Shape:
+        """Its layers, heads and vocabulary."""
+        return replace(self.sizes, vocabulary=self.tokenizer.get_vocab())
+
+    @cached_property
+    def sizes(self) -> Shape:
+        """Its layers and heads: its shape without the vocabulary, which takes a while to list."""
+        return Shape.from_config(self.module.config, causal=self.is_causal)
+
+    @cached_property
+    def is_causal(self) -> bool | None:
+        """Whether a token sees itself and those before it alone, as the mask shows; None where it cannot be seen."""
+        if self.saved is not None or self.module.config.is_encoder_decoder:
+            return None
+        ahead = sees_ahead(self.module)
+        return None if ahead is None else not ahead
+
+    @property
+    def start_id(self) -> int | None:
+        """The token with which the decoder of an encoder-decoder starts."""
+        config = self.module.config
+        if not config.is_encoder_decoder:
+            return None
+        start: int | None = read_first(config, "decoder_start_token_id", "bos_token_id", "pad_token_id")
+        return start
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The longest text that the model takes, special tokens included; None if it has no limit."""
+        config = self.module.config
+        parts = {id(part): part for part in (getattr(config, side, None) for side in ("encoder", "decoder")) if part}
+        limits = [self.tokenizer.model_max_length]
+        positions = map(find_limit, parts.values() or [config.get_text_config()])
+        reserved = _positions_reserved(self.module) + (self.start_id is not None)
+        limits += [limit - reserved for limit in positions if limit is not None]
+        limit = min(limits)
+        return None if limit > _UNLIMITED else int(limit)
+
+    @cached_property
+    def punctuation_ids(self) -> Int[Tensor, " token"]:
+        """The ids of the tokens that are a full stop or a comma, however the vocabulary marks a word's start."""
+        vocabulary = self.tokenizer.get_vocab()
+        return torch.tensor(
+            sorted(i for token, i in vocabulary.items() if token.removesuffix("</w>").strip("Ġ▁ ") in {".", ","}),
+            dtype=torch.long,
+        )
+
+
+def untrained_model(model: Model, *, seed: int = 0, keep_embeddings: bool = False) -> Model:
+    """A model of the same shape with untrained weights, as a control.
+
+    What it scores, the architecture and the tokenizer score by themselves.
+
+    Args:
+        model: whose shape and tokenizer it has.
+        seed: of the random weights.
+        keep_embeddings: keep the trained embeddings of words and positions, those below the first layer (Clark et al.
+            2019, section 5), so that what it scores may also come from which words there are.
+
+    Raises:
+        ModelError: the model is none but saved queries, keys and values.
+    """
+    model.require_weights("the untrained model")
+    config = copy.deepcopy(model.module.config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module = type(model.module)(config)
+    module = module.to(model.device, model.module.dtype)
+    name = f"random weights (seed {seed}) of {model.name}"
+    if keep_embeddings:
+        trained = _list_embeddings(model.module)
+        for place, embedding in _list_embeddings(module).items():
+            embedding.load_state_dict(trained[place].state_dict())
+        name = f"random weights (seed {seed}) of {model.name}, with its embeddings"
+    return Model.from_module(module, model.tokenizer, name=name)
+
+
+def _list_embeddings(module: nn.Module) -> dict[str, nn.Module]:
+    """The tables of embeddings below the first layer: layers are in lists of modules, and so are theirs."""
+    inside = {
+        part
+        for each in module.modules()
+        if isinstance(each, nn.ModuleList)
+        for layer in each
+        for part in layer.modules()
+    }
+    return {
+        place: part for place, part in module.named_modules() if isinstance(part, nn.Embedding) and part not in inside
+    }
+
+
+def _refuse_without_attention(module: PreTrainedModel, name: str) -> None:
+    kinds = dict.fromkeys(getattr(module.config.get_text_config(), "layer_types", None) or ())
+    if kinds and WITHOUT_ATTENTION.issuperset(kinds):
+        raise ModelError(
+            f"no layer of {name!r} ({type(module).__name__}) has attention ({', '.join(kinds).replace('_', ' ')}); "
+            "give a model that has heads."
+        )
+
+
+def _refuse_several_devices(module: PreTrainedModel, name: str) -> None:
+    devices = sorted({str(parameter.device) for parameter in module.parameters()})
+    if len(devices) > 1 or devices == ["meta"]:
+        there = " and ".join(devices).replace("meta", "no device (meta)")
+        raise ModelError(
+            f"the weights of {name!r} lie on {there}, and a model is measured on one device; load it without "
+            "device_map, in bfloat16 if it is too large for one."
+        )
+
+
+def _refuse_slow(tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+    if not tokenizer.is_fast:
+        raise ModelError(
+            f"the tokenizer of {name!r} ({type(tokenizer).__name__}) is a slow one, which cannot say which word a "
+            "token comes from; give a model with a tokenizer.json."
+        )
+
+
+def _refuse_larger_vocabulary(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+    # Of the base vocabulary: tokens added later, for padding, may lie beyond the embeddings and yet never be read.
+    embedded = count_embeddings(module)
+    if tokenizer.vocab_size > embedded:
+        raise ModelError(
+            f"the tokenizer of {name!r} knows {tokenizer.vocab_size:,} tokens and the model {embedded:,}; give the "
+            "tokenizer that the model was trained with."
+        )
+
+
+def _space_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """The tokenizer, or a copy that puts a space before each word where it would run words into each other.
+
+    Words are given one by one. To many byte-level tokenizers a word without a space before it is the rest of the last.
+    """
+
+    def starts_words(candidate: PreTrainedTokenizerBase) -> bool:
+        words = candidate(["a", "dog"], is_split_into_words=True, add_special_tokens=False)
+        second = [token for token, word in zip(words["input_ids"], words.word_ids(), strict=True) if word == 1]
+        first, both = (candidate(text, add_special_tokens=False)["input_ids"] for text in ("a", "a dog"))
+        return bool(both[len(first) :] == second)
+
+    if starts_words(tokenizer):
+        return tokenizer
+    spaced = copy.deepcopy(tokenizer)
+    backend = spaced.backend_tokenizer
+    before = [] if backend.normalizer is None else [backend.normalizer]
+    backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(" ")])
+    return spaced if starts_words(spaced) else tokenizer
+
+
+def _positions_reserved(module: PreTrainedModel) -> int:
+    """Position embeddings that no token ever gets: RoBERTa counts positions from behind its padding index."""
+    for name, part in module.named_modules():
+        if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:
+            return int(part.padding_idx) + 1
+    return 0

@@ -1,0 +1,80 @@
+"""Adapters such as LoRA: what was trained beside the weights of a model, in a folder of its own, by PEFT."""
+
+import hashlib
+import importlib
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from headscope.capture.model.weights import hash_files, quiet
+from headscope.errors import ModelError, first_line
+
+WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+"""The files that PEFT writes the weights of an adapter to."""
+
+
+def attach_adapter(module: PreTrainedModel, folder: Path, base: str) -> frozenset[str]:
+    """Put the adapter in a folder into the model that it was trained for, whose name is `base`.
+
+    Returns:
+        The names of modules that the adapter replaces as a whole, such as a classifier.
+
+    Raises:
+        ModelError: the adapter belongs to another model, is not whole, or is one of prompts.
+    """
+    # PEFT is optional.
+    config = importlib.import_module("peft").PeftConfig.from_pretrained(str(folder))
+    if is_prompt(config):
+        raise _refuse_prompt(f"the adapter in {str(folder)!r}", config)
+    try:
+        with quiet():
+            loading = module.load_adapter(str(folder))
+    except Exception as error:  # PEFT, safetensors and torch each raise their own
+        raise _refuse(folder, base, first_line(error)) from error
+    faults = {"lacks": loading.missing_keys, "has too many": loading.unexpected_keys}
+    faults["has of another size"] = {str(key[0]) for key in loading.mismatched_keys}
+    for fault, keys in faults.items():
+        if keys:
+            raise _refuse(folder, base, f"it {fault} {len(keys)} weights, such as {min(keys)}")
+    return frozenset(name for config in module.peft_config.values() for name in config.modules_to_save or ())
+
+
+def unwrap_adapted(module: Any) -> Any:
+    """Return the model of transformers within a model of PEFT, its adapters in place; anything else as it is.
+
+    Raises:
+        ModelError: an adapter is one of prompts, which are not in the model.
+    """
+    if not hasattr(module, "get_base_model"):
+        return module
+    for config in module.peft_config.values():
+        if is_prompt(config):
+            raise _refuse_prompt("the adapter of the loaded model", config)
+    return module.get_base_model()
+
+
+def is_prompt(config: Any) -> bool:
+    """Return True if an adapter of this configuration of PEFT changes what a model reads and not its weights."""
+    return bool(config.is_prompt_learning or getattr(config, "is_adaption_prompt", False))
+
+
+def hash_adapted(folder: Path, weights_sha256: str) -> str:
+    """Of an adapter and of the weights of the model that it was trained for, whose hash is given."""
+    adapter = hash_files([folder / name for name in WEIGHTS if (folder / name).is_file()])
+    return hashlib.sha256(f"{weights_sha256} {adapter}".encode()).hexdigest()
+
+
+def _refuse_prompt(name: str, config: Any) -> ModelError:
+    kind = str(getattr(config.peft_type, "value", config.peft_type))
+    return ModelError(
+        f"{name} is of trained prompts ({kind}), which stand before a text and are tokens of no word of it, and with "
+        "them attention is not measured; give an adapter of weights, such as LoRA, or the model without the adapter."
+    )
+
+
+def _refuse(folder: Path, base: str, reason: str) -> ModelError:
+    return ModelError(
+        f"the adapter in {str(folder)!r} does not go into the model {base!r} that its adapter_config.json names "
+        f"({reason}); give the adapter that was trained for this model, whole, or name its own model there."
+    )

@@ -1,0 +1,54 @@
+"""The settings with which a model generates text, as they stand in its ``generation_config.json``."""
+
+from pathlib import Path
+from typing import Any
+
+from transformers.utils import cached_file
+
+from headscope.capture.model.model import Model
+from headscope.capture.model.unwrap import unwrap
+from headscope.capture.open.loading import Loadable, source
+from headscope.errors import ModelError, first_line
+from headscope.files import parse_json, reading
+
+FILE = "generation_config.json"
+
+MADE_UP = "_from_model_config"
+"""The mark of settings that transformers made up from the configuration of the model; of such it reads those alone that
+it knows by name, and passes over any that are added, such as heads."""
+
+
+def read_generation_settings(model: Loadable) -> dict[str, Any]:
+    """The settings of a model by name; none where it has none, such as a model without a head that predicts tokens.
+
+    They are without the mark `MADE_UP`, so that what is added to them is read.
+
+    Raises:
+        ModelError: the file of its settings is not JSON.
+    """
+    if isinstance(model, str | Path):
+        settings = _read_file(str(model))
+    else:
+        module = model.module if isinstance(model, Model) else model[0] if isinstance(model, tuple) else model
+        config = getattr(unwrap(module)[0], "generation_config", None)
+        settings = {} if config is None else config.to_diff_dict()
+    return {name: value for name, value in settings.items() if name != MADE_UP}
+
+
+def _read_file(name: str) -> dict[str, Any]:
+    where = source(name)
+    path = cached_file(
+        where, FILE, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False,
+        _raise_exceptions_for_gated_repo=False,
+    )  # fmt: skip
+    if path is None:
+        return {}
+    with reading(Path(path)) as file:
+        content = file.read()
+    try:
+        settings = parse_json(content)
+    except ValueError as error:
+        raise ModelError(f"{path} is not JSON ({first_line(error)}); correct it, or remove it.") from error
+    if not isinstance(settings, dict):
+        raise ModelError(f"{path} does not hold an object of settings; correct it, or remove it.")
+    return settings

@@ -1,0 +1,127 @@
+"""A GGUF file -> a folder that transformers loads, converted once and kept in the user's cache."""
+
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+from platformdirs import user_cache_path
+from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig
+
+from headscope.capture.model.weights import quiet, refuse_missing_weights
+from headscope.capture.open.gguf_config import check_tensors, configure, refuse_layers
+from headscope.capture.open.gguf_metadata import ADVICE, Metadata
+from headscope.capture.open.gguf_rope import check_rope
+from headscope.capture.open.gguf_tokenizer import check_saved_tokenizer, read_tokenizer
+from headscope.errors import HeadscopeError, ModelError, first_line
+
+logger = logging.getLogger("headscope")
+
+_VERSION = 2
+"""Of the conversion: what an earlier one made of a file is not used, since it may have dropped a part of it."""
+
+
+def convert(file: Path, sha256: str) -> Path:
+    """The folder with the weights of a GGUF file, in float32 and with the language-model head, and its tokenizer.
+
+    It is written the first time, whole or not at all, also if several processes ask for it at once. By the SHA-256 of
+    the file it is found again.
+
+    Raises:
+        ModelError: the file is damaged or incomplete, holds no language model that transformers converts, or declares
+            what would get lost on the way.
+        HeadscopeError: the cache cannot be written to.
+    """
+    cache = Path(os.environ.get("HEADSCOPE_CACHE") or user_cache_path("headscope")) / "gguf"
+    folder = cache / f"{file.stem}-{sha256[:16]}-{_VERSION}"
+    if folder.is_dir():
+        return folder
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with FileLock(cache / ".lock"):  # of all files: two conversions at once would need the memory of both
+            if not folder.is_dir():
+                # A warning, since it takes a while and much of the disk: Python shows nothing less unless it is asked.
+                logger.warning("converting %s once; later loads use %s", file, folder)
+                _write(file.absolute(), folder)
+    except OSError as error:
+        raise _refuse_cache(file, cache, error) from error
+    return folder
+
+
+def _write(file: Path, folder: Path) -> None:
+    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # left by a process that was killed
+    unfinished.mkdir()
+    try:
+        metadata, module, tokenizer = _read(file, unfinished)
+        try:
+            with quiet():
+                module.save_pretrained(unfinished)
+                tokenizer.save_pretrained(unfinished)
+        except Exception as error:  # safetensors and tokenizers each raise their own
+            raise _refuse_cache(file, folder.parent, error) from error
+        with quiet():
+            check_saved_tokenizer(metadata, tokenizer, unfinished)
+        unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _read(file: Path, empty: Path) -> tuple[Metadata, Any, Any]:
+    """Return the metadata of a file, its language model and its tokenizer.
+
+    Encoder-decoders are refused: transformers gives every T5 the activation of the first
+    (``findings/gguf-t5-activation.sh``).
+
+    transformers is given an empty folder beside the file's full path: in the file's own folder it would take a
+    tokenizer.json or an adapter that lies there for the model's.
+    """
+    try:
+        with quiet():
+            metadata = Metadata.read(file)
+            refuse_layers(metadata)
+            config = AutoConfig.from_pretrained(empty, gguf_file=str(file))
+            tokenizer = read_tokenizer(metadata, empty)
+            module, loading = AutoModelForCausalLM.from_pretrained(
+                empty,
+                gguf_file=str(file),
+                config=config if config.is_encoder_decoder else configure(metadata, config),
+                dtype=torch.float32,
+                quantization_config=GgufConfig(dequantize=True),
+                output_loading_info=True,
+            )
+        refuse_missing_weights(str(file), loading["missing_keys"], None)
+        check_rope(metadata, module)
+        check_tensors(metadata, module)
+    except HeadscopeError:
+        raise
+    except Exception as error:  # gguf, numpy, struct and transformers each raise their own
+        raise _explain(file, error) from error
+    return metadata, module, tokenizer
+
+
+def _explain(file: Path, error: Exception) -> ModelError:
+    """What is wrong with a file that transformers does not load: the file, or the model in it."""
+    from gguf import GGUFReader  # not above: only for GGUF files is it needed
+
+    try:
+        architecture = GGUFReader(file).fields["general.architecture"].contents()
+    except Exception as damage:  # numpy's, struct's and its own
+        return ModelError(
+            f"the GGUF file {str(file)!r} is damaged or incomplete ({first_line(damage)}); download it again."
+        )
+    return ModelError(
+        f"the architecture {architecture!r} of the GGUF file {str(file)!r} cannot be converted ({first_line(error)}); "
+        f"{ADVICE}."
+    )
+
+
+def _refuse_cache(file: Path, cache: Path, error: Exception) -> HeadscopeError:
+    reason = getattr(error, "strerror", None) or first_line(error)
+    return HeadscopeError(
+        f"{str(file)!r} could not be converted to a folder in {cache} ({reason}); free some space, or name another "
+        "place in the environment variable HEADSCOPE_CACHE."
+    )

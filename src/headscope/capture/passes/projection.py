@@ -1,0 +1,144 @@
+"""The part of each head in the output projection of its layer, found by what flows into it and not by its name."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from headscope.capture.forward.head_edit import EditedLayer, Z
+from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.verify import measure_difference
+from headscope.capture.model.model import Model
+from headscope.capture.rows.norms import Norms
+from headscope.capture.tokens.batch import Batch
+from headscope.errors import ModelError
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """The output projection of a layer.
+
+    Attributes:
+        parts: the part of its matrix that belongs to each head.
+    """
+
+    parts: Float[Tensor, "head width model"]
+
+    def apply(
+        self, change: Float[Tensor, "batch chosen query width"], heads: Int[Tensor, " chosen"]
+    ) -> Float[Tensor, "batch query model"]:
+        """What a change of the output of some heads, these counted from 0, adds behind the projection."""
+        return change.transpose(1, 2).flatten(2) @ self.parts[heads].flatten(0, 1).to(change.dtype)
+
+
+def find_norms(capture: Capture, batch: Batch) -> Norms:
+    """The way to the norms of the values of each layer and head behind the output projection.
+
+    The arguments and errors are those of `find_projections`.
+    """
+    projections = {}
+    for layer, projection in find_projections(capture, batch).items():
+        # The triangle of its QR decomposition leaves vectors as long, and is no wider than a head.
+        triangle = torch.linalg.qr(projection.parts.mT.double(), mode="r").R
+        projections[layer] = triangle.mT.to(projection.parts.dtype)
+    return Norms(projections)
+
+
+def find_projections(capture: Capture, batch: Batch) -> dict[tuple[str, int], Projection]:
+    """The output projection of each layer, by attention type and number.
+
+    It is verified on a batch that the projection adds up what its heads give it.
+
+    Raises:
+        ModelError: the model does not use the attention interface, or does something else to the output of its heads
+            than to project it.
+    """
+    model, name = capture.model, capture.model.title
+    if capture.route == "outputs":
+        raise ModelError(
+            f"what the heads of {name} add cannot be seen, since it does not use transformers' attention interface; "
+            "leave out --view to measure its weights."
+        )
+    watch = _Watch(batch)
+    with ExitStack() as hooked:
+        for part in model.module.modules():
+            hooked.enter_context(part.register_forward_pre_hook(watch.see))
+        layers = [*capture.run(batch, edit=watch.start).modules]
+    projections = {}
+    for layer in layers:
+        with torch.no_grad():
+            parts = _read_projection(model, *watch.projected[layer]) if layer in watch.projected else None
+        if parts is None:
+            raise ModelError(
+                f"what the heads of {name} add cannot be seen: no module of {layer[0]} layer {layer[1]} takes the "
+                "output of the heads and only projects it; leave out --view to measure the weights, or disable heads "
+                "with --placebos 0."
+            )
+        projections[layer] = Projection(parts)
+    return projections
+
+
+@dataclass(eq=False)
+class _Watch:
+    """A forward pass in which the module that takes the output of each layer's heads is looked for.
+
+    Attributes:
+        batch: what the model is run on.
+        projected: for each layer the module, and what it takes: the output of the heads side by side.
+    """
+
+    batch: Batch
+    projected: dict[tuple[str, int], tuple[nn.Module, Float[Tensor, "1 query head width"]]] = field(
+        default_factory=dict
+    )
+    _layer: tuple[str, int] | None = None
+    _z: Tensor | None = None
+
+    def start(self, z: Z, layer: EditedLayer) -> Z:
+        """Z as it is: an edit that changes nothing, and from which on the output of this layer is looked for."""
+        self._layer, self._z = (layer.attention_type, layer.layer), z
+        return z
+
+    def see(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
+        """Note the module if it takes the output of the heads and nothing else.
+
+        One without weights, such as dropout, hands it on as it is. One that takes something beside it, such as what is
+        added to it, has the projection inside.
+        """
+        if self._layer is None or self._z is None or len(arguments) != 1 or not isinstance(arguments[0], Tensor):
+            return
+        given, z = arguments[0], self._z.transpose(1, 2)
+        if given.numel() != z.numel() or next(module.parameters(), None) is None:
+            return
+        # Padding may hold anything, NaN included.
+        real = self.batch.queries(self._layer[0]).real
+        z = z.to(given.dtype)[real]
+        if torch.equal(given.reshape(*real.shape, *z.shape[1:])[real], z):
+            self.projected[self._layer] = module, z[None]
+            self._layer = self._z = None
+
+
+def _read_projection(
+    model: Model, module: nn.Module, z: Float[Tensor, "1 query head width"]
+) -> Float[Tensor, "head width model"] | None:
+    """Each head's part of a module that takes z; None if the module does more than to multiply it and add a constant.
+
+    The module is asked and not its weights, which adapters may add to and which families store in their own ways.
+    """
+    heads, width = z.shape[2:]
+    zero = z.new_zeros(1, 1, heads * width)
+    offset = module(zero)
+    try:
+        # The gradient, and not a difference of outputs, in which half precision would round with the bias.
+        with torch.enable_grad():
+            inputs = zero.repeat(1, offset.shape[-1], 1).requires_grad_()
+            (gradient,) = torch.autograd.grad(module(inputs).diagonal(dim1=1, dim2=2).sum(), inputs)
+    except RuntimeError:  # weights that no gradient passes, such as packed ones
+        return None
+    projection = gradient.reshape(-1, heads, width).permute(1, 2, 0).float()
+    expected = torch.einsum("bqhw,hwm->bqm", z.float(), projection) + offset.float()
+    difference, bound = measure_difference(model, expected, module(z.flatten(2)).float(), expected.abs().max())
+    return projection if difference <= bound else None

@@ -1,0 +1,204 @@
+"""The residual stream: what a head adds to it reaches the end of the model with no layer between.
+
+In a model with an additive residual stream, modules of attention and feed-forward modules add what they return to a
+sum, and a norm reads the sum at the end (Elhage et al. 2021, "Residual stream"). What a head has added is a part of
+that last sum, so what it does there *directly* is found without the layers above it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.unembedding import Unembedding
+from headscope.capture.forward.verify import is_same
+from headscope.capture.model.forward import run_model
+from headscope.capture.model.model import Model
+from headscope.capture.passes.blocks import Layer, Recorded, get_first, has_blocks, record_pass, replace_forward
+from headscope.capture.passes.projection import Projection, find_projections
+from headscope.capture.tokens.batch import Batch
+from headscope.errors import ModelError
+
+Stream = Float[Tensor, "batch token model"]
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualStream:
+    """The end of a model's residual stream.
+
+    Attributes:
+        norm: the module that reads the last sum.
+        centers: True if it takes away the mean of the sum before it scales it, as a layer norm does.
+    """
+
+    norm: nn.Module
+    centers: bool
+
+    @contextmanager
+    def freeze_scale(self, stream: Stream) -> Iterator[None]:
+        """Within, the norm scales whatever it reads as it scales `stream`, so it is linear in changes of that."""
+        with replace_forward(self.norm, freeze_norm(self.norm.forward, stream, centers=self.centers)):
+            yield
+
+
+def freeze_norm(norm: Callable[[Tensor], Tensor], stream: Stream, *, centers: bool) -> Callable[[Tensor], Tensor]:
+    """A norm whose scale is that of `stream`, whatever it reads."""
+
+    def measure_size(values: Tensor) -> Tensor:
+        centered = values - values.mean(-1, keepdim=True) if centers else values
+        return centered.square().mean(-1, keepdim=True).sqrt()
+
+    size, base, shift = measure_size(stream), norm(stream), norm(torch.zeros_like(stream))
+
+    def forward(read: Tensor) -> Tensor:
+        change = read - stream
+        share = measure_size(change) / size
+        # As large as the stream, the change is scaled as the stream is, whatever the norm adds to its divisor.
+        scaled = torch.where(share > 0, change / share.clamp_min(torch.finfo(share.dtype).tiny), 0)
+        return base + (norm(scaled) - shift) * share
+
+    return forward
+
+
+def find_residual_stream(capture: Capture, batch: Batch, projections: Mapping[Layer, Projection]) -> ResidualStream:
+    """The residual stream of a model; it is verified on a batch that it is a sum.
+
+    Raises:
+        ModelError: the model has no such stream.
+    """
+    model = capture.model
+    if len(model.layers) > 1 or not has_blocks(capture):
+        raise _refuse(model, "it has not one sequence of blocks")
+    watch = _Watch()
+    with ExitStack() as hooked:
+        for module in model.module.modules():
+            hooked.enter_context(module.register_forward_hook(watch.see, with_kwargs=True))
+        recorded = record_pass(capture, batch.inputs)
+    if len(recorded.blocks) < len(capture.modules):
+        raise _refuse(model, "its layers are one block that is called again and again")
+    with torch.inference_mode():
+        _check_sums(model, recorded, watch, projections)
+        return _find_norm(model, recorded, watch)
+
+
+def find_unembedding(capture: Capture, batch: Batch) -> Unembedding:
+    """The way from the values of each head of a causal language model to its logits.
+
+    It is verified on a batch that heads add to a sum that the output embeddings read.
+
+    Raises:
+        ModelError: the model gives no logits of tokens, has no residual stream, or does more than to read it.
+    """
+    model, name = capture.model, capture.model.title
+    embeddings = model.module.get_output_embeddings()
+    if set(model.layers) != {"decoder"} or embeddings is None:
+        raise ModelError(
+            f"which tokens the heads of {name} copy is read from the logits of a causal language model, and it has "
+            "none; load one with its head, as by --task causal-lm."
+        )
+    projections = find_projections(capture, batch)
+    stream = find_residual_stream(capture, batch, projections)
+    with torch.no_grad():
+        if not _reads_norm(capture, batch, stream.norm, embeddings):
+            raise ModelError(
+                f"which tokens the heads of {name} copy cannot be seen: its output embeddings read something else than "
+                "its last norm; leave out the reducer that asks for it."
+            )
+        parts = {layer: projection.parts for layer, projection in projections.items()}
+        return Unembedding(parts, _read_norm(stream, embeddings.weight), embeddings.weight)
+
+
+def _reads_norm(capture: Capture, batch: Batch, norm: nn.Module, embeddings: nn.Module) -> bool:
+    """True if the output embeddings are given what the last norm returns."""
+    given: list[Tensor] = []
+
+    def keep(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+        given.append(arguments[0])
+
+    def keep_returned(module: nn.Module, arguments: tuple[Any, ...], returned: Tensor) -> None:
+        given.append(returned)
+
+    with norm.register_forward_hook(keep_returned), embeddings.register_forward_pre_hook(keep):
+        run_model(capture.model, batch.inputs)
+    return len(given) == 2 and given[0].shape == given[1].shape and is_same(capture.model, *given)
+
+
+def _read_norm(stream: ResidualStream, embeddings: Tensor) -> Float[Tensor, "model model"]:
+    """The last norm with its scale frozen, as the matrix that output embeddings are multiplied with."""
+    size = embeddings.shape[1]
+    # Any sum will do that is no multiple of a vector of ones, whose scale a layer norm does not know.
+    some = torch.linspace(-1, 1, size, device=embeddings.device, dtype=embeddings.dtype).expand(1, size, -1)
+    frozen = freeze_norm(stream.norm.forward, some, centers=stream.centers)
+    steps = torch.eye(size, device=embeddings.device, dtype=embeddings.dtype)
+    return (frozen(some + steps) - frozen(some))[0].float().mT
+
+
+@dataclass(eq=False)
+class _Watch:
+    """A forward pass in which all modules are watched, in the order in which they end.
+
+    Attributes:
+        calls: each module, the first tensor that it was given, and the first that it returned.
+    """
+
+    calls: list[tuple[nn.Module, Tensor, Tensor]] = field(default_factory=list)
+
+    def see(self, module: nn.Module, arguments: tuple[Any, ...], named: Mapping[str, Any], returned: Any) -> None:
+        given = next((each for each in (*arguments, *named.values()) if isinstance(each, Tensor)), None)
+        first = returned[0] if isinstance(returned, tuple) and returned else returned
+        if given is not None and isinstance(first, Tensor):
+            self.calls.append((module, given, first))
+
+
+def _check_sums(model: Model, recorded: Recorded, watch: _Watch, projections: Mapping[Layer, Projection]) -> None:
+    """Each block adds what its attention projects, and what one other module returns, to what the block before gave."""
+    given_to = {id(module): given for module, given, _ in watch.calls}
+    stream = given_to[id(recorded.blocks[0])]
+    for number, (block, returned) in enumerate(zip(recorded.blocks, recorded.outputs, strict=True)):
+        after, name = get_first(returned), f"block {number + 1}"
+        if not torch.equal(given_to[id(block)], stream):
+            raise _refuse(model, f"{name} does not read what the block before has returned")
+        ((layer, module),) = [item for item in recorded.modules.items() if recorded.starts[item[0]] == number]
+        z, attended = recorded.heads[layer][0], get_first(recorded.attended[layer])
+        projected = projections[layer].apply(z, torch.arange(z.shape[1], device=z.device)).to(attended.dtype)
+        offset = (attended - projected)[:1, :1]
+        if not is_same(model, attended, projected + offset):
+            raise _refuse(model, f"the attention of {name} does more than to project the output of its heads")
+        inside = {id(part) for part in block.modules()} - {id(part) for part in module.modules()}
+        others = [returned for part, _, returned in watch.calls if id(part) in inside and returned.shape == after.shape]
+        if not any(is_same(model, after, stream + attended + other) for other in others):
+            raise _refuse(model, f"{name} does more than to add the output of its attention to what it reads")
+        stream = after
+
+
+def _find_norm(model: Model, recorded: Recorded, watch: _Watch) -> ResidualStream:
+    """The module that reads the last sum, which is a norm."""
+    last = get_first(recorded.outputs[-1])
+    end = next(place for place, (module, *_) in enumerate(watch.calls) if module is recorded.blocks[-1])
+    for norm, given, returned in watch.calls[end + 1 :]:
+        if given.shape == last.shape == returned.shape and torch.equal(given, last):
+            for centers in (False, True):
+                if _scales(model, norm, last, centers=centers):
+                    return ResidualStream(norm, centers)
+            break
+    raise _refuse(model, "what reads the output of its last block is no norm")
+
+
+def _scales(model: Model, norm: nn.Module, stream: Stream, *, centers: bool) -> bool:
+    """True if a module with its scale frozen is linear, and does not depend on the size of what it reads."""
+    frozen = freeze_norm(norm.forward, stream, centers=centers)
+    first, second = stream.roll(1, -1), stream.flip(-1)  # changes as good as any
+    base = frozen(stream)
+    parts = frozen(stream + first) + frozen(stream + second) - base
+    return is_same(model, norm(stream), norm(4 * stream)) and is_same(model, frozen(stream + first + second), parts)
+
+
+def _refuse(model: Model, why: str) -> ModelError:
+    return ModelError(
+        f"{model.title} has no direct effects of heads: {why}; leave out --direct, or the reducer that reads logits."
+    )

@@ -1,0 +1,70 @@
+"""Attention rollout: the attention of a head carried down to the input tokens (Abnar and Zuidema 2020, section 3).
+
+What stands at a token of a layer is a mixture of all tokens below. With w as the share that the residual stream keeps,
+
+    R[0] = I,    R[l] = (w I + (1 - w) mean_h A[l, h]) R[l - 1]
+
+says how much of each input token is in a token of layer l, and ``A[l, h] R[l - 1]`` from which input tokens head h of
+layer l takes. The paper has the map R[l] of a whole layer; here each head has a row of its own, and it is the head
+itself that is not mixed with the residual stream.
+"""
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headscope.capture.forward.dense_view import DenseView, Turn
+from headscope.capture.forward.outputs import Loss
+from headscope.capture.passes.views import RESIDUAL
+from headscope.capture.rows.dense import DenseRows
+from headscope.capture.rows.shares import share_rows
+from headscope.capture.tokens.batch import Batch, Tokens
+
+
+def view_rollout(*, sink: bool) -> DenseView:
+    """``A[l, h] R[l - 1]``, in which a sink may be left out: its column is 0, and the rest of the row sums to 1.
+
+    A decoder's own attention is carried down to what the decoder reads, and cross attention to what the encoder reads.
+
+    Args:
+        sink: attention to the sink of a text counts: to special tokens in an encoder, to the first token in a decoder.
+    """
+
+    def begin(batch: Batch, loss: Loss | None) -> Turn:
+        # The map of the layers so far of each attention type.
+        carried: dict[str, Float[Tensor, "batch query key"]] = {}
+
+        def turn(attention: DenseRows) -> DenseRows:
+            own = attention.attention_type
+            with torch.inference_mode():
+                weights = _read_weights(attention, sink)
+                below = carried.get("encoder" if own == "cross" else own)
+                if below is None:
+                    below = torch.eye(weights.shape[-1], device=weights.device).expand(len(weights), -1, -1)
+                rows = weights @ below[:, None]
+                if own != "cross":
+                    carried[own] = RESIDUAL * below + (1 - RESIDUAL) * rows.mean(1)
+            # The mask is that of one layer; what windows hide may still come from below.
+            return replace(attention, matrix=rows, allowed=(rows > 0).any(1).sum(-1, dtype=torch.float32))
+
+        return turn
+
+    return DenseView(begin, whole=True)
+
+
+def _read_weights(attention: DenseRows, sink: bool) -> Float[Tensor, "batch head query key"]:
+    """The weights, 0 for padding, which may hold anything and be carried on; without the sink unless it counts."""
+    queries, keys = attention.queries, attention.keys
+    left_out = ~(queries.real[:, :, None] & keys.real[:, None])
+    if sink:
+        return attention.matrix.masked_fill(left_out[:, None], 0.0)
+    is_sink = _is_first(keys) if attention.attention_type == "decoder" else keys.real & (keys.word < 0)
+    return share_rows(attention.matrix.masked_fill((left_out | is_sink[:, None])[:, None], 0.0))
+
+
+def _is_first(tokens: Tokens) -> Bool[Tensor, "batch token"]:
+    first = torch.zeros_like(tokens.real)
+    first[:, 0] = True
+    return first

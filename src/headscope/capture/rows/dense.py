@@ -1,0 +1,111 @@
+"""Attention as blocks of rows of its matrix, made by the model's own attention function."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headscope.capture.rows.attention import Attention, read_values
+from headscope.capture.rows.kernel import average_values
+from headscope.capture.rows.norms import make_shares
+from headscope.capture.tokens.batch import Batch
+
+FEW_COLUMNS = 16
+"""Up to so many columns are averaged in another layout, which is several times faster."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows(Attention):
+    """Attention whose weights are held, for the rows of one block.
+
+    Attributes:
+        matrix: the weights as the model's own attention function made them, in float32.
+        columns: the keys they are on; the mask hides all others from every row of the block.
+        allowed: how many keys the mask leaves to each query.
+        averaged: the answer to `output`; None where `value` is.
+    """
+
+    layer: int
+    attention_type: str
+    rows: slice
+    batch: Batch
+    matrix: Float[Tensor, "batch head query held"]
+    columns: slice
+    allowed: Float[Tensor, "batch query"]
+    raised_tokens: Int[Tensor, "batch head key"] | None = None
+    value: Float[Tensor, "batch key_head key width"] | None = None
+    averaged: Float[Tensor, "batch head query width"] | None = None
+
+    @property
+    def heads(self) -> int:
+        """The number of query heads."""
+        return self.matrix.shape[1]
+
+    def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "DenseRows":
+        """The rows of the norm view, given the norms of what each head takes from each key."""
+        return replace(self, matrix=make_shares(self.matrix, norms[:, :, self.columns]), value=None, averaged=None)
+
+    def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
+        """The average of each column under the attention: sum_k a[q, k] * columns[k]."""
+        batch, head, query, held = self.matrix.shape
+        # Heads and queries as one axis: one product a document instead of one a head.
+        flat, width = self.matrix.reshape(batch, head * query, held), columns.shape[-1]
+        averages = torch.bmm(flat, _lay_out(columns[:, self.columns].float()))
+        return averages[..., :width].view(batch, head, query, width)
+
+    def average_by_head(
+        self, columns: Float[Tensor, "batch key_head key feature"]
+    ) -> Float[Tensor, "batch head query feature"]:
+        """The average of columns of which each head, or each key/value head, has its own."""
+        return average_values(self.matrix, _lay_out(columns[:, :, self.columns].float()))[..., : columns.shape[-1]]
+
+    def output(self) -> Float[Tensor, "batch head query width"]:
+        """The average of its values that each head gives to each row."""
+        return read_values(self.averaged)
+
+    def entropy(self) -> Float[Tensor, "batch head query"]:
+        """-sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""
+        tiny = torch.finfo(self.matrix.dtype).tiny
+        # A text at a time, since memory that is new each time costs more than the logarithms.
+        terms = torch.empty_like(self.matrix[0])
+        negated = [torch.clamp_min(weights, tiny, out=terms).log_().mul_(weights).sum(-1) for weights in self.matrix]
+        return torch.stack(negated).neg_()
+
+    def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
+        """The weights on chosen keys, n for each query."""
+        place = keys - self.columns.start
+        held = (place >= 0) & (place < self.matrix.shape[-1])
+        index = place.clamp(0, self.matrix.shape[-1] - 1)[:, None].expand(-1, self.heads, -1, -1)
+        return self.matrix.gather(3, index).masked_fill_(~held[:, None], 0.0)
+
+    def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
+        """The key on which the weight of some of the rows is largest."""
+        place = (queries - self.rows.start) // (self.rows.step or 1)
+        index = place[:, None, :, None].expand(-1, self.heads, -1, self.matrix.shape[-1])
+        keys: Tensor = self.matrix.gather(2, index).argmax(-1) + self.columns.start
+        return keys
+
+    def distances(
+        self, edges: tuple[int, ...]
+    ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
+        """The mass in each bucket of distance, and the mean distance, in tokens."""
+        first = int(self.keys.position[0, self.columns.start] - self.queries.position[0, self.rows.start])
+        keys = ((first, first + self.matrix.shape[-1]),)
+        together = self.batch.rulers.total(self.matrix, keys, edges, self.rows.step or 1)
+        return together[..., :-1], together[..., -1]
+
+    def visible(self) -> Float[Tensor, "batch query"]:
+        """The number of keys that each query may attend to under the model's mask."""
+        return self.allowed
+
+    def weights(self) -> Float[Tensor, "batch head query key"]:
+        """The matrix itself."""
+        around = (self.columns.start, self.keys.length - self.columns.stop)
+        return torch.nn.functional.pad(self.matrix, around) if any(around) else self.matrix
+
+
+def _lay_out(columns: Float[Tensor, "*batch key feature"]) -> Float[Tensor, "*batch key laid"]:
+    """The columns as they are multiplied fastest: few of them with the keys of each side by side, and never one."""
+    few = columns.shape[-1]
+    return torch.nn.functional.pad(columns, (0, max(0, 2 - few))).mT.contiguous().mT if few <= FEW_COLUMNS else columns

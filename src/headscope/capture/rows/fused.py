@@ -1,0 +1,264 @@
+"""Attention without the matrix: one pass over the rows of a layer answers the same questions.
+
+Where the scores are plain ``scale * q . k`` under a mask that only hides keys, one pass over the rows
+(`headscope.capture.rows.sweep`) answers what is asked of all of them: the layer's output, entropies, distances,
+averages of columns, and the logarithm of each row's sum of exponentials, lse. With it
+
+- a single weight is ``exp(scale * q . k - lse)``;
+- columns that no pass has averaged are averaged by a fused kernel: attention with the columns for values *is* their
+  average.
+
+Nothing of size query x key exists, so memory grows with the length and not with its square.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from types import ModuleType
+
+import torch
+from jaxtyping import Float, Float64, Int
+from torch import Tensor
+
+from headscope.capture.model.mask import Reach, as_mask
+from headscope.capture.rows.attention import Attention, read_values
+from headscope.capture.rows.gpu import Kernels
+from headscope.capture.rows.kernel import ALIGNED, Attended, attend, products
+from headscope.capture.rows.sweep import Swept, sweep
+from headscope.capture.tokens import distance
+from headscope.capture.tokens.batch import Batch
+from headscope.capture.tokens.questions import Asked
+
+WINDOW_ROWS = 512
+"""Rows of a block where attention has a window, at most; each has a mask of its own length and the window's."""
+
+FEW = 8
+"""Columns are worked out key by key where at most one key in so many has anything but 0."""
+
+BLOCK_WEIGHTS = 1 << 21
+"""Single weights that exist at once (8 MiB: what a processor's cache holds)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FusedRows(Attention):
+    """All rows of a layer's attention, as queries, keys and the kernel's log-sum-exp.
+
+    Attributes:
+        query, key: what the model hands to attention, in float32; several query heads may share a key head.
+        scale: what the dot products are multiplied with.
+        reach: which keys a query sees.
+        kernels: which GPUs have the kernel.
+    """
+
+    layer: int
+    attention_type: str
+    rows: slice
+    batch: Batch
+    query: Float[Tensor, "batch head query size"]
+    key: Float[Tensor, "batch key_head key size"]
+    scale: float
+    reach: Reach
+    raised_tokens: Int[Tensor, "batch head key"] | None = None
+    value: Float[Tensor, "batch key_head key width"] | None = None
+    kernels: Kernels = field(default_factory=Kernels)
+    _swept: dict[tuple[int, ...], Swept] = field(default_factory=dict)
+
+    @property
+    def heads(self) -> int:
+        """The number of query heads."""
+        return self.query.shape[1]
+
+    def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "FusedRows":
+        """The rows of the norm view, given the norms of what each head takes from each key; all above 0.
+
+        To multiply a weight with a norm is to add the norm's logarithm to the score: one more number in each key, of
+        which every query takes one.
+        """
+        logarithms = norms.log()[..., None]
+        key = self.key.repeat_interleave(self.heads // self.key.shape[1], dim=1)
+        ones = self.query.new_full((*self.query.shape[:-1], 1), 1 / self.scale)
+        query, key = torch.cat([self.query, ones], dim=-1), torch.cat([key, logarithms], dim=-1)
+        query, key = (torch.nn.functional.pad(side, (0, -side.shape[-1] % ALIGNED)) for side in (query, key))
+        return replace(self, query=query, key=key, value=None, _swept={})
+
+    def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
+        """The average of `values` under the attention, and the log-sum-exp of the scores."""
+        query, key = self.query, self.key
+        if (kernel := self._kernel) is not None and not torch.is_grad_enabled():
+            attended: Attended = kernel.attend_by_triton(query, key, values, scale=self.scale, reach=self.reach)
+            return attended
+        if self.reach.before is None and self.reach.after in (None, 0):
+            mask = self.reach.hiding(slice(0, key.shape[2]), query.shape[2], values.dtype)
+            return attend(query, key, values, scale=self.scale, causal=self.reach.after == 0, mask=mask)
+        parts = []
+        # A block of rows sees its own length of keys beside the window.
+        window = (self.reach.before or 0) + (self.reach.after or 0)
+        length = min(max(window, WINDOW_ROWS // 8), WINDOW_ROWS)
+        for rows in self._blocks(length):
+            seen = self.reach.keys(rows, key.shape[2])
+            shown = self.reach.sees(_range(rows, key), _range(seen, key))
+            mask = as_mask(~shown, values.dtype)[:, None]
+            block = (query[:, :, rows], key[:, :, seen], values[:, :, seen])
+            parts.append(attend(*block, scale=self.scale, mask=mask))
+        output, log_sum = (torch.cat(side, dim=2) for side in zip(*parts, strict=True))
+        return output, log_sum
+
+    def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
+        """The average of each column under the attention, as many columns a pass as a head is wide.
+
+        What the layer before was asked for, the pass over all rows has found beside the rest.
+        """
+        self.batch.questions.note_columns(self.attention_type, self.layer, columns)
+        if (place := self._recalled.find(columns)) is not None:
+            return self._ask().averages[place].clone()
+        columns = columns.float()
+        used = columns.any(-1)
+        most = int(used.sum(1).max())
+        if most * FEW <= columns.shape[1]:
+            chosen = used.int().argsort(dim=1, descending=True, stable=True)[:, :most]
+            held = columns.gather(1, chosen[..., None].expand(-1, -1, columns.shape[-1]))[:, None]
+            blocks = self._blocks(BLOCK_WEIGHTS // max(1, most * self.heads * len(columns)))
+            return torch.cat([self._weights(rows, chosen) @ held for rows in blocks], dim=2)
+        return torch.cat([self.attend(values)[0][..., :width] for values, width in self._as_values(columns)], dim=-1)
+
+    def average_by_head(
+        self, columns: Float[Tensor, "batch key_head key feature"]
+    ) -> Float[Tensor, "batch head query feature"]:
+        """The average of columns of which each head, or each key/value head, has its own; as many a pass as a head is
+        wide.
+        """
+        # A view has more key heads than columns may have.
+        heads = max(columns.shape[1], self.key.shape[1])
+        key, columns = (side.repeat_interleave(heads // side.shape[1], dim=1) for side in (self.key, columns))
+        apart, size = replace(self, key=key, value=None, _swept={}), key.shape[-1]
+        blocks = torch.split(columns.float(), size, -1)
+        values = (torch.nn.functional.pad(block, (0, size - block.shape[-1])) for block in blocks)
+        averages = torch.cat([apart.attend(each)[0] for each in values], dim=-1)
+        return averages[..., : columns.shape[-1]]
+
+    def output(self) -> Float[Tensor, "batch head query width"]:
+        """The average of its values that each head gives to each row."""
+        read_values(self.value)
+        return self._ask().output
+
+    def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
+        """The answers of one pass over the rows; any pass knows all but the distances at other edges."""
+        if edges is None:
+            edges = next(iter([*self._swept, *self._recalled.edges]), distance.EDGES)
+        if edges not in self._swept:
+            first = int(self.keys.position[0, 0] - self.queries.position[0, 0])
+            plain = partial(sweep, rulers=self.batch.rulers)
+            answer = plain if self._kernel is None else self._kernel.sweep_by_triton
+            self._swept[edges] = answer(
+                self.query, self.key, self.value, self._recalled.columns, scale=self.scale, reach=self.reach,
+                first=first, edges=edges,
+            )  # fmt: skip
+        return self._swept[edges]
+
+    @property
+    def way(self) -> str:
+        """How the answers are found, in words, as the table's paths name it."""
+        return "without the matrix" if self._kernel is None else "without the matrix, by Triton"
+
+    @property
+    def _kernel(self) -> ModuleType | None:
+        return self.kernels.find(self.query.device, self.query.shape[-1])
+
+    @cached_property
+    def _recalled(self) -> Asked:
+        return self.batch.questions.recall(self.attention_type, self.layer)
+
+    def bound_scores(self) -> float:
+        """What no score of any row exceeds, either way (Cauchy-Schwarz)."""
+        longest = (side.norm(dim=-1).amax(-1).amax() for side in (self.query, self.key))
+        return float(abs(self.scale) * math.prod(longest))
+
+    @property
+    def log_sum(self) -> Float64[Tensor, "batch head query"]:
+        """The logarithm of the sum of the exponentials of each row's scores."""
+        return self._ask().log_sum
+
+    def entropy(self) -> Float[Tensor, "batch head query"]:
+        """-sum_k a[q, k] ln a[q, k], in nats."""
+        # Rounding may leave a little less than nothing where a row attends to one key alone.
+        return self._ask().entropy.clamp_min(0)
+
+    def distances(
+        self, edges: tuple[int, ...]
+    ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
+        """The mass in each bucket of distance, and the mean distance; see `Attention.distances`."""
+        self.batch.questions.note_edges(self.attention_type, self.layer, edges)
+        features = self._ask(edges).features
+        return features[..., :-1], features[..., -1]
+
+    def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
+        """The weights on chosen keys, n for each query."""
+        row = torch.arange(len(keys), device=keys.device)[:, None]
+        place = torch.arange(keys.shape[1], device=keys.device)
+        groups = self.heads // self.key.shape[1]
+        weights = []
+        for column in keys.unbind(-1):
+            chosen = self.key.transpose(1, 2)[row, column].transpose(1, 2).repeat_interleave(groups, dim=1)
+            # In float64, so that nothing is rounded but the scores that the log-sum-exp is of.
+            score: Tensor = torch.linalg.vecdot(self.query.double(), chosen.double())
+            weight = (self.scale * score - self.log_sum).exp().float()
+            seen = self.reach.within(column - place)
+            if self.reach.hidden is not None:
+                seen &= ~self.reach.hidden.gather(1, column)
+            weights.append(weight.masked_fill_(~seen[:, None], 0.0))
+        return torch.stack(weights, dim=-1)
+
+    def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
+        """The key on which the weight of some of the rows is largest, that is the score."""
+        query = self.query.gather(2, queries[:, None, :, None].expand(-1, self.heads, -1, self.query.shape[-1]))
+        places = _range(slice(0, self.key.shape[2]), self.key)
+        seen = self.reach.within(places - queries[..., None])
+        if self.reach.hidden is not None:
+            seen &= ~self.reach.hidden[:, None]
+        return products(query, self.key).mul_(self.scale).masked_fill_(~seen[:, None], -torch.inf).argmax(-1)
+
+    def visible(self) -> Float[Tensor, "batch query"]:
+        """The number of keys that each query may attend to."""
+        keys, place = self.key.shape[2], torch.arange(self.query.shape[2], device=self.key.device)
+        hidden = self.reach.hidden
+        shown = torch.ones(len(self.key), keys, device=self.key.device) if hidden is None else (~hidden).float()
+        up_to = torch.nn.functional.pad(shown.cumsum(1), (1, 0))
+        first = (place - (keys if self.reach.before is None else self.reach.before)).clamp(0, keys)
+        beyond = keys if self.reach.after is None else self.reach.after + 1
+        last = (place + beyond).clamp_max(keys)
+        return up_to[:, last] - up_to[:, first]
+
+    def weights(self) -> Float[Tensor, "batch head query key"]:
+        """The matrix itself, made for this question: query x key."""
+        return self._weights(self.rows, _range(slice(0, self.key.shape[2]), self.key))
+
+    def _weights(
+        self, rows: slice, keys: Int[Tensor, " key"] | Int[Tensor, "batch key"]
+    ) -> Float[Tensor, "batch head query key"]:
+        """The weights of a block of rows on some keys, the same for all texts or others for each."""
+        if keys.ndim == 1:
+            key = self.key[:, :, keys]
+        else:
+            key = self.key.gather(2, keys[:, None, :, None].expand(-1, self.key.shape[1], -1, self.key.shape[-1]))
+        # In float64, as in `at`.
+        scores = products(self.query[:, :, rows].double(), key.double()).mul_(self.scale)
+        weights = scores.sub_(self.log_sum[:, :, rows, None]).exp_().float()
+        return weights.masked_fill_(~self.reach.sees(_range(rows, key), keys)[:, None], 0.0)
+
+    def _as_values(
+        self, columns: Float[Tensor, "batch key feature"]
+    ) -> Iterator[tuple[Float[Tensor, "batch key_head key size"], int]]:
+        """Columns as values of every key head, and how many of them are columns: the kernel wants heads' width."""
+        size = self.query.shape[-1]
+        for part in torch.split(columns, size, dim=-1):
+            padded = torch.nn.functional.pad(part, (0, size - part.shape[-1]))
+            yield padded[:, None].expand(-1, self.key.shape[1], -1, -1), part.shape[-1]
+
+    def _blocks(self, length: int) -> Iterator[slice]:
+        for start in range(0, self.query.shape[2], max(1, length)):
+            yield slice(start, min(start + max(1, length), self.query.shape[2]))
+
+
+def _range(part: slice, like: Tensor) -> Int[Tensor, " n"]:
+    return torch.arange(part.start, part.stop, device=like.device)

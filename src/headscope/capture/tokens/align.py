@@ -1,0 +1,275 @@
+"""Words <-> tokens, for any fast tokenizer."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain
+
+from transformers import PreTrainedTokenizerFast
+
+from headscope.capture.model.model import Model
+from headscope.capture.model.saved import SavedTexts
+from headscope.corpora.document import Document
+
+PAIR_TOKENS = 128
+"""Pairs of segments are cut to this many tokens (Clark et al. 2019, section 3)."""
+
+TOO_LONG, CUT_DOCUMENTS, CUT_PAIRS = "documents longer than", "documents cut to", "pairs of segments cut to"
+TRANSLATION_TOO_LONG, CUT_TRANSLATIONS = "documents with translations longer than", "translations cut to"
+"""How the reasons begin why a text, or the end of it, is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationTokens:
+    """The translation of a document as tokens.
+
+    Attributes:
+        ids: vocabulary ids, special tokens included.
+        word: the word each token is part of, -1 for special tokens. The words of the translation are numbered on from
+            those of the document, so that none is taken for a word of it.
+    """
+
+    ids: list[int]
+    word: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """A document as tokens.
+
+    Attributes:
+        document: where the tokens come from.
+        ids: vocabulary ids, special tokens included.
+        word: the word each token is part of, -1 for special tokens.
+        segment: 0 for the first segment of a pair and 1 for the second.
+        translation: what a decoder reads in place of the text once more; None where the model has no decoder beside its
+            encoder, or the document no translation.
+        places: where the tokens are among all of which attention was saved; None of a model that computes it.
+    """
+
+    document: Document
+    ids: list[int]
+    word: list[int]
+    segment: list[int]
+    translation: TranslationTokens | None = None
+    places: list[int] | None = None
+
+    @property
+    def length(self) -> int:
+        """The tokens that the model reads on the longer of its sides, without a start token."""
+        return max(len(self.ids), 0 if self.translation is None else len(self.translation.ids))
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How the documents of one run are turned into tokens.
+
+    Attributes:
+        tokenizer: is given the words one by one, as the corpus has them.
+        max_tokens: what a single text may have; a longer one is skipped or cut, and counted.
+        cut: a longer one is cut behind the last word that fits.
+        pair_tokens: what a pair of segments may have; a longer one is cut, the longer side first.
+        reads_translation: translations are aligned too; otherwise they are passed over.
+        saved: the texts whose tokens another engine saved, which are taken as they are.
+    """
+
+    tokenizer: PreTrainedTokenizerFast
+    max_tokens: int | None
+    cut: bool
+    pair_tokens: int
+    reads_translation: bool = False
+    saved: SavedTexts | None = None
+
+    @classmethod
+    def for_model(
+        cls, model: Model, *, max_tokens: int | None = None, cut: bool = False, pair_tokens: int = PAIR_TOKENS
+    ) -> "Alignment":
+        """The alignment for `model`, whose limits can be lowered but not raised."""
+        limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
+        longest = min(limits, default=None)
+        return cls(model.tokenizer, longest, cut, min([pair_tokens, *limits]), model.start_id is not None, model.saved)
+
+    def align(self, documents: Sequence[Document]) -> tuple[list[Aligned], Counter[str]]:
+        """The documents that the model can take, as tokens, and how much was left out, by reason.
+
+        Nothing is guessed: a word to which the tokenizer gives no token stays without one, and is
+        counted with the links that it loses.
+        """
+        aligned: list[Aligned] = []
+        readable = [document for document in documents if document.words]
+        skipped = Counter({"documents without words": len(documents) - len(readable)})
+        if self.saved is not None:
+            for text, losses in (self._take_saved(self.saved, document) for document in readable):
+                aligned += [] if text is None else [text]
+                skipped += losses
+            return aligned, +skipped
+        written = [document for document in readable if not document.random_tokens]
+        parts: list[Iterable[tuple[Aligned | None, Counter[str]]]] = [
+            map(self._look_up, (document for document in readable if document.random_tokens))
+        ]
+        for pairs in (False, True):
+            chosen = [document for document in written if (document.boundary is not None) == pairs]
+            parts += [self._align(chosen, pairs=pairs)] if chosen else []
+        for tokens, losses in chain.from_iterable(parts):
+            skipped += losses
+            aligned += [] if tokens is None else [tokens]
+        if self.reads_translation:
+            aligned, losses = self._align_translations(aligned)
+            skipped += losses
+        return aligned, +skipped
+
+    def _align(self, documents: list[Document], *, pairs: bool) -> Iterator[tuple[Aligned | None, Counter[str]]]:
+        """Each document as tokens, unless it is too long, and what is left out of it."""
+        words = [list(document.words) for document in documents]
+        if pairs:
+            first = [list(document.words[: document.boundary]) for document in documents]
+            second = [list(document.words[document.boundary :]) for document in documents]
+            encoded = self.tokenizer(
+                first, second, is_split_into_words=True, truncation="longest_first", max_length=self.pair_tokens
+            )
+        else:
+            encoded = self.tokenizer(words, is_split_into_words=True, verbose=False)
+        for document, ids, encoding in zip(documents, encoded["input_ids"], encoded.encodings, strict=True):
+            if not pairs and self.max_tokens is not None and len(ids) > self.max_tokens:
+                yield self._shorten(
+                    document, encoding.word_ids, self.max_tokens, lambda short: next(self._align([short], pairs=False))
+                )
+                continue
+            boundary = document.boundary or 0
+            word = [
+                -1 if number is None else number + boundary * (side or 0)
+                for number, side in zip(encoding.word_ids, encoding.sequence_ids, strict=True)
+            ]
+            if encoding.overflowing:
+                losses = Counter({f"{CUT_PAIRS} {self.pair_tokens} tokens (the rest is used)": 1})
+            else:
+                losses = _count_lost_words(document, word)
+            yield Aligned(document, ids, word, encoding.type_ids), losses
+
+    def _align_translations(self, aligned: Sequence[Aligned]) -> tuple[list[Aligned], Counter[str]]:
+        """The documents with the tokens of their translations, but for those that are too long, and what is left out.
+
+        A translation is cut where documents are, behind the last word that fits.
+        """
+        words = [list(text.document.translation) for text in aligned if text.document.translation]
+        if not words:
+            return list(aligned), Counter()
+        # As a target: a tokenizer of several languages puts another special token there.
+        encoded = self.tokenizer(text_target=words, is_split_into_words=True, verbose=False)
+        read = iter(zip(encoded["input_ids"], encoded.encodings, strict=True))
+        kept, skipped = [], Counter[str]()
+        for text in aligned:
+            if not (translation := text.document.translation):
+                kept.append(text)
+                continue
+            ids, encoding = next(read)
+            if self.max_tokens is not None and len(ids) > self.max_tokens:
+                fit = words_that_fit(encoding.word_ids, self.max_tokens) if self.cut else 0
+                if fit == 0:
+                    skipped[f"{TRANSLATION_TOO_LONG} {self.max_tokens} tokens"] += 1
+                    continue
+                skipped[f"{CUT_TRANSLATIONS} {self.max_tokens} tokens (the rest is used)"] += 1
+                translation = translation[:fit]
+                short = self.tokenizer(text_target=list(translation), is_split_into_words=True)
+                ids, encoding = short["input_ids"], short.encodings[0]
+            first = len(text.document.words)
+            word = [-1 if number is None else first + number for number in encoding.word_ids]
+            if lost := len(translation) - len({*word} - {-1}):
+                skipped["words of translations without a token"] += lost
+            kept.append(replace(text, translation=TranslationTokens(ids, word)))
+        return kept, skipped
+
+    def _look_up(self, document: Document) -> tuple[Aligned | None, Counter[str]]:
+        """A text of random tokens between the special tokens of the tokenizer, unless it is too long.
+
+        The tokens are taken as they are: spelt out and read again, most would be others. Where the tokenizer begins no
+        text with a special token, one that it has for the beginning stands there (Olsson et al. 2022).
+        """
+        before, after, ordinary = self._vocabulary
+        ids = [*before, *(ordinary[int(place * len(ordinary))] for place in document.random_tokens), *after]
+        if self.max_tokens is not None and len(ids) > self.max_tokens:
+            return None, Counter({f"{TOO_LONG} {self.max_tokens} tokens": 1})
+        word = [*(-1 for _ in before), *range(len(document.words)), *(-1 for _ in after)]
+        return Aligned(document, ids, word, [0] * len(ids)), Counter()
+
+    def _take_saved(self, saved: SavedTexts, document: Document) -> tuple[Aligned | None, Counter[str]]:
+        """The tokens that were saved of a document, without those of words that it has no more, if they are not too
+        many, and what is left out.
+        """
+        text = saved.find(document)
+        if text is None:
+            return None, Counter({"documents without saved attention": 1})
+        own = [place for place, word in enumerate(text.word) if word < len(document.words)]
+        word = [text.word[place] for place in own]
+        if not any(number >= 0 for number in word):
+            return None, Counter({"documents without a token": 1})
+        if self.max_tokens is not None and len(own) > self.max_tokens:
+            of_text = [None if number < 0 else number for number in word]
+            return self._shorten(document, of_text, self.max_tokens, partial(self._take_saved, saved))
+        ids, first = [saved.spellings[text.tokens[place]] for place in own], saved.first_tokens[document.id]
+        places = [first + place for place in own]
+        return Aligned(document, ids, word, [0] * len(ids), places=places), _count_lost_words(document, word)
+
+    @cached_property
+    def _vocabulary(self) -> tuple[list[int], list[int], list[int]]:
+        """The special tokens before and behind a text, and all tokens that are not special."""
+        encoded = self.tokenizer(["a"], is_split_into_words=True)
+        places = [place for place, word in enumerate(encoded.word_ids(0)) if word is not None]
+        ids = encoded["input_ids"]
+        before, after = ids[: places[0]], ids[places[-1] + 1 :]
+        if not before and self.tokenizer.bos_token_id is not None:
+            before = [self.tokenizer.bos_token_id]
+        special = {*self.tokenizer.all_special_ids}
+        return before, after, [token for token in range(self.tokenizer.vocab_size) if token not in special]
+
+    def _shorten(
+        self,
+        document: Document,
+        word: Sequence[int | None],
+        max_tokens: int,
+        read: Callable[[Document], tuple[Aligned | None, Counter[str]]],
+    ) -> tuple[Aligned | None, Counter[str]]:
+        """The beginning of a document that is too long, if it may be cut, as it is read, and what is left out of it."""
+        fit = words_that_fit(word, max_tokens) if self.cut else 0
+        if fit == 0:
+            return None, Counter({f"{TOO_LONG} {max_tokens} tokens": 1})
+        losses = Counter({f"{CUT_DOCUMENTS} {max_tokens} tokens (the rest is used)": 1})
+        losses["words behind the cut"] = len(document.words) - fit
+        aligned, losses_inside = read(document.truncate(fit))
+        return aligned, losses + losses_inside
+
+
+def _count_lost_words(document: Document, word: list[int]) -> Counter[str]:
+    lost = set(range(len(document.words))) - set(word)
+    if not lost:
+        return Counter()
+    links = sum(link.source in lost or link.target in lost for link in document.links)
+    return Counter({"words without a token": len(lost), "links of a word without a token": links})
+
+
+def words_that_fit(word: Sequence[int | None], max_tokens: int) -> int:
+    """The number of words that a text that is too long may have, from the word of each of its tokens."""
+    of_words = [number for number in word if number is not None]
+    room = max_tokens - (len(word) - len(of_words))
+    # The first token without room takes its whole word along.
+    return of_words[room] if room > 0 else 0
+
+
+def is_cut(skipped: Mapping[str, int]) -> bool:
+    """True if the end of a text is left out, from what `Alignment.align` left out and why."""
+    return any(reason.startswith((CUT_DOCUMENTS, CUT_PAIRS, CUT_TRANSLATIONS)) for reason in skipped)
+
+
+def explain_unread(name: str, skipped: Mapping[str, int]) -> str:
+    """Why a model of this name cannot read a text, in a sentence, from what `Alignment.align` left out and why."""
+    if any(reason.startswith(TOO_LONG) for reason in skipped):
+        return "the first word of this text has more tokens than the model reads here; put spaces between its words."
+    return f"{name} has no tokens for this text; type another."
+
+
+def spell_token(tokenizer: PreTrainedTokenizerFast, token: int) -> str:
+    """A token as one reads it; as the vocabulary has it where it is no whole letter."""
+    piece = str(tokenizer.convert_ids_to_tokens(token))
+    text = str(tokenizer.convert_tokens_to_string([piece]))
+    return piece if not text.strip() or "\ufffd" in text else text

@@ -1,0 +1,179 @@
+"""Documents as padded batches of tokens that still know their words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from itertools import chain
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from headscope.capture.model.modality import count_embeddings
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.align import Aligned
+from headscope.capture.tokens.distance import Rulers
+from headscope.capture.tokens.questions import Questions
+from headscope.corpora.document import Document
+from headscope.errors import ModelError
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """One side of a batch: the tokens that an encoder or a decoder reads, padded on the right.
+
+    Attributes:
+        ids: vocabulary ids.
+        real: False where padding.
+        word: the word each token is part of, -1 for special tokens and padding.
+        position: the token's place in the text. A decoder's start token stands at -1, so that a
+            token has one position whichever side it is on, and offsets mean the same everywhere.
+        cls: the token is the tokenizer's classification token.
+        sep: the token is the tokenizer's separator.
+        punctuation: the token is a full stop or a comma (Clark et al. 2019, section 3.2).
+    """
+
+    ids: Int[Tensor, "batch token"]
+    real: Bool[Tensor, "batch token"]
+    word: Int[Tensor, "batch token"]
+    position: Int[Tensor, "batch token"]
+    cls: Bool[Tensor, "batch token"]
+    sep: Bool[Tensor, "batch token"]
+    punctuation: Bool[Tensor, "batch token"]
+
+    @property
+    def length(self) -> int:
+        """Tokens in each row, padding included."""
+        return self.ids.shape[1]
+
+    def select(self, rows: Int[Tensor, " row"]) -> "Tokens":
+        """Those of some rows."""
+        return Tokens(*(getattr(self, each.name)[rows] for each in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some documents as one forward pass sees them.
+
+    Attributes:
+        documents: in the order of the batch axis.
+        encoder: the tokens that the model (or its encoder) reads.
+        decoder: the tokens that the decoder of an encoder-decoder reads: a start token, then the
+            same text once more, so that every word has a row and a column on both sides; or the
+            translation, where a document has one.
+        words: the number of words of the longest document.
+        inputs: what the model is called with.
+        rulers: distances from queries to keys, which layers share.
+        questions: what layers were asked, which the next one will be asked as well.
+    """
+
+    documents: tuple[Document, ...]
+    encoder: Tokens
+    decoder: Tokens | None
+    words: int
+    inputs: dict[str, Tensor]
+    rulers: Rulers = field(default_factory=Rulers, repr=False)
+    questions: Questions = field(default_factory=Questions, repr=False)
+
+    def queries(self, attention_type: str) -> Tokens:
+        """The tokens that attend in `attention_type`."""
+        return self.encoder if attention_type == "encoder" else self._decoder()
+
+    def keys(self, attention_type: str) -> Tokens:
+        """The tokens that are attended to in `attention_type`."""
+        return self._decoder() if attention_type == "decoder" else self.encoder
+
+    def is_causal(self, attention_type: str) -> bool:
+        """True where the text's tokens see only themselves and those before them: in a model that is a decoder alone.
+
+        Of an encoder-decoder the counts of all attention types are of the same items, so that its decoder is not asked
+        for less than its encoder.
+        """
+        return self.decoder is None and attention_type == "decoder"
+
+    def select(self, rows: Int[Tensor, " row"]) -> "Batch":
+        """Some of its documents, with the same padding."""
+        documents = tuple(self.documents[row] for row in rows.tolist())
+        decoder = None if self.decoder is None else self.decoder.select(rows)
+        inputs = {name: values[rows] for name, values in self.inputs.items()}
+        return Batch(documents, self.encoder.select(rows), decoder, max(len(d.words) for d in documents), inputs)
+
+    def _decoder(self) -> Tokens:
+        return self.encoder if self.decoder is None else self.decoder
+
+
+def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
+    """Return one batch of all of `aligned`, padded on the right to the longest.
+
+    Raises:
+        ModelError: a text has a token that the model has no embedding of.
+    """
+    tokenizer, device = model.tokenizer, model.device
+    _refuse_unknown_tokens(model, [text.ids for text in aligned])
+    encoder = _tokens(model, [(text.ids, text.word) for text in aligned], first_position=0)
+    inputs = {"input_ids": encoder.ids, "attention_mask": encoder.real.long()}
+    if "token_type_ids" in tokenizer.model_input_names:
+        inputs["token_type_ids"] = _padded([text.segment for text in aligned], 0, device)
+    if model.saved is not None:
+        inputs["places"] = _padded([text.places or [] for text in aligned], -1, device)
+    decoder = None
+    if model.start_id is not None:
+        read = [text.translation or text for text in aligned]
+        rows = [([model.start_id, *side.ids], [-1, *side.word]) for side in read]
+        # By their lengths the seam tells encoder, decoder and cross-attention, so the two must differ. Padding behind
+        # the last token does not change a decoder, whose tokens see only those before them.
+        same = max(len(ids) for ids, _ in rows) == encoder.length
+        decoder = _tokens(model, rows, first_position=-1, padding=int(same))
+        inputs["decoder_input_ids"] = decoder.ids
+        inputs["decoder_attention_mask"] = decoder.real.long()
+    documents = tuple(text.document for text in aligned)
+    return Batch(documents, encoder, decoder, max(len(d.words) for d in documents), inputs)
+
+
+def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_position: int, padding: int = 0) -> Tokens:
+    """The tokens of one side, behind the longest row so much padding."""
+    tokenizer, device = model.tokenizer, model.device
+    ids = _padded([ids for ids, _ in rows], _choose_padding(model, [ids for ids, _ in rows]), device, padding)
+    lengths = torch.tensor([len(ids) for ids, _ in rows], device=device)
+    index = torch.arange(ids.shape[1], device=device).expand_as(ids)
+    real = index < lengths[:, None]
+    position = index + first_position
+    word = _padded([word for _, word in rows], -1, device, padding)
+    text = real & (position >= 0)
+    # A word of the text may be spelt like a special token; it is none.
+    special = text & (word < 0)
+    known = (-1 if number is None else number for number in (tokenizer.cls_token_id, tokenizer.sep_token_id))
+    cls, sep = (special & (ids == number) for number in known)
+    return Tokens(ids, real, word, position, cls, sep, text & torch.isin(ids, model.punctuation_ids.to(device)))
+
+
+def _choose_padding(model: Model, rows: list[list[int]]) -> int:
+    """Return the token that stands behind shorter texts: one that the model embeds, though it is never read.
+
+    The model's own comes first, by which classifiers find the end of a text. Where it has none, no text ends with it.
+    """
+    known, own = _count_tokens(model), getattr(model.module.config.get_text_config(), "pad_token_id", None)
+    if isinstance(own, int) and 0 <= own < known:
+        return own
+    ends, first = {row[-1] for row in rows}, model.tokenizer.pad_token_id
+    candidates = chain([] if first is None else [first], range(known))
+    return next((number for number in candidates if number < known and number not in ends), 0)
+
+
+def _count_tokens(model: Model) -> int:
+    """Return the number of tokens that a model has embeddings of; for saved attention, that its tokenizer knows."""
+    return count_embeddings(model.module) or len(model.tokenizer)
+
+
+def _refuse_unknown_tokens(model: Model, rows: list[list[int]]) -> None:
+    known, last = _count_tokens(model), max(map(max, rows))
+    if last >= known:
+        token = model.tokenizer.convert_ids_to_tokens(last)
+        raise ModelError(
+            f"the token {token!r} has the number {last:,}, and {model.name!r} has embeddings of {known:,} tokens; call "
+            "resize_token_embeddings and train those that were added, or give the tokenizer that it was trained with."
+        )
+
+
+def _padded(rows: list[list[int]], filler: int, device: torch.device, padding: int = 0) -> Int[Tensor, "batch token"]:
+    longest = max(map(len, rows)) + padding
+    return torch.tensor([row + [filler] * (longest - len(row)) for row in rows], device=device)

@@ -1,0 +1,51 @@
+"""Texts that may share a batch: some models compute all texts of a batch as the longest of them needs it."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, TypeVar
+
+from transformers import PreTrainedModel
+
+from headscope.capture.model.turns import list_configs
+
+Text = TypeVar("Text")
+
+
+def list_thresholds(module: PreTrainedModel) -> tuple[int, ...]:
+    """Return the numbers of tokens beyond which one text changes the positions of all texts of its batch, sorted.
+
+    Rotary embeddings of the type ``longrope`` have one set of frequencies for batches in which all texts have at most
+    ``original_max_position_embeddings`` tokens, and another for those with a longer text.
+    """
+    thresholds = set()
+    for config in list_configs(module):
+        if longest := _find_original_length(config):
+            thresholds.add(longest)
+            if module.config.is_encoder_decoder:  # the decoder reads a token more, that of the start
+                thresholds.add(longest - 1)
+    return tuple(sorted(thresholds))
+
+
+def find_side(thresholds: Sequence[int], tokens: int) -> int:
+    """Return how many of the thresholds a text of `tokens` tokens exceeds."""
+    return bisect_left(thresholds, tokens)
+
+
+def divide(
+    texts: Iterable[Text], thresholds: Sequence[int], count_tokens: Callable[[Text], int]
+) -> Iterator[list[Text]]:
+    """Yield neighbouring texts that are on the same side of every threshold, to be batches of their own."""
+    for _, part in groupby(texts, key=lambda text: find_side(thresholds, count_tokens(text))):
+        yield list(part)
+
+
+def _find_original_length(config: Any) -> int | None:
+    parameters = getattr(config, "rope_parameters", None) or {}
+    by_layer_type = [each for each in parameters.values() if isinstance(each, dict)]
+    for each in (parameters, *by_layer_type):
+        if each.get("rope_type") == "longrope":
+            own = each.get("original_max_position_embeddings")
+            length: int | None = own or getattr(config, "original_max_position_embeddings", None)
+            return length
+    return None

@@ -1,0 +1,53 @@
+"""Greedy generation with a cache of keys and values, token by token.
+
+In a cached step a token attends as it does in one pass over the whole text, so a text is generated first and its
+attention observed afterwards, in one pass of the seam.
+
+The ``generate`` of transformers takes what it is not told from the settings of the model, such as penalties for tokens
+that are repeated: to copy a document would cost something.
+"""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import torch
+
+from headscope.capture.model.model import Model
+from headscope.errors import ModelError
+
+
+def check_decoder(model: Model) -> None:
+    """Refuse a model that generates no text: it is no decoder alone, or has no head that predicts tokens."""
+    if {*model.layers} != {"decoder"} or model.module.get_output_embeddings() is None:
+        raise ModelError(
+            f"{model.title} is no decoder-only language model, so it generates no "
+            "text from what it has read; give one, such as smollm2."
+        )
+
+
+def generate(model: Model, ids: Sequence[int], tokens: int) -> list[int]:
+    """The ids of the most probable continuation of a text, of at most so many tokens, without the one that ends it."""
+    return [*islice(_generate(model, ids), tokens)]
+
+
+def _generate(model: Model, ids: Sequence[int]) -> Iterator[int]:
+    module, ends = model.module, _list_ends(model)
+    # Of a long prompt the logits of all tokens would not fit into memory.
+    few = {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(module.forward).parameters else {}
+    cache, read = None, list(ids)
+    while True:
+        with torch.inference_mode():
+            output = module(torch.tensor([read], device=model.device), past_key_values=cache, use_cache=True, **few)
+        cache, token = output.past_key_values, int(output.logits[0, -1].argmax())
+        if token in ends:
+            return
+        yield token
+        read = [token]
+
+
+def _list_ends(model: Model) -> set[int]:
+    """The tokens that end a text, by the model and by its tokenizer."""
+    ends = getattr(getattr(model.module, "generation_config", None), "eos_token_id", None)
+    listed = ends if isinstance(ends, list | tuple) else [ends]
+    return {int(token) for token in (*listed, model.tokenizer.eos_token_id) if token is not None}

@@ -1,0 +1,152 @@
+"""A prompt as the tokens that a decoder reads, and the part to which each of them belongs.
+
+Prompt --lay out--> pieces of text --tokenize--> `PromptTokens` --`make_text`--> a text of a batch
+"""
+
+import json
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from headscope.capture.model.model import Model
+from headscope.capture.tokens.align import Aligned
+from headscope.corpora.document import Document
+from headscope.corpora.prompts import OWN, SYSTEM, TEMPLATE, Piece, Prompt
+from headscope.errors import ModelError, first_line
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokens:
+    """What a model reads before its own text.
+
+    Attributes:
+        ids: vocabulary ids, special tokens included.
+        parts: the part to which each token belongs, a name of `headscope.corpora.prompts.name_parts`.
+    """
+
+    ids: list[int]
+    parts: list[str]
+
+
+@dataclass(frozen=True)
+class PromptLayout:
+    """How prompts are turned into tokens.
+
+    A token that reaches over the end of a part belongs to the part of its first visible character.
+
+    Attributes:
+        model: with its tokenizer.
+        start: the token in front of the text, if it is not to be that of the tokenizer. Where the tokenizer puts none,
+            the one that it has for the beginning stands there: many heads give most of their attention to the first
+            token, whatever it is, and it is to be no part of what is read.
+        chat: the tokenizer's chat template is laid around the prompt, in place of plain labels.
+    """
+
+    model: Model
+    start: int | None = None
+    chat: bool = False
+
+    def tokenize(self, prompt: Prompt, order: Sequence[int]) -> PromptTokens:
+        """The prompt with its documents in an order.
+
+        Raises:
+            ModelError: there is no chat template, or it does not take the prompt as it is.
+        """
+        return self._tokenize(self._lay_out(prompt, order))
+
+    def tokenize_answer(self, prompt: Prompt) -> list[int]:
+        """The tokens of the answer that the model is given as its own text."""
+        space = "" if self.chat else " "
+        given = self._lay_out(prompt, range(len(prompt.documents)))
+        text = self._tokenize([*given, (OWN, f"{space}{(prompt.answer or '').strip()}")])
+        return [token for token, part in zip(text.ids, text.parts, strict=True) if part == OWN]
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        """A tokenizer that cuts and pads nothing; of chats it puts no space behind the template's special tokens."""
+        content = json.loads(self.model.tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
+        return Tokenizer.from_str(json.dumps(_leave_out_spaces(content) if self.chat else content))
+
+    def _lay_out(self, prompt: Prompt, order: Sequence[int]) -> list[Piece]:
+        return self._lay_out_chat(prompt, order) if self.chat else prompt.lay_out(order)
+
+    def _lay_out_chat(self, prompt: Prompt, order: Sequence[int]) -> list[Piece]:
+        """The pieces of the text that the chat template makes of a system text and a message of the user."""
+        name, pieces = self.model.name, prompt.lay_out_documents(order)
+        if not getattr(self.model.tokenizer, "chat_template", None):
+            raise ModelError(f"the tokenizer of {name!r} has no chat template; leave out --chat.")
+        messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
+        messages.append({"role": "user", "content": "".join(text for _, text in pieces)})
+        try:
+            text = str(self.model.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        except Exception as error:  # templates raise what they like
+            raise ModelError(
+                f"the chat template of {name!r} does not take the prompt {prompt.id!r} ({first_line(error)}); leave "
+                "out --chat, or the system text."
+            ) from error
+        own = [(SYSTEM, prompt.system)] if prompt.system else []
+        return _locate(text, [*own, *pieces], name)
+
+    def _tokenize(self, pieces: Sequence[Piece]) -> PromptTokens:
+        text, ends = "".join(text for _, text in pieces), [*accumulate(len(text) for _, text in pieces)]
+        encoded = self._tokenizer.encode(text, add_special_tokens=not self.chat)
+        ids, parts = [], []
+        for token, (first, last), of_text in zip(encoded.ids, encoded.offsets, encoded.sequence_ids, strict=True):
+            blank = len(text[first:last]) - len(text[first:last].lstrip())
+            place = first + (blank if first + blank < last else 0)
+            ids.append(token)
+            parts.append(TEMPLATE if of_text is None else pieces[min(bisect_right(ends, place), len(ends) - 1)][0])
+        # What the tokenizer puts behind a text would end it, and the model is to go on.
+        while ids and encoded.sequence_ids[len(ids) - 1] is None:
+            ids.pop(), parts.pop()
+        return PromptTokens(*self._begin(ids, parts, encoded.sequence_ids))
+
+    def _begin(self, ids: list[int], parts: list[str], of_text: Sequence[int | None]) -> tuple[list[int], list[str]]:
+        """The tokens with that of the beginning in front of them."""
+        front = next((place for place, side in enumerate(of_text) if side is not None), len(ids))
+        bos = self.model.tokenizer.bos_token_id if front == 0 and not self.chat else None
+        first = bos if self.start is None else self.start
+        if first is None:
+            return ids, parts
+        return [first, *ids[front:]], [TEMPLATE, *parts[front:]]
+
+
+def make_text(name: str, prompt: PromptTokens, own: Sequence[int]) -> Aligned:
+    """A prompt and the text behind it as a text of a batch, each token a word of its own."""
+    ids = [*prompt.ids, *own]
+    return Aligned(Document(name, tuple(map(str, ids))), ids, [*range(len(ids))], [0] * len(ids))
+
+
+def _leave_out_spaces(content: dict[str, Any]) -> dict[str, Any]:
+    """A tokenizer that puts no space before a text that begins with none: models are loaded with one that does."""
+
+    def change(part: Any) -> Any:
+        if isinstance(part, list):
+            return [change(each) for each in part if each != {"type": "Prepend", "prepend": " "}]
+        if not isinstance(part, dict):
+            return part
+        spaced = {"add_prefix_space": False} if part.get("type") == "ByteLevel" else {}
+        return {key: change(value) for key, value in part.items()} | spaced
+
+    return content | {key: change(content[key]) for key in ("normalizer", "pre_tokenizer")}
+
+
+def _locate(text: str, pieces: Sequence[Piece], name: str) -> list[Piece]:
+    """The whole text as pieces, of which those that are no template stand in it as they are, one after the other."""
+    located: list[Piece] = []
+    end = 0
+    for part, content in pieces:
+        place = text.find(content, end)
+        if place < 0:
+            raise ModelError(
+                f"the chat template of {name!r} changes the text of a prompt, so that its parts cannot be told apart; "
+                "leave out --chat."
+            )
+        located += [(TEMPLATE, text[end:place]), (part, content)]
+        end = place + len(content)
+    return [*located, (TEMPLATE, text[end:])]

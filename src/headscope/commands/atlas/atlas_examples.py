@@ -1,0 +1,83 @@
+"""The texts that stand on the page of an atlas with the attention of all heads: clear examples, and failures.
+
+corpus --choose_candidates--> a few texts --measure_apart, score_reported, choose_examples--> examples --read_texts-->
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+from headscope.analyse.chosen_examples import choose_examples, score_reported
+from headscope.analyse.report import STANDS_OUT
+from headscope.capture.model.model import Model
+from headscope.commands.progress import Progress
+from headscope.corpora.document import Document
+from headscope.corpora.selection import Selection
+from headscope.examples import Example, pack
+from headscope.reducers.reducer import Reducer
+from headscope.runner import Plan
+from headscope.runner.example_texts import measure_apart, read_texts
+from headscope.view.reports import read_reports
+
+CANDIDATES = 4
+"""Times as many texts as are wanted are looked at."""
+
+POOL = 5
+"""Times as many as are looked at are drawn at random, so that most of those can be of a good length."""
+
+FEWEST_WORDS, MOST_WORDS = 5, 30
+"""Texts of this length are preferred: they fit into a line or two."""
+
+MOST_WEIGHTS = 12_000_000
+"""Weights of all heads on all texts: about 5 MB on the page."""
+
+FEWEST_TOKENS, MOST_TOKENS = 16, 128
+"""Of a text, at which longer ones are cut: the fewer, the more heads and texts there are."""
+
+
+def make_examples(
+    model: Model, documents: Iterable[Document], table: xr.Dataset, reducers: Sequence[Reducer], plan: Plan, *,
+    size: int, seed: int, progress: Progress,
+) -> xr.Dataset | None:  # fmt: skip
+    """Texts with the attention of all heads, as many as `size`; None where the model can read none of them.
+
+    Of the rows of the head table, the texts are those on which their reported heads do well and badly. A table without
+    reported heads gets texts at random.
+    """
+    heads = model.shape.together
+    tokens = max(FEWEST_TOKENS, min(MOST_TOKENS, math.isqrt(MOST_WEIGHTS // (heads * size))))
+    candidates = choose_candidates(documents, CANDIDATES * size, seed, min(MOST_WORDS, tokens * 2 // 3))
+    plan = replace(plan, max_tokens=min(plan.max_tokens or tokens, tokens), cut=True, view=None)
+    scored = []
+    for part, apart in measure_apart(model, candidates, reducers, plan) if reducers else ():
+        scored += score_reported(table, apart, part)
+        progress("choosing examples", len(scored), len(candidates))
+    rows = [row for report in read_reports(table) for row in report.rows]
+    rows.sort(key=lambda row: row.verdict != STANDS_OUT)
+    chosen = choose_examples(scored, [row.key for row in rows], size)
+    names = {each.scored.text for each in chosen}
+    others = [document.id for document in candidates if document.id not in names]
+    names |= {*others[: max(0, size - len(names))]}
+    texts = read_texts(model, [document for document in candidates if document.id in names], plan)
+    if not texts:
+        return None
+    places = {text.id: place for place, text in enumerate(texts)}
+    examples = [
+        Example(each.row, each.kind, places[each.scored.text], each.scored.right, each.scored.count)
+        for each in chosen
+        if each.scored.text in places
+    ]
+    about = {key: table.attrs[key] for key in ("model", "weights_sha256", "corpus", "corpus_sha256")}
+    return pack(texts, examples, about | {"seed": seed})
+
+
+def choose_candidates(documents: Iterable[Document], size: int, seed: int, words: int) -> list[Document]:
+    """So many documents at random; those that are much shorter or longer than a sentence only if there are too few."""
+    places = Selection(sample=POOL * size, seed=seed).choose(documents)
+    pool = [document for place, document in enumerate(documents) if places is None or place in places]
+    order = np.random.default_rng(seed).permutation(len(pool))
+    is_far = [not FEWEST_WORDS <= len(pool[place].words) <= words for place in order]
+    return [pool[order[place]] for place in np.argsort(is_far, kind="stable")[:size]]

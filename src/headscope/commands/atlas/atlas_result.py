@@ -1,0 +1,79 @@
+"""The results of an atlas. No torch here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headscope.capture.passes.views import VIEWS
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from headscope.view.page import Live
+
+TABLE, DISTANCES, PROBES = "heads.nc", "head-distances.nc", "probe.nc"
+"""The head table in the folder of an atlas, that of the distances between all heads, and that of probes."""
+
+
+@dataclass(frozen=True)
+class AtlasResult:
+    """The results of `headscope.atlas`.
+
+    Attributes:
+        table: the head table, which is in ``heads.nc``.
+        tables: further head tables, by their files.
+        examples: texts with the attention of all heads.
+        folder: the folder; None if nothing was written.
+        files: all files, relative to `folder`.
+    """
+
+    table: "xr.Dataset"
+    tables: "Mapping[str, xr.Dataset]"
+    examples: "xr.Dataset | None"
+    folder: Path | None
+    files: tuple[str, ...]
+
+    @classmethod
+    def read(cls, source: str | Path) -> "AtlasResult":
+        """The atlas in a folder; of a head table in a file, with what else is in its folder.
+
+        Raises:
+            TableError: a file is missing or damaged.
+        """
+        from headscope.examples import read_examples
+        from headscope.heads import read_table
+
+        path = Path(source)
+        folder, main = (path.parent, path) if path.suffix == ".nc" else (path, path / TABLE)
+        others = [folder / DISTANCES, folder / PROBES, *(folder / f"heads-{view}.nc" for view in VIEWS)]
+        tables = {file.name: read_table(file) for file in others if file.is_file()}
+        examples = folder / "examples.nc"
+        return cls(read_table(main), tables, read_examples(examples) if examples.is_file() else None, None, ())
+
+    def render(self, live: "Live | None" = None) -> str:
+        """Return the page, as HTML; without the figures if it was not written, or is one that a server answers."""
+        from headscope.view.page import render_page
+
+        if self.folder is not None and live is None:
+            return (self.folder / "atlas.html").read_text(encoding="utf-8")
+        return render_page(self.table, figures={}, live=live, **self.parts)
+
+    @property
+    def parts(self) -> "dict[str, Any]":
+        """What the page shows besides the table and the figures."""
+        distances, probes = self.tables.get(DISTANCES), self.tables.get(PROBES)
+        return {"views": self.views, "probes": probes, "examples": self.examples, "distances": distances}
+
+    @property
+    def views(self) -> "Mapping[str, xr.Dataset]":
+        """The tables that were measured through views, by the names of these."""
+        names = {name: name.removesuffix(".nc").removeprefix("heads-") for name in self.tables}
+        return {view: self.tables[name] for name, view in names.items() if view in VIEWS}
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook."""
+        from headscope.view.headings import name_model
+        from headscope.view.notebook import frame_page
+
+        return frame_page(self.render(), f"Head atlas of {name_model(self.table.attrs['model'])}")

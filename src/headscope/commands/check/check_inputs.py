@@ -1,0 +1,99 @@
+"""What `headscope check` is given, looked at before torch is loaded: the old table, the new one, the corpus."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from headscope.analyse.check import list_checked_scores
+from headscope.analyse.comparable import name_table
+from headscope.capture.model.model_names import check_name
+from headscope.commands.check.recorded_call import RecordedCall, read_call
+from headscope.commands.tables import find_table, open_table
+from headscope.corpora import read
+from headscope.corpora.corpus import GENERATED, MEMORY, Corpus, hash_documents
+from headscope.errors import CorpusError, TableError
+from headscope.files import expand_home
+
+
+def open_against(against: str | Path | xr.Dataset, *, every: bool = False) -> xr.Dataset:
+    """The table whose reported heads are checked.
+
+    Raises:
+        TableError: there is no such table, it holds runs, or it has no reported head to check.
+    """
+    table = open_table(against)
+    if "run" in table.dims:
+        name = name_table(table, "the old table")
+        raise TableError(f"{name} holds {table.sizes['run']} runs; check the table of one model against another.")
+    list_checked_scores(table, every=every)
+    return table
+
+
+def open_new(new: object) -> xr.Dataset | None:
+    """The head table that is checked, if one was given; None for a model, which is looked for.
+
+    Raises:
+        TableError: the file is not there, or is damaged.
+        ModelError: there is no such model.
+    """
+    table = find_table(new)
+    if isinstance(new, str | Path) and table is None:
+        check_name(str(new))
+    return table
+
+
+def open_corpus(
+    old: xr.Dataset, corpus: str | Path | Iterable[Any] | None, format: str | None, patterns: str | Path | None
+) -> tuple[Corpus, RecordedCall]:
+    """The corpus on which a table was measured, read as it was then, and how that was.
+
+    Args:
+        old: the table.
+        corpus: where the corpus is now. Default: where it was. A `Corpus` is taken as it is, with its own part and
+            patterns.
+        format: of the corpus. Default: as the table says; where it says nothing, detected.
+        patterns: their file. Default: where it was, as far as the table says.
+
+    Raises:
+        CorpusError: the corpus is not there, or is not the one that was measured.
+    """
+    name, call = name_table(old, "the old table"), read_call(old)
+    call = replace(call, format=format or call.format, patterns=str(patterns) if patterns else call.patterns)
+    if corpus is None:
+        if call.corpus == MEMORY:
+            raise CorpusError(f"{name} was measured on {MEMORY}; give them as the corpus, in Python.")
+        if _is_missing(call.corpus):
+            raise CorpusError(
+                f"the corpus {call.corpus!r}, on which {name} was measured, is not there; name its place as `corpus`."
+            )
+    if isinstance(corpus, Corpus):
+        documents = corpus
+    elif "patterns" in old.attrs and call.patterns is None:
+        raise CorpusError(f"{name} was measured with patterns; name their file as `patterns`.")
+    else:
+        documents = read(
+            call.corpus if corpus is None else corpus, format=call.format, patterns=call.patterns, limit=call.limit,
+            sample=call.sample, seed=call.seed, hops=call.hops,
+        )  # fmt: skip
+    digest, recorded = hash_documents(documents), str(old.attrs["corpus_sha256"])
+    if digest != recorded:
+        raise CorpusError(
+            f"the corpus {documents.title!r} has other contents than the one on which {name} was measured (SHA-256 "
+            f"{digest[:12]} and not {recorded[:12]}); give the same texts as `corpus`, or measure the atlas again."
+        )
+    was, now = Path(call.corpus), documents.files
+    # What had another ending, or none, may have been the folder that the file was in.
+    if len(now) == 1 and was.suffix == now[0].suffix and was.name != now[0].name:
+        raise CorpusError(
+            f"the corpus {documents.title!r} was called {was.name} when {name} was measured, and texts are assigned to "
+            "folds by the names of their files; give it that name again."
+        )
+    return documents, call
+
+
+def _is_missing(corpus: str) -> bool:
+    """True where a corpus can only be a file or folder, and there is none."""
+    return corpus.partition(":")[0] not in GENERATED and not expand_home(corpus).exists()

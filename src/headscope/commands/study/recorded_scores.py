@@ -1,0 +1,67 @@
+"""A study of scores that were recorded elsewhere: the paper's tables, tests and figures, without any weights."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+
+from headscope.commands.output import open_folder
+from headscope.commands.progress import Progress
+from headscope.commands.study.request import StudyRecorded
+from headscope.commands.study.study_result import RecordedResult
+from headscope.studies import STUDIES, sheet
+from headscope.studies.recorded import Recorded, judge_recording, list_figures, list_recordings, render_markdown
+from headscope.studies.study import RECORDED, Study
+
+
+def run(request: StudyRecorded, progress: Progress) -> RecordedResult:
+    """Judge the claims of a paper by the recorded scores of each model, and write the folder."""
+    name, study = request.name, STUDIES[request.name]
+    assert study.recording is not None  # checked
+    with open_folder(request, progress) as folder:
+        models = []
+        for path in list_recordings(Path(request.recorded).expanduser()):
+            progress(f"reading {path}", 0, 0)
+            models.append(judge_recording(study, study.recording, path))
+        call = f"study_recorded({name!r}, {str(request.recorded)!r})"
+        about = {"call": call, "recorded": {model.name: _describe_model(model) for model in models}}
+        written = folder.write(
+            _list_files(name, study, models), about, figures=_draw(study, models) if folder.kept else {}
+        )
+    return RecordedResult(study, tuple(models), folder.out, written)
+
+
+def _list_files(name: str, study: Study, models: Sequence[Recorded]) -> dict[str, Any]:
+    findings, files = [], {}
+    for model in models:
+        for table, (_, frame) in sheet.make_printed_tables(study, model.tables).items():
+            files[f"{model.name}/{table}.csv"] = frame
+        of_model = sheet.tabulate_findings(model.findings)
+        of_model.insert(0, "model", model.name)
+        findings.append(of_model)
+    return files | {f"{name}.csv": pd.concat(findings), f"{name}.md": render_markdown(name, study, models)}
+
+
+def _draw(study: Study, models: Sequence[Recorded]) -> dict[str, Figure]:
+    figures = {}
+    for model in models:
+        for figure in list_figures(study, model):
+            needed, draw = study.figures[figure]
+            figures[f"{model.name}/{figure}"] = draw(*(_drop_documents(model.tables[table]) for table in needed))
+    return figures
+
+
+def _drop_documents(table: xr.Dataset) -> xr.Dataset:
+    """The table without the number of documents, which is not known and which a figure would show."""
+    table = table.copy()
+    table.attrs.pop("documents")
+    return table
+
+
+def _describe_model(model: Recorded) -> dict[str, Any]:
+    """What the manifest records of a model."""
+    files = {table.attrs[RECORDED]: table.attrs["weights_sha256"].rpartition(" ")[2] for table in model.tables.values()}
+    return {"files": files, "shape": model.shape, "warnings": model.warnings}

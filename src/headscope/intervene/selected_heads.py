@@ -1,0 +1,76 @@
+"""Heads of a model by name: query heads, groups of query heads that share keys and values, and whole layers."""
+
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from headscope.capture.model.model import Model
+from headscope.errors import HeadscopeError, quote
+from headscope.heads import find_head, head_name
+from headscope.intervene.head_names import HeadNames, list_names
+from headscope.layers import refuse_layer
+
+Selection: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
+"""Of each layer, by attention type and number, the selected query heads, counted from 0."""
+
+
+def select_heads(model: Model, names: HeadNames) -> Selection:
+    """The heads of a model that a user names.
+
+    The name ``3-1`` is of the first head of the third layer, ``3`` (or the number 3) of the whole layer, and ``3-kv1``
+    of its first key/value head with all query heads that share it. Where a model has several attention types, one of
+    them stands before: ``cross 3-1``. One string may hold several names: ``3-1,4-10``.
+
+    Raises:
+        HeadscopeError: nothing is named, or the names have another form (`list_names`), or the model has no such head,
+            group, layer or attention type, or a layer has no attention.
+    """
+    shape = model.sizes
+    selected: dict[tuple[str, int], set[int]] = {}
+    for name in list_names(names):
+        attention_type, where = _split(model, name)
+        layers, heads = shape.layers[attention_type], shape.heads[attention_type]
+        if match := re.fullmatch(r"(\d{1,9})(?:-kv(\d{1,9}))?", where):
+            layer, group = int(match[1]), int(match[2] or 1)
+            if not 1 <= layer <= layers:
+                raise HeadscopeError(f"there is no layer {layer}; the model has {layers} layers, counted from 1.")
+            groups = shape.count_key_value_heads(attention_type, layer)
+            if not 1 <= group <= groups:
+                raise HeadscopeError(
+                    f"there is no key/value head {where}; the layer has {groups}, {layer}-kv1 to {layer}-kv{groups}."
+                )
+            shared = heads // groups
+            chosen = range((group - 1) * shared, group * shared) if match[2] else range(heads)
+        else:
+            layer, head = find_head(where, layers, heads)
+            chosen = range(head - 1, head)
+        refuse_layer(shape.without_attention, layer)
+        selected.setdefault((attention_type, layer), set()).update(chosen)
+    if not selected:
+        raise HeadscopeError("no head is named; give heads such as 3-1, or layers such as 3.")
+    return {layer: tuple(sorted(selected[layer])) for layer in sorted(selected)}
+
+
+def name_selection(model: Model, selection: Selection) -> list[str]:
+    """Return the names of selected heads, in their order; all heads of a layer have its name."""
+    names = []
+    for (attention_type, layer), heads in selection.items():
+        prefix = f"{attention_type} " if len(model.layers) > 1 else ""
+        whole = len(heads) == model.shape.heads[attention_type]
+        names += [f"{prefix}{layer}"] if whole else [f"{prefix}{head_name(layer, head + 1)}" for head in heads]
+    return names
+
+
+def _split(model: Model, name: str) -> tuple[str, str]:
+    """The attention type that a name states, or the only one that the model has, and the rest of the name."""
+    match = re.fullmatch(r"\s*(?:([a-z]+)\s+)?(.*?)\s*", name, flags=re.DOTALL)
+    stated, where = match.groups() if match else (None, name)
+    types = list(model.layers)
+    if stated is None and len(types) > 1:
+        raise HeadscopeError(
+            f"{quote(name)} is a head of several: {model.name!r} has {', '.join(types)} attention; write one of these "
+            f"before it, as in {types[0]} 1-1."
+        )
+    if stated is not None and stated not in types:
+        raise HeadscopeError(f"{model.name!r} has no {stated!r} attention; it has {', '.join(types)}.")
+    return stated or types[0], where

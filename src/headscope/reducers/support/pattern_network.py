@@ -1,0 +1,164 @@
+"""The five patterns of attention maps, and the network that tells them apart: Kovaleva et al. 2019, section 4.1.
+
+weights --make_images--> images of one shape --MapNetwork--> a logit for each pattern
+
+The paper trains eight convolution layers on 400 maps that were labelled by hand, and publishes neither. Here three
+layers are trained on generated maps and on maps of MiniLM (`headscope.learn.map_classifier`); their weights come with
+headscope.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int64
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from torch import Tensor, nn
+
+from headscope.errors import HeadscopeError
+
+PATTERNS: Mapping[str, str] = {
+    "vertical": "one or a few columns, such as that of [CLS], can be followed from top to bottom",
+    "diagonal": "a line or band along the main diagonal, or parallel to it, can be followed from end to end",
+    "vertical+diagonal": "both are there at once",
+    "block": "the tokens of each sentence of a pair attend to their own sentence",
+    "heterogeneous": "none of these: what a token attends to depends on the text",
+}
+"""What each pattern is, in the order in which they are listed."""
+
+BLOCK = "block"
+"""The pattern that only a pair of sentences can show."""
+
+SIDE = 48
+"""Rows and columns of an image; a longer map is divided into so many parts, of which each shows its largest weight."""
+
+CHANNELS = (2, 16, 32, 32)
+"""Of the image and after each convolution."""
+
+NEAR = 2
+"""Diagonals on each side of the main one that count as near it, in a convolved image of half the side."""
+
+SHIPPED = "pattern_network.safetensors"
+"""The weights of the network, beside this file."""
+
+
+def make_images(
+    weights: Float[Tensor, "map query key"], separators: Sequence[int] = ()
+) -> Float[Tensor, "map 2 side side"]:
+    """Maps of one text as images of one shape, in two channels.
+
+    The first shows the square root of each weight, as a share of the map's largest: what a contact sheet shows to the
+    eye. The second shows which tokens are of one sentence.
+
+    Args:
+        weights: of any number of heads on the text.
+        separators: positions of the tokens that end a sentence; without them the text is one sentence.
+    """
+    length = weights.shape[-1]
+    pooled = nn.functional.adaptive_max_pool2d(weights.float(), (SIDE, SIDE))
+    shares = (pooled / pooled.amax((-2, -1), keepdim=True).clamp_min(torch.finfo().tiny)).sqrt()
+    place = (torch.arange(SIDE, device=weights.device) + 0.5) * (length / SIDE)
+    ends = torch.tensor(separators, dtype=place.dtype, device=place.device)
+    sentence = (place[:, None] >= ends + 1).sum(1)
+    same = (sentence[:, None] == sentence).to(shares.dtype)
+    return torch.stack([shares, same.expand_as(shares)], dim=1)
+
+
+class MapNetwork(nn.Module):
+    """A convolutional network that says which pattern an image of an attention map shows.
+
+    What the convolutions see is averaged along what a pattern runs along: columns, diagonals, and the squares of the
+    sentences. So a few hundred maps are enough to train it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for before, after in pairwise(CHANNELS):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
+        layers.insert(3, nn.MaxPool2d(2))
+        self.convolutions = nn.Sequential(*layers)
+        self.classifier = nn.Sequential(
+            nn.Dropout(0.3), nn.Linear(9 * CHANNELS[-1], 64), nn.ReLU(), nn.Dropout(0.3), nn.Linear(64, len(PATTERNS))
+        )
+        self.register_buffer("diagonals", _average_diagonals(SIDE // 2), persistent=False)
+
+    def forward(self, images: Float[Tensor, "map 2 side side"]) -> Float[Tensor, "map pattern"]:
+        """A logit for each pattern."""
+        seen = self.convolutions(images)
+        columns, diagonals = seen.mean(2), seen.flatten(2) @ self.diagonals
+        main = diagonals.shape[-1] // 2
+        near = diagonals[..., main - NEAR : main + NEAR + 1]
+        far = torch.cat([diagonals[..., : main - NEAR - 1], diagonals[..., main + NEAR + 2 :]], dim=-1)
+        same = nn.functional.adaptive_max_pool2d(images[:, 1:], SIDE // 2)
+        averages = (
+            columns.amax(-1), columns[..., 0], columns.mean(-1),
+            near.amax(-1), diagonals[..., main], far.amax(-1), far.mean(-1),
+            _average(seen, same), _average(seen, 1 - same),
+        )  # fmt: skip
+        logits: Tensor = self.classifier(torch.cat(averages, dim=1))
+        return logits
+
+
+def _average(seen: Float[Tensor, "map channel side side"], where: Float[Tensor, "map 1 side side"]) -> Tensor:
+    """The mean of each channel over the cells where `where` is 1; 0 if there are none."""
+    return (seen * where).sum((2, 3)) / where.sum((2, 3)).clamp_min(1)
+
+
+def _average_diagonals(side: int) -> Float[Tensor, "cell diagonal"]:
+    """A matrix that makes the means of the diagonals of an image, for those at least a third of its side long."""
+    place = torch.arange(side)
+    number = (place - place[:, None] + side - 1).flatten()
+    average = torch.zeros(side * side, 2 * side - 1)
+    average[torch.arange(side * side), number] = 1
+    return (average / average.sum(0))[:, side // 3 : -(side // 3)]
+
+
+@dataclass(frozen=True, eq=False)
+class MapClassifier:
+    """A trained network, and which it is.
+
+    Attributes:
+        source: where its weights come from: ``headscope``, or a file.
+        sha256: of the file of its weights.
+        network: ready to classify.
+    """
+
+    source: str
+    sha256: str
+    network: MapNetwork = field(repr=False)
+
+    @classmethod
+    def read(cls, path: str | Path | None = None) -> "MapClassifier":
+        """The classifier of a file of safetensors; the one that comes with headscope if none is given.
+
+        Raises:
+            HeadscopeError: the file is missing, or has no weights of such a network.
+        """
+        path = None if path is None else Path(path).expanduser()
+        try:
+            content = (files(__package__) / SHIPPED).read_bytes() if path is None else path.read_bytes()
+            network = MapNetwork()
+            network.load_state_dict({name: values.float() for name, values in load_tensors(content).items()})
+        except OSError as error:
+            raise HeadscopeError(f"the map classifier {path} cannot be read: {error.strerror}.") from error
+        except (SafetensorError, RuntimeError) as error:
+            raise HeadscopeError(
+                f"{path} holds no weights of a map classifier; give a file that `headscope patterns --labels` "
+                "wrote, such as classifier.safetensors."
+            ) from error
+        return cls("headscope" if path is None else path.name, hashlib.sha256(content).hexdigest(), network.eval())
+
+    @torch.no_grad()
+    def classify(self, images: Float[Tensor, "map 2 side side"]) -> Int64[Tensor, " map"]:
+        """The number of the pattern of each image; never a block where there is one sentence."""
+        images = images.cpu()
+        logits: Tensor = self.network(images)
+        single = (images[:, 1] == 1).all(-1).all(-1)
+        logits[single, list(PATTERNS).index(BLOCK)] = -torch.inf
+        return logits.argmax(-1)

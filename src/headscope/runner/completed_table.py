@@ -1,0 +1,138 @@
+"""Sums -> head table; tables of several attention types or runs -> one."""
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.capture.forward.verify import refuse_not_finite
+from headscope.capture.model.shape import Shape
+from headscope.capture.passes.views import VIEWS
+from headscope.corpora.summary import CorpusSummary
+from headscope.errors import CorpusError, HeadscopeError, first_line
+from headscope.heads import SHARE
+from headscope.layers import place_layers
+from headscope.reducers.reducer import Reducer
+from headscope.runner.checkpoint import RunSums
+from headscope.runner.row_sample import find_result
+from headscope.score import ATTRIBUTE, Score, write_scores
+
+NOT_FINITE = "documents for which the model's outputs are not finite"
+"""Why a document is left out: a weight that is NaN or infinite would count as one that is wrong."""
+
+MOST_NOT_FINITE = 0.1
+"""The share of all documents beyond which the model is refused."""
+
+
+def complete_table(
+    done: RunSums,
+    summary: CorpusSummary,
+    shape: Shape,
+    reducers: Sequence[Reducer],
+    identity: Mapping[str, Any],
+    view: str | None,
+) -> xr.Dataset:
+    """The head table of the sums over a whole corpus, which says what it is of and when it was made.
+
+    Raises:
+        CorpusError: no document could be measured.
+        ModelError: the model's outputs are not finite for too many documents.
+    """
+    # What the readers left out is known before the model runs, and so is no part of what is resumed.
+    total = done + RunSums({("skipped", reason): np.asarray(n) for reason, n in summary.skipped.items() if n})
+    _refuse_not_finite(identity["about"]["model"], total)
+    if not total.select_run("seen").get("documents"):
+        reasons = ", ".join(f"{count} {reason}" for reason, count in total.select_run("skipped").items())
+        raise CorpusError(
+            f"none of the {summary.documents} documents could be measured ({reasons or 'all were left out'}); "
+            "give shorter documents or a model that takes longer ones."
+        )
+    paths = json.dumps(total.select_run("path"))
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    names, model = [reducer.name for reducer in reducers], identity["about"]["model"]
+    call = f"measure(model={model!r}, reducers={names}, plan={identity['plan']})"
+    about = identity["about"] | {"call": call, "paths": paths, "created": created}
+    return name_view(tabulate(total, shape, reducers), view).assign_attrs(about)
+
+
+def _refuse_not_finite(model: str, done: RunSums) -> None:
+    left_out, measured = done.select_run("skipped").get(NOT_FINITE, 0), done.select_run("seen").get("documents", 0)
+    if left_out > MOST_NOT_FINITE * (left_out + measured):
+        raise refuse_not_finite(model, f"for {left_out} of {left_out + measured} documents")
+
+
+def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dataset:
+    """The head table of sums, with what was counted and what was skipped."""
+    attention_types = []
+    for attention_type, numbers in shape.attention_layers.items():
+        reduced = []
+        for reducer in reducers:
+            sums = done.collect_layers(reducer.name, attention_type, numbers)
+            values = find_result(reducer, sums, done.select_counts(reducer.name, attention_type))
+            values = values.assign_coords(head=np.arange(1, values.sizes["head"] + 1))
+            reduced.append(place_layers(values, numbers, shape.layers[attention_type]))
+        try:
+            attention_types.append(xr.merge(_align_permutations(reduced), join="exact", compat="no_conflicts"))
+        except (xr.MergeError, ValueError) as error:
+            raise HeadscopeError(
+                f"the results of the reducers {', '.join(reducer.name for reducer in reducers)} do not go into one "
+                f"table ({first_line(error)}); give the variables and dimensions of your own reducer other names."
+            ) from error
+    table = (
+        attention_types[0]
+        if len(attention_types) == 1
+        else side_by_side(attention_types, "attention_type", list(shape.layers))
+    )
+    seen = done.select_run("seen")
+    scores = [score for reducer in reducers for score in reducer.scores]
+    return _name_rows(table, scores).assign_attrs(
+        documents=seen["documents"],
+        documents_repeated=seen["repeated"],
+        words=seen["words"],
+        tokens=seen["tokens"],
+        tokens_unknown=seen["unknown"],
+        skipped=json.dumps(done.select_run("skipped"), sort_keys=True),
+        **{ATTRIBUTE: write_scores(scores)},
+    )
+
+
+def name_view(table: xr.Dataset, view: str | None) -> xr.Dataset:
+    """The table with the view that it was measured through, its unit and settings; as it is if that is the weights."""
+    if view is None:
+        return table
+    shown = VIEWS[view]
+    shares = [name for name, values in table.data_vars.items() if values.attrs["units"] == SHARE]
+    units = {name: table[name].assign_attrs(units=shown.share) for name in shares}
+    settings = {f"view_{name}": value for name, value in shown.settings.items()}
+    return table.assign(units).assign_attrs(view=view, view_shows=shown.shows, view_units=shown.share, **settings)
+
+
+def _name_rows(table: xr.Dataset, scores: Sequence[Score]) -> xr.Dataset:
+    """The table with names for rows that a reducer of a user's own has numbered."""
+    dims = {score.row_dimension(table) for score in scores if score.variable in table} - {""}
+    return table.assign_coords({dim: table[dim].astype(str) for dim in dims if table[dim].dtype.kind in "iuf"})
+
+
+def _align_permutations(tables: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """Tables with as many permutations as the one with most; NaN behind those that a table has."""
+    most = max(table.sizes.get("permutation", 0) for table in tables)
+    return [
+        table.pad(permutation=(0, most - table.sizes["permutation"]), keep_attrs=True)
+        if "permutation" in table.dims
+        else table
+        for table in tables
+    ]
+
+
+def side_by_side(tables: Sequence[xr.Dataset], dim: str, labels: Sequence[str]) -> xr.Dataset:
+    """Tables of several attention types or runs as one; NaN where one has fewer layers or heads than another."""
+    # Not an index of pandas, whose text is of another kind where pyarrow is installed, which arrays cannot hold.
+    along = xr.Variable(dim, np.array(labels))
+    # A permutation is of heads too: it holds the best of them.
+    by_head = [name for name, values in tables[0].data_vars.items() if {"layer", "permutation"} & set(values.dims)]
+    # What is counted without attention (links, offsets) is the same in every one.
+    together = xr.concat([table[by_head] for table in tables], along, join="outer")
+    return together.merge(tables[0].drop_vars(by_head), join="left")

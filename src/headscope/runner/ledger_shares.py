@@ -1,0 +1,99 @@
+"""What each head reads from each part of a prompt while the model writes, by document order.
+
+prompt --tokenize--> tokens in each order --capture--> Attention --> shares of attention by part, token and head
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32, Int
+from torch import Tensor
+
+from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.verify import are_finite, refuse_not_finite
+from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.batch import Batch, collate
+from headscope.capture.tokens.prompt_tokens import PromptTokens, make_text
+from headscope.corpora.prompts import OWN
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """The attention to each part of a prompt, in each order of its documents.
+
+    Attributes:
+        shares: of attention, at the prediction of each token of the model's own text. They sum to 1 over the parts, or
+            to less where the model has attention sinks that are no tokens.
+        uniform: the same where attention is spread evenly over all that a decoder can see.
+        lengths: the number of tokens of each part of the prompt in each order.
+    """
+
+    shares: Float32[np.ndarray, "order token layer head part"]
+    uniform: Float[np.ndarray, "order token part"]
+    lengths: Float[np.ndarray, "order part"]
+
+
+def observe_ledger(
+    capture: Capture, name: str, prompts: Sequence[PromptTokens], own: Sequence[int], parts: Sequence[str],
+    *, batch_tokens: int, fused: bool | None = None,
+) -> Ledger:  # fmt: skip
+    """The attention to each part of a prompt while the model writes, in each order of its documents.
+
+    The tokens of the model's own text are the same in each order; its task head is not needed. Batches of orders have
+    at most `batch_tokens`, padding included.
+
+    Raises:
+        ModelError: the model's outputs are not finite.
+    """
+    place = {part: number for number, part in enumerate(parts)}
+    numbers = [[*(place[part] for part in each.parts), *[place[OWN]] * (len(own) - 1)] for each in prompts]
+    size = max(1, batch_tokens // max(map(len, numbers)))
+    shares = []
+    for first in range(0, len(prompts), size):
+        chosen = slice(first, first + size)
+        # The last token of the text predicts nothing that is read.
+        batch = collate(capture.model, [make_text(name, each, own[:-1]) for each in prompts[chosen]])
+        starts = torch.tensor([len(each.ids) - 1 for each in prompts[chosen]], device=batch.encoder.ids.device)
+        queries = starts[:, None] + torch.arange(len(own), device=starts.device)
+        shares.append(_observe_batch(capture, batch, numbers[chosen], queries, len(parts), fused))
+    uniform = np.stack([_spread_evenly(of_text, len(own), len(parts)) for of_text in numbers])
+    lengths = np.stack([np.bincount([place[part] for part in each.parts], minlength=len(parts)) for each in prompts])
+    return Ledger(np.concatenate(shares), uniform, lengths.astype(float))
+
+
+def _observe_batch(
+    capture: Capture, batch: Batch, numbers: Sequence[Sequence[int]], queries: Int[Tensor, "order token"], parts: int,
+    fused: bool | None,
+) -> Float32[np.ndarray, "order token layer head part"]:  # fmt: skip
+    """The shares of the texts of a batch, given the part of each token, and the tokens that predict the model's own."""
+    columns = torch.zeros(len(numbers), batch.encoder.length, parts, device=queries.device)
+    for row, of_text in enumerate(numbers):
+        columns[row, range(len(of_text)), of_text] = 1
+    layers: dict[int, Tensor] = {}
+
+    def observe(attention: Attention) -> None:
+        rows = attention.rows
+        held = (queries >= rows.start) & (queries < rows.stop)
+        if not bool(held.any()):
+            return
+        average = attention.average(columns)
+        index = (queries - rows.start).clamp(0, average.shape[2] - 1)[:, None, :, None]
+        chosen = average.gather(2, index.expand(-1, average.shape[1], -1, parts))
+        chosen = chosen.masked_fill(~held[:, None, :, None], 0)
+        layers[attention.layer] = layers.get(attention.layer, 0) + chosen
+
+    outputs = capture.run(batch, observe, fused=fused)
+    if not bool(are_finite(batch, outputs.verified).all()):
+        raise refuse_not_finite(capture.model.name, f"for the prompt {batch.documents[0].id!r}")
+    by_layer = torch.stack([layers[layer] for layer in sorted(layers)], dim=1)  # batch layer head token part
+    result: Float32[np.ndarray, "order token layer head part"] = by_layer.movedim(3, 1).float().cpu().numpy()
+    return result
+
+
+def _spread_evenly(numbers: Sequence[int], tokens: int, parts: int) -> Float[np.ndarray, "token part"]:
+    """The share of each part in what is seen at the prediction of each token."""
+    seen = np.cumsum(np.eye(parts)[list(numbers)], axis=0)[-tokens:]
+    shares: Float[np.ndarray, "token part"] = seen / seen.sum(1, keepdims=True)
+    return shares

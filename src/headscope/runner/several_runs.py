@@ -1,0 +1,225 @@
+"""Any reducers over a folder of runs, side by side: a head table with the dimension ``run``.
+
+model --+                          +--> table of seed-1 --+
+        +--measure, run after run--+--> table of seed-2 --+--> one table
+runs  --+                          +--> ...             --+
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import xarray as xr
+
+from headscope.capture.model.model import Model
+from headscope.capture.model.model_names import OWN_HEAD
+from headscope.capture.model.shape import Shape
+from headscope.capture.open.loading import load, read_identity
+from headscope.capture.passes.stream import Plan
+from headscope.corpora.document import Document
+from headscope.corpora.summary import CorpusSummary, summarize
+from headscope.errors import HeadscopeError, ModelError
+from headscope.reducers import DEFAULT, REDUCERS
+from headscope.reducers.reducer import Reducer
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner.completed_table import side_by_side
+from headscope.runner.local import Progress, measure
+from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
+from headscope.runs import Run, Runs
+from headscope.runs import read as read_runs
+
+_READ_ALIKE = ("documents", "words", "tokens", "tokens_unknown", "skipped")
+"""Attributes about the corpus, which are the same for all runs."""
+
+
+def measure_runs(
+    model: Model | str | Path,
+    runs: Runs | str | Path,
+    documents: Iterable[Document],
+    reducers: str | Reducer | Sequence[str | Reducer] = DEFAULT,
+    *,
+    plan: Plan | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    summary: CorpusSummary | None = None,
+    trust_remote_code: bool = False,
+) -> xr.Dataset:
+    """Measure every head of every run of a folder on a corpus.
+
+    Args:
+        model: what the runs were tuned from: a loaded model, or what `headscope.load` takes. The runs are put on its
+            device, and reducers that compare two models compare each of them with it.
+        runs: the folder, or what `headscope.runs.read` returns for it.
+        documents: a corpus that `headscope.read` gave, or any documents.
+        reducers: names, which are measured without permutations, or reducers as they are to be (`resolve_reducers`).
+        plan: how to batch.
+        checkpoint: where to keep the sums so far, in one file a run (`checkpoints`). The files stay there for the
+            caller to delete once the table is safe.
+        resume: go on from these files; the table is the same to the last bit.
+        progress: is called with the words done and those there are, in all runs together.
+        summary: the result of `headscope.corpora.summarize` for `documents`, if that is known already.
+        trust_remote_code: run the Python that a run's folder brings.
+
+    Returns:
+        A head table in which values of heads have the dimension ``run``, with the coordinates ``run`` (names) and
+        ``seed``. What depends on the corpus alone does not have it.
+
+    Raises:
+        CorpusError: the corpus cannot be read or lacks what a reducer needs.
+        ModelError: a run is damaged, is not a model of the same layers, heads and vocabulary, or reads the corpus in
+            other tokens.
+        HeadscopeError: the folder holds no runs, or they were tuned from another model.
+    """
+    model, reducers = load(model, trust_remote_code=trust_remote_code), list_reducers(reducers)
+    runs = runs if isinstance(runs, Runs) else read_runs(runs)
+    refuse_other_runs(model, runs, trust_remote_code=trust_remote_code)
+    if isinstance(documents, Iterator):
+        documents = list(documents)
+    summary = summary or summarize(documents)
+    resolved = [
+        with_permutations(reducer, 0) if isinstance(given, str) else reducer
+        for given, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True)
+    ]
+    head = OWN_HEAD if needs_head(resolved, plan.view if plan else None) else None
+    files = [None] * len(runs.runs) if checkpoint is None else checkpoints(checkpoint, runs)
+    tables: list[xr.Dataset] = []
+    for place, (run, file) in enumerate(zip(runs.runs, files, strict=True)):
+
+        def show_progress(done: int, total: int, place: int = place) -> None:
+            if progress is not None:
+                progress(place * total + done, len(runs.runs) * total)
+
+        # The run is not given a name here, so that it is gone before the next one is loaded.
+        table = measure(
+            load(runs.path(run), device=str(model.device), trust_remote_code=trust_remote_code, task=head), documents,
+            resolved, plan=plan, checkpoint=file, resume=resume, progress=show_progress, summary=summary, before=model,
+        )  # fmt: skip
+        show_progress(summary.words, summary.words)
+        if tables:
+            _refuse_other_reading(runs, run, tables[0], table)
+        tables.append(table)
+    names = [run.name for run in runs.runs]
+    together = side_by_side(tables, "run", names).assign_coords(seed=("run", [run.seed for run in runs.runs]))
+    call = (
+        f"measure_runs(model={model.name!r}, runs={str(runs.folder)!r}, "
+        f"reducers={[reducer.name for reducer in resolved]}, plan={plan or Plan()})"
+    )
+    return together.drop_attrs(deep=False).assign_attrs(_about(model, runs, tables), call=call)
+
+
+def measure_pair(
+    before: Model | str | Path,
+    after: Model | str | Path,
+    documents: Iterable[Document],
+    *,
+    plan: Plan | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    summary: CorpusSummary | None = None,
+) -> xr.Dataset:
+    """How alike each head is in two models of one shape, by the reducers that compare a head with itself.
+
+    Args:
+        before: a loaded model, or what `headscope.load` takes.
+        after: the same for a model that was tuned from it.
+        documents: a corpus that `headscope.read` gave, or any documents. Those of more than 512 tokens are left out
+            and counted.
+        plan: how to batch.
+        checkpoint: where to keep the sums so far.
+        resume: go on from `checkpoint` if it exists.
+        progress: is called with the words done and those there are.
+        summary: the result of `headscope.corpora.summarize` for `documents`, if that is known already.
+
+    Returns:
+        A head table of the model after. Its cosine is 1 where nothing has changed.
+
+    Raises:
+        ModelError: the models differ in layers, heads or vocabulary, or turn a document into different tokens.
+    """
+    comparing = [name for name, reducer in REDUCERS.items() if reducer.models == 2 and not reducer.on_sample]
+    return measure(
+        after, documents, comparing, plan=plan, checkpoint=checkpoint, resume=resume, progress=progress,
+        summary=summary, before=before,
+    )  # fmt: skip
+
+
+def checkpoints(checkpoint: Path, runs: Runs) -> list[Path]:
+    """Where `measure_runs` keeps the sums of each run, beside `checkpoint`."""
+    return [checkpoint.with_name(f"{checkpoint.stem}.{run.name}{checkpoint.suffix}") for run in runs.runs]
+
+
+def refuse_other_runs(model: Model, runs: Runs, *, trust_remote_code: bool) -> None:
+    """Refuse runs that are damaged or that were not tuned from this model, before any of them is measured.
+
+    Raises:
+        HeadscopeError: the folder holds no runs, or they were tuned from another model.
+        ModelError: a run is damaged, or is not a model of the same layers, heads and vocabulary.
+    """
+    if not runs.runs:
+        raise HeadscopeError(f"{runs.folder} lists no finished run; let `headscope tune` finish one.")
+    if runs.weights_sha256 != model.weights_sha256:
+        raise HeadscopeError(
+            f"the runs of {runs.folder} were tuned from {runs.model!r} with the weights {runs.weights_sha256[:12]}, "
+            f"and {model.name!r} has {model.weights_sha256[:12]}; give the model that they were tuned from."
+        )
+    twice = [name for name, times in Counter(run.name for run in runs.runs).items() if times > 1]
+    if twice:
+        raise HeadscopeError(f"{runs.folder} lists the run {twice[0]} twice; take one out of the list.")
+    expected = Shape.from_config(model.module.config, model.tokenizer)  # as `read_identity` reads that of a run
+    for run in runs.runs:
+        try:
+            shape, digest = read_identity(runs.path(run), trust_remote_code=trust_remote_code)
+        except ModelError as error:
+            raise ModelError(f"the run {run.name} is not whole: {error}") from error
+        if difference := expected.difference(shape):
+            raise ModelError(
+                f"{model.name!r} and the run {run.name} of {runs.folder} differ in {difference}; give the model that "
+                "the runs were tuned from."
+            )
+        if digest != run.weights_sha256:
+            raise ModelError(
+                f"the weights of the run {run.name} of {runs.folder} are not those in its list "
+                f"({digest[:12]} and not {run.weights_sha256[:12]}); copy its folder again, or tune it again."
+            )
+
+
+def _refuse_other_reading(runs: Runs, run: Run, first: xr.Dataset, table: xr.Dataset) -> None:
+    for name in _READ_ALIKE:
+        if first.attrs[name] != table.attrs[name]:
+            raise ModelError(
+                f"the run {run.name} of {runs.folder} reads the corpus otherwise than {runs.runs[0].name} does "
+                f"({name}: {table.attrs[name]} and {first.attrs[name]}); give all runs one tokenizer."
+            )
+
+
+def _about(model: Model, runs: Runs, tables: Sequence[xr.Dataset]) -> dict[str, object]:
+    """Where the table came from: the model, and what makes each run what it is."""
+    about = {name: value for name, value in tables[0].attrs.items() if not str(name).startswith("before")}
+    paths: Counter[str] = Counter()
+    for table in tables:
+        paths.update(json.loads(table.attrs["paths"]))
+    return {
+        **about,
+        **identify_runs(model, runs),
+        "paths": json.dumps(paths, sort_keys=True),
+        "created": tables[-1].attrs["created"],
+    }
+
+
+def identify_runs(model: Model, runs: Runs) -> dict[str, object]:
+    """The attributes of a table of runs that say which they are, and what they were tuned from."""
+    each = [
+        {"name": run.name, "seed": run.seed, "weights_sha256": run.weights_sha256, "best_epoch": run.best_epoch}
+        for run in runs.runs
+    ]
+    return {
+        "model": model.name,
+        "revision": model.revision,
+        "weights_sha256": model.weights_sha256,
+        "runs": json.dumps(each),
+        "task": runs.task,
+        "control": int(runs.control),
+    }

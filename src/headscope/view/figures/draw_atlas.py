@@ -1,0 +1,84 @@
+"""The figures of an atlas: those of the surface statistics, and those of each score that a table describes."""
+
+from collections.abc import Callable
+from functools import partial
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from headscope.files import tell_apart
+from headscope.score import Score, read_scores
+from headscope.view.figures.draw_head_map import draw_head_map, draw_head_tree
+from headscope.view.figures.draw_heatmaps import draw_score_heatmap
+from headscope.view.figures.draw_layers import (
+    draw_distances,
+    draw_entropies,
+    draw_gradients,
+    draw_offsets,
+    draw_special_tokens,
+)
+from headscope.view.figures.draw_lengths import draw_score_by_length
+from headscope.view.figures.draw_replication import draw_replication, has_replication
+from headscope.view.figures.draw_reported import draw_reported_heads
+from headscope.view.figures.style import file_stem
+from headscope.view.reports import read_report
+
+FREQUENT = 6
+"""Rows of a score with directions that get a figure each, most frequent first: the page shows any row at a click."""
+
+
+Drawing = Callable[[], Figure]
+"""Draws a figure when it is called."""
+
+
+def list_figures(table: xr.Dataset, *, every: bool = False) -> dict[str, tuple[str, Drawing]]:
+    """The figures of a head table by title, each with the name of its file; none is drawn yet.
+
+    Args:
+        table: a head table.
+        every: also of rows that are less frequent, or have no reported head.
+    """
+    figures: dict[str, tuple[str, Drawing]] = {
+        "Attention to special tokens": ("special-tokens", partial(draw_special_tokens, table)),
+        "Attention to the token itself and its neighbours": ("offsets", partial(draw_offsets, table)),
+        "Entropy of attention": ("entropies", partial(draw_entropies, table)),
+        "Distance of attention": ("distances", partial(draw_distances, table)),
+    }
+    if "gradient_all" in table:
+        figures["Gradient of the loss by attention"] = ("special-tokens-gradient", partial(draw_gradients, table))
+    if "head_map_x" in table:
+        figures["Heads that attend alike"] = ("head-map", partial(draw_head_map, table))
+        figures["Heads joined by how far apart their attention is"] = ("head-tree", partial(draw_head_tree, table))
+    for score in read_scores(table):
+        if (score.has_report or not score.is_ratio) and table[score.variable].notnull().any():
+            figures |= list_score_figures(table, score, every=every)
+    if has_replication(table):
+        title = "Lift of the reported heads, here and on another corpus"
+        figures[title] = ("replication", partial(draw_replication, table))
+    # A row named a:b and one named a/b would have one file.
+    stems = tell_apart(file_stem(name) for name, _ in figures.values())
+    return {title: (stem, draw) for (title, (_, draw)), stem in zip(figures.items(), stems, strict=True)}
+
+
+def list_score_figures(table: xr.Dataset, score: Score, *, every: bool = False) -> dict[str, tuple[str, Drawing]]:
+    """The figures of a score by title: its reported heads, then one of all rows or, with directions, one for each row.
+
+    Of these rows there are the most frequent ones with a reported head, or `every` row with a value.
+    """
+    name, heatmap = score.stem.replace("_", "-"), partial(draw_score_heatmap, table, score.variable)
+    report = read_report(table, score)
+    reported = report.rows_with_heads if report else ()
+    figures: dict[str, tuple[str, Drawing]] = {}
+    if reported:
+        beside = partial(draw_reported_heads, table, score.variable)
+        figures[f"{score.title}: reported heads beside their rivals"] = (f"{name}-reported", beside)
+    if "direction" not in table[score.variable].dims or not score.row_dimension(table):
+        return figures | {score.title: (name, heatmap)}
+    if any(row.parts for row in reported):
+        by_length = partial(draw_score_by_length, table)
+        figures[f"{score.title}, by {score.breakdown}"] = (f"{name}-{score.breakdown}s", by_length)
+    rows = [row.name for row in reported[:FREQUENT]]
+    if every:
+        values = table[score.variable]
+        rows = [label for place in score.places(table) for label in place.values() if values.sel(place).notnull().any()]
+    return figures | {f"{score.title}: {row}": (f"{name}-{row}", partial(heatmap, row)) for row in rows}

@@ -1,0 +1,72 @@
+"""The lesion map: sets of heads by what is harmed when they are disabled together."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+
+from headscope.analyse.lesions import BY_LAYER, MATCH, SUFFERS
+from headscope.analyse.metrics import read_metrics
+from headscope.view.figures.style import DIVERGING, add_colour_bar, centre, finish, styled
+from headscope.view.lesions_report import list_lesions
+
+LEVELS = ("phenomenon", "paradigm")
+"""The parts of minimal pairs that have a map of their own."""
+
+
+def draw_lesions(table: xr.Dataset) -> dict[str, Figure]:
+    """The lesion maps by name: of each metric one of phenomena, and one of paradigms; elsewhere one of all examples."""
+    names, figures = [str(name) for name in table["subset"].values], {}
+    levels = [level for level in LEVELS if any(name.startswith(f"{level} ") for name in names)] or [""]
+    for metric in read_metrics(table):
+        if metric["better"]:
+            for level in levels:
+                figures["-".join(filter(None, ("lesions", level, metric["name"])))] = draw_lesion_map(
+                    table, metric, level
+                )
+    return figures
+
+
+@styled
+def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "phenomenon") -> Figure:
+    """How much each set of heads changes a metric more than random sets do, a row for each subset of a level.
+
+    Red is worse. A dot marks what suffers: a change that is worse than that of random sets, with a false discovery rate
+    below 0.05.
+    """
+    frame = list_lesions(table)
+    at_level = frame["subset"].str.partition(" ")[0] == level if level else frame["subset"] == frame["subset"].iloc[0]
+    frame = frame[(frame["metric"] == metric["name"]) & at_level]
+    names, parts = [str(name) for name in table["set"].values], list(dict.fromkeys(frame["subset"]))
+    excess, verdict = (
+        frame.pivot(index="subset", columns="set", values=column).loc[parts, names] for column in ("excess", "verdict")
+    )
+    scale = centre(excess)
+    colours = DIVERGING.removesuffix("_r") if metric["better"] > 0 else DIVERGING
+    figure = Figure(figsize=(4.2 + 0.42 * len(names), 1.9 + 0.2 * len(parts)))
+    axes = figure.subplots()
+    axes.pcolormesh(
+        np.arange(len(names) + 1) - 0.5, np.arange(len(parts) + 1) - 0.5, excess, cmap=colours, norm=scale,
+        edgecolors="white", linewidth=0.6,
+    )  # fmt: skip
+    down, across = np.nonzero(verdict.to_numpy() == SUFFERS)
+    axes.plot(across, down, linestyle="none", marker="o", markersize=3.5, color="black", clip_on=False)
+    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(parts)), [_label(part, frame) for part in parts])
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    add_colour_bar(figure, axes, scale, colours, f"beyond random sets ({metric['units']})")
+    where = " of the same layers" if table.attrs.get(MATCH, BY_LAYER) == BY_LAYER else ""
+    title = f"Heads disabled together: change of the {metric['title']} beyond random heads{where}"
+    result = "dot: worse than these, q below 0.05" if len(down) else "none is surely worse than these"
+    return finish(figure, table, title, f"{int(table.attrs['random_sets'])} random sets each; {result}")
+
+
+def _label(part: str, frame: pd.DataFrame) -> str:
+    """A subset without its level, and the metric of the whole model there."""
+    whole = float(frame.loc[frame["subset"] == part, "whole"].iloc[0])
+    return f"{(part.partition(' ')[2] or part).replace('_', ' ')} ({whole:.2f})"

@@ -1,0 +1,319 @@
+"""The atlas page: one self-contained HTML file that shows a head table, with no network and no server.
+
+The numbers stand in the page as JSON; ``scripts`` draw the grid of heads from them. What can be
+read without a script (the reported heads, the figures, where it all came from) is written here.
+"""
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from string import Template
+from types import MappingProxyType
+from typing import Any
+
+import xarray as xr
+
+from headscope import heads
+from headscope.examples import READS, STEPS
+from headscope.files import atomic_write
+from headscope.score import ATTRIBUTE, read_scores
+from headscope.view.headings import (
+    describe_causality,
+    describe_copies,
+    describe_layers,
+    describe_measured,
+    name_corpus,
+    name_model,
+)
+from headscope.view.need_report import NeededHead, describe_need, list_needed_heads
+from headscope.view.page.average_maps import find_maps
+from headscope.view.page.needed_heads import render_needed_heads
+from headscope.view.page.numbers import PageView, describe_numbers, name_shares
+from headscope.view.page.packed import pack_json
+from headscope.view.page.reported_heads import list_columns, render_rare_rows, render_rows
+from headscope.view.page.script import join_modules
+from headscope.view.page.text_data import describe_texts
+from headscope.view.page.theme import follow_theme
+from headscope.view.probes_report import describe_gain
+from headscope.view.reports import Report, read_reports
+from headscope.view.verdicts import (
+    Q,
+    describe_choice,
+    describe_marks,
+    describe_replication,
+    describe_verdicts,
+    has_permutations,
+)
+
+
+@dataclass(frozen=True)
+class Live:
+    """What a page needs to ask the model behind it.
+
+    Attributes:
+        token: without which the server answers no question.
+        max_tokens: the most tokens of a text.
+    """
+
+    token: str
+    max_tokens: int
+
+
+ASKS = "; connect-src 'self'"
+"""What the policy of a live page has besides."""
+
+POLICY = (
+    "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+"""What the page may do: run its own script, and no other; nothing that it holds can send anything anywhere."""
+
+UNREPORTED = "No head is reported: the corpus has no links, spans or labels, or no reducer scored heads by them."
+UNCHOSEN = "No head is reported: this table has scores, but no heads that were chosen by them. An atlas has both."
+
+
+def render_page(
+    table: xr.Dataset,
+    *,
+    figures: Mapping[str, str],
+    views: Mapping[str, xr.Dataset] = MappingProxyType({}),
+    probes: xr.Dataset | None = None,
+    examples: xr.Dataset | None = None,
+    distances: xr.Dataset | None = None,
+    live: Live | None = None,
+) -> str:
+    """The atlas page of a head table, as HTML.
+
+    Args:
+        table: a head table; what it has is shown, what it lacks is left out.
+        figures: SVG text by title, in the order to show.
+        views: the tables of the same heads through views, by name; the grid can be switched to them.
+        probes: of the same model, whose figures are among `figures`.
+        examples: texts with the attention of all heads (`headscope.examples`).
+        distances: those of the heads to one another, ``js_distance`` in nats, for the neighbours of each.
+        live: of a page that a server answers (`headscope.explore`).
+
+    Raises:
+        TableError: a table does not follow the schema of `headscope.heads`.
+    """
+    return fill_page(
+        [
+            PageView("weights", table, _read("heads.nc")),
+            *(PageView(name, each, _read(f"heads-{name}.nc")) for name, each in views.items()),
+        ],
+        figures=figures, probes=probes, examples=examples, distances=distances, live=live,
+    )  # fmt: skip
+
+
+def fill_page(
+    views: Sequence[PageView],
+    *,
+    against: str = "",
+    figures: Mapping[str, str] = MappingProxyType({}),
+    probes: xr.Dataset | None = None,
+    examples: xr.Dataset | None = None,
+    distances: xr.Dataset | None = None,
+    live: Live | None = None,
+) -> str:
+    """A page about the heads of the first of several views, whose grid can be switched to the others.
+
+    Args:
+        views: of the same heads.
+        against: the name of the view that the grid compares the first with when the page opens.
+        figures: as in `render_page`.
+        probes: as in `render_page`.
+        examples: as in `render_page`.
+        distances: as in `render_page`.
+        live: as in `render_page`.
+
+    Raises:
+        TableError: a table does not follow the schema of `headscope.heads`.
+    """
+    for view in views:
+        heads.check(view.table)
+    table = views[0].table
+    attrs = table.attrs
+    reports = read_reports(table)
+    reported, rare = render_rows(reports), render_rare_rows(reports)
+    needed = list_needed_heads(table, reports)
+    permuted = has_permutations(reports)
+    counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
+    sizes = f"{table.sizes['layer']} layers of {table.sizes['head']} heads"
+    style, script = _asset("page.css"), join_modules("main")
+    causality, shown = describe_causality(table), describe_measured(table)
+    return Template(_asset("page.html")).substitute(
+        policy=POLICY.format(style=_hash(style), script=_hash(script)) + (ASKS if live else ""),
+        live=_write_element("live-data", asdict(live) | {"steps": STEPS, "reads": READS}) if live else "",
+        title=_escape(f"{name_model(attrs['model'])}: head atlas"),
+        model=_escape(name_model(attrs["model"])),
+        corpus=_escape(name_corpus(attrs["corpus"])),
+        counts=f"{counts}; {sizes}. {describe_layers(table)}".rstrip(". "),
+        skipped=_escape(f"{_skipped(attrs['skipped'])} {describe_copies(table)}".rstrip()),
+        view=f"<p>{_escape(shown)}</p>" if shown else "",
+        style=style,
+        script=script,
+        data=pack_json(describe_numbers(views, reports, needed, distances, against)),
+        sentences=_sentences(examples),
+        causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
+        reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",
+        rare=rare,
+        unreported="" if reported or rare else f'<p class="note">{_explain_missing(table)}</p>',
+        table_hidden="" if reported else "hidden",
+        summary=_summary(table, reports, needed, probes if figures else None),
+        needed=render_needed_heads(table, needed),
+        shares=_escape(name_shares(table)),
+        of_view=f"Of the {'model after' if against else 'weights'}, whichever view the grid shows. "
+        if len(views) > 1
+        else "",
+        chosen=_escape(describe_choice(reports)),
+        marks=_escape(describe_marks(reports)),
+        split=_escape(attrs.get("split", "")),
+        permutations=_escape(f"q: {Q}" if permuted else ""),
+        columns="\n".join(f"<dt>{c.title}</dt><dd>{_escape(c.about)}</dd>" for c in list_columns(reports)),
+        navigation=_navigate(
+            thumbnails=find_maps(table) is not None,
+            map="head_map_x" in table,
+            sentences=examples is not None,
+            reported=bool(reported or rare),
+            needed=bool(needed),
+            figures=bool(figures),
+        ),
+        figures=_figures(figures),
+        provenance=_provenance(attrs),
+    )
+
+
+def write_page(
+    table: xr.Dataset,
+    path: str | Path,
+    figures: Mapping[str, str] | None = None,
+    views: Mapping[str, xr.Dataset] | None = None,
+    probes: xr.Dataset | None = None,
+    examples: xr.Dataset | None = None,
+    distances: xr.Dataset | None = None,
+) -> Path:
+    """Write the atlas page, whole or not at all; the arguments are those of `render_page`.
+
+    Raises:
+        TableError: the table does not follow the schema.
+        HeadscopeError: the disk refuses the file.
+    """
+    path = Path(path)
+    text = render_page(
+        table, figures=figures or {}, views=views or {}, probes=probes, examples=examples, distances=distances
+    )
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(text.encode("utf-8", errors="replace"))
+    return path
+
+
+def _read(file: str) -> str:
+    """The Python that reads a table beside the page."""
+    return f"headscope.read_table({json.dumps(file)})"
+
+
+def _asset(name: str) -> str:
+    return resources.files("headscope.view.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """The hash by which a policy knows a script or a style, which in the page begins with a new line."""
+    return base64.b64encode(hashlib.sha256(f"\n{text}".encode()).digest()).decode()
+
+
+def _escape(text: object) -> str:
+    return html.escape(str(text), quote=True)
+
+
+def _write_json(data: Any) -> str:
+    """JSON for a script element, which "<" could end, whatever the data are; its escape cannot."""
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _sentences(examples: xr.Dataset | None) -> str:
+    """The element with the data of ``scripts/texts.js``; nothing without examples."""
+    if examples is None:
+        return ""
+    return _write_element("sentences-data", describe_texts(examples))
+
+
+def _write_element(name: str, data: Any) -> str:
+    """A script element with JSON, which scripts find by its name."""
+    return f'<script type="application/json" id="{name}">{_write_json(data)}</script>'
+
+
+def _explain_missing(table: xr.Dataset) -> str:
+    """Why no head is reported."""
+    return UNCHOSEN if any(score.has_report for score in read_scores(table)) else UNREPORTED
+
+
+def _skipped(text: str) -> str:
+    """The skipped documents and why, in words."""
+    reasons = _parsed(text)
+    if not isinstance(reasons, dict):
+        return f"Skipped: {text}."
+    if not reasons:
+        return "Nothing was skipped."
+    return "Skipped: " + "; ".join(f"{count} ({reason})" for reason, count in reasons.items()) + "."
+
+
+def _parsed(text: object) -> Any:
+    try:
+        return json.loads(str(text))
+    except ValueError:
+        return text
+
+
+def _summary(
+    table: xr.Dataset, reports: Sequence[Report], needed: Sequence[NeededHead], probes: xr.Dataset | None
+) -> str:
+    """The rows for which a head stands out, how many are needed, and what all heads together know, with links."""
+    sentence = " ".join(filter(None, (describe_verdicts(reports), describe_replication(table, reports))))
+    sentences = {"reported": sentence, "needed": describe_need(table, needed)}
+    sentences["figures"] = "" if probes is None else f"Probes of all heads: {describe_gain(probes)}"
+    return "\n".join(
+        f'<p class="summary"><a href="#{part}">{_escape(text)}</a></p>' for part, text in sentences.items() if text
+    )
+
+
+PARTS = {
+    "heads": "Head grid", "thumbnails": "Average maps", "map": "Map of heads", "sentences": "Sentences",
+    "reported": "Reported heads", "needed": "Without a head", "figures": "Figures",
+    "provenance": "Where this comes from",
+}  # fmt: skip
+
+
+def _navigate(**present: bool) -> str:
+    """Links to the parts that the page has; parts that are not named here it always has."""
+    parts = [(name, title) for name, title in PARTS.items() if present.get(name, True)]
+    return " ".join(f'<a href="#{name}">{title}</a>' for name, title in parts)
+
+
+def _figures(figures: Mapping[str, str]) -> str:
+    """Each figure as an image with its bytes in the page: nothing inside an SVG can reach the page around it."""
+    if not figures:
+        return ""
+    parts = ['<section aria-labelledby="figures"><h2 id="figures">Figures</h2>']
+    for title, svg in figures.items():
+        code = base64.b64encode(follow_theme(svg).encode("utf-8", errors="replace")).decode("ascii")
+        image = f'<img alt="{_escape(title)}" src="data:image/svg+xml;base64,{code}">'
+        parts.append(f"<figure><figcaption>{_escape(title)}</figcaption>{image}</figure>")
+    return "\n".join([*parts, "</section>"])
+
+
+def _provenance(attrs: Mapping[str, Any]) -> str:
+    """Every attribute of the table as a row, but for the descriptions of its scores."""
+    rows = []
+    for key, value in attrs.items():
+        if key == ATTRIBUTE:
+            continue
+        parsed = _parsed(value)
+        if isinstance(parsed, dict):
+            value = "; ".join(f"{name} {number}" for name, number in parsed.items()) or "none"
+        rows.append(f'<tr><th scope="row">{_escape(key)}</th><td>{_escape(value)}</td></tr>')
+    return "\n".join(rows)

@@ -1,0 +1,63 @@
+"""The page of a comparison: head tables before and after tuning, in one grid on one scale."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import xarray as xr
+
+from headscope.analyse.match import DISTANCE, match_heads
+from headscope.files import atomic_write
+from headscope.score import read_scores
+from headscope.view.headings import name_model
+from headscope.view.page.atlas_page import fill_page
+from headscope.view.page.numbers import PageView
+
+
+def write_comparison_page(before: xr.Dataset, after: xr.Dataset, control: xr.Dataset | None, path: str | Path) -> Path:
+    """Write a page whose grid shows a model after tuning less the model before; each table can be shown alone too.
+
+    Args:
+        before: a head table.
+        after: of the same heads; of runs, their mean is shown first, and each can be chosen.
+        control: the same of the task's control.
+        path: of the page, which is written whole or not at all.
+
+    Raises:
+        TableError: a table does not follow the schema of `headscope.heads`.
+        HeadscopeError: the disk refuses the file.
+    """
+    tuned = list(_list_views("after", after))
+    others = [] if control is None else list(_list_views("control", control))
+    first = match_heads(tuned[0].table) if DISTANCE in after else tuned[0].table
+    attrs = {"model": f"{name_model(str(before.attrs['model']))} after tuning, beside the model before"}
+    views = [
+        PageView("after", first.assign_attrs(attrs), tuned[0].python),
+        PageView("before", before, _read(before, "before")),
+        *tuned[1:],
+        *others,
+    ]
+    path = Path(path)
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(fill_page(views, against="before").encode("utf-8", errors="replace"))
+    return path
+
+
+def _list_views(name: str, table: xr.Dataset) -> Iterator[PageView]:
+    """A table as a view or, of runs, their mean and each of them."""
+    python = _read(table, name)
+    if "run" not in table.dims:
+        yield PageView(name, table, python)
+        return
+    # The interval of a run is about texts; the mean of several is no interval of the mean. A head without a value in
+    # one run has no mean of all.
+    ends = [f"{score.variable}_{end}" for score in read_scores(table) for end in ("lower", "upper")]
+    mean = table.drop_vars(ends, errors="ignore").mean("run", skipna=False, keep_attrs=True)
+    yield PageView(name, mean, f'{python}.mean("run", skipna=False)')
+    for run in table["run"].values.tolist() if table.sizes["run"] > 1 else []:
+        yield PageView(f"{name}, run {run}", table.sel(run=run), f"{python}.sel(run={run!r})")
+
+
+def _read(table: xr.Dataset, otherwise: str) -> str:
+    """The Python that reads a table from its file; of a table in memory, a name."""
+    source = table.encoding.get("source")
+    return f"headscope.read_table({str(source)!r})" if source else otherwise

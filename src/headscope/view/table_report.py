@@ -1,0 +1,252 @@
+"""A head table on the terminal."""
+
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from headscope.analyse import top_heads
+from headscope.analyse.rank import rank_heads, values_of_heads
+from headscope.analyse.replicate import SURVIVES
+from headscope.analyse.report import UNDECIDED
+from headscope.heads import get_share
+from headscope.layers import list_ranges
+from headscope.score import read_scores
+from headscope.view.headings import (
+    describe_causality,
+    describe_copies,
+    describe_layers,
+    describe_measured,
+)
+from headscope.view.lines import make_grid, mark_source, write
+from headscope.view.need_report import print_need
+from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
+from headscope.view.runs_report import print_runs
+from headscope.view.verdicts import (
+    Q,
+    describe_choice,
+    describe_marks,
+    describe_replication,
+    describe_verdicts,
+    has_permutations,
+)
+
+SHOWN = 24
+"""Rows of a score that are shown; all are in the table."""
+
+_SHORT = {"dependent": "dep.", "mention": "ment.", "question": "quest."}
+
+
+def print_table(table: xr.Dataset, console: Console) -> None:
+    """A table in few lines: its source, what was found, the heads that attend most, and those that are reported."""
+    about = table.attrs
+    write(console, f"\n{mark_source(table)}")
+    console.print(
+        f"{table.sizes['layer']} layers of {table.sizes['head']} heads; {about['documents']:,} documents, "
+        f"{about['words']:,} words, {about['tokens']:,} tokens"
+    )
+    if sentence := describe_layers(table):
+        console.print(sentence, highlight=False)
+    skipped = json.loads(about["skipped"])
+    reasons = "; ".join(f"{count:,} {reason}" for reason, count in skipped.items())
+    if about["tokens_unknown"]:
+        console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
+    console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
+    if sentence := describe_copies(table):
+        console.print(sentence, style="yellow", highlight=False)
+    if measured := describe_measured(table):
+        console.print(escape(measured), style="bold", highlight=False)
+    if "run" in table.dims:
+        print_runs(table, console)
+        return
+    reports = read_reports(table)
+    if sentence := describe_verdicts(reports):
+        console.print(f"\n{escape(sentence)}", style="bold", highlight=False, emoji=False)
+    _print_targets(table, console)
+    _print_descriptions(table, console)
+    _print_reports(table, reports, console)
+    print_need(table, reports, console)
+    for sentence in describe_regressions(table):
+        console.print(f"\n{escape(sentence)}", emoji=False)
+
+
+def _print_targets(table: xr.Dataset, console: Console) -> None:
+    """The heads that attend most to each target that a variable names."""
+    lines = Table(box=None, show_header=False, pad_edge=False)
+    shown: list[xr.DataArray] = []
+    for name, values in table.data_vars.items():
+        if not (target := values.attrs.get("target")) or not (values > 0).any():
+            continue
+        # The first token is the same as [CLS], where a model begins with it.
+        if any(np.allclose(values, other, rtol=1e-6, equal_nan=True) for other in shown):
+            continue
+        shown.append(values)
+        lines.add_row(Text(target), _list_top_heads(table, str(name)))
+    if lines.row_count:
+        console.print(f"\nThe heads that look most at ... (mean {get_share(table)}, all texts)")
+        console.print(lines)
+
+
+def _list_top_heads(table: xr.Dataset, variable: str) -> str:
+    """The heads with the largest values, each with its interval if the table was estimated from a sample."""
+    ends = [f"{variable}_{end}" for end in ("lower", "upper")]
+    if ends[0] not in table:
+        return "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in top_heads(table, variable))
+    lower, upper = (dict(rank_heads(values_of_heads(table, end))) for end in ends)
+    return "  ".join(
+        f"[bold]{head}[/] {value:.2f} \\[{_short(lower[head])} {_short(upper[head])}]"
+        for head, value in top_heads(table, variable)
+    )
+
+
+def _print_descriptions(table: xr.Dataset, console: Console) -> None:
+    """The heads with the largest values of each row of a description, beside its baseline."""
+    for score in read_scores(table):
+        if score.is_ratio:
+            continue
+        lines = Table(box=None, show_header=False, pad_edge=False)
+        for place in score.places(table):
+            values = table[[score.variable]].sel(place)
+            if not values[score.variable].notnull().any():
+                continue
+            sign = -1 if score.ascending else 1
+            best = top_heads(sign * values, score.variable)
+            heads = "   ".join(f"[bold]{head}[/] {sign * value:.2f}" for head, value in best)
+            control = [f"{table[score.control].sel(place).item():.2f}"] if score.control in table else []
+            lines.add_row(Text(" ".join(place.values()) or score.title), heads, *control)
+        phrase = f" (last column: {score.baselines[score.control]})" if score.control in table else ""
+        which = "lowest" if score.ascending else "highest"
+        console.print(f"\n{score.title}: the heads with the {which} values{phrase}")
+        console.print(lines)
+
+
+def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Console) -> None:
+    """The reported head of the most frequent rows of each score, beside its strongest rival."""
+    rows = [row for report in reports for row in report.rows_with_heads[:SHOWN]]
+    every = sum(len(report.shown_rows) for report in reports)
+    if every and not rows:
+        wanted = "the only row" if every == 1 else f"any of {every} rows"
+        console.print(f"\nEach half of the corpus has too few links to report a head for {wanted}.")
+    if not rows:
+        return
+    permuted = has_permutations(reports)
+    held_out = "Held out: score, count, lift and the rival's score." + " Of all texts: q." * permuted
+    console.print(f"\n{escape(describe_choice(reports))} {held_out}", emoji=False)
+    _print_grid(_lay_out(rows, permuted), console)
+    console.print(describe_marks(reports) + (f" q: {Q}" if permuted else ""))
+    if sentence := describe_causality(table):
+        console.print(sentence)
+    for report in reports:
+        if sentences := " ".join(filter(None, (report.permuted, report.comparison))):
+            console.print(escape(f"{report.score.title}. {sentences}"), emoji=False)
+    _print_replication(table, reports, rows, console)
+    with_head = sum(len(report.rows_with_heads) for report in reports)
+    hidden, rare = with_head - len(rows), every - with_head
+    if hidden or rare:
+        parts = [f"{hidden} more row{' is' if hidden == 1 else 's are'} in the table"] if hidden else []
+        parts += [f"{rare} ha{'s' if rare == 1 else 've'} too few links in a half to report"] if rare else []
+        console.print(f"{'; '.join(parts)}.")
+
+
+def _lay_out(rows: Sequence[Reported], permuted: bool) -> Table:
+    """The rows beside their strongest rivals, narrow enough for 80 columns; a long name takes two lines."""
+    columns = ("row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["q"] * permuted)
+    left = ("head", "from", "[95 %]", "strongest rival")
+    grid = make_grid(*columns, left=left, wraps=("row", "strongest rival"), folds=True, apart=1)
+    for row in rows:
+        rival = row.strongest_rival
+        grid.add_row(
+            Text(row.label + row.pooled),
+            row.where + row.mark,
+            _SHORT.get(row.attends, row.attends),
+            _short(row.score.value),
+            f"{row.scored:,}",
+            _signed(row.lift.value),
+            _signed_interval(row.lift) if rival else "",
+            Text(f"{_short(rival.score.value)} {rival.label}") if rival else "",
+            *([_short(row.q)] if permuted else []),
+            style="bold green" if row.stands_out else "dim" if row.verdict == UNDECIDED else "",
+        )
+    return grid
+
+
+def _print_replication(
+    table: xr.Dataset, reports: Sequence[Report], rows: Sequence[Reported], console: Console
+) -> None:
+    """The lift of the same heads on another corpus, beside that on this one; nothing where there is none."""
+    if not (sentence := describe_replication(table, reports)):
+        return
+    columns = ("row", "head", "lift here", "there", "[95 %]", "score", "count", "verdict there")
+    grid = make_grid(*columns, left=("head", "[95 %]", "verdict there"), wraps=("row",), apart=1)
+    for row in rows:
+        if (there := row.replication) is None:
+            continue
+        grid.add_row(
+            Text(row.label),
+            row.where,
+            _signed(row.lift.value),
+            _signed(there.lift.value),
+            _signed_interval(there.lift),
+            _short(there.score.value),
+            f"{there.scored:,}",
+            there.verdict,
+            style="bold green" if there.verdict == SURVIVES else "dim" if there.verdict == UNDECIDED else "",
+        )
+    console.print(f"\n{escape(sentence)}", highlight=False, emoji=False)
+    _print_grid(grid, console)
+    console.print(
+        f"Green: {SURVIVES}: the interval of the lift lies above 0 there for every rival. Grey: too few texts or items "
+        "there, or none."
+    )
+
+
+def _print_grid(grid: Table, console: Console) -> None:
+    """A table; on a terminal on which its numbers would be cut off, a sentence in its place."""
+    # The table is measured as if there were room enough.
+    needed = Measurement.get(console, console.options.update(max_width=1000), grid).minimum
+    if needed > console.width:
+        console.print(
+            f"The table here needs {needed} columns, and the terminal has {console.width}: widen it, or read the "
+            "table in the files that are written."
+        )
+        return
+    console.print(grid)
+
+
+def _signed_interval(lift: Interval) -> str:
+    """The ends of the interval of a lift; empty where there are none."""
+    return "" if math.isnan(lift.lower) else f"{_signed(lift.lower, 2)} to {_signed(lift.upper, 2)}"
+
+
+def _short(share: float, digits: int = 3) -> str:
+    """A share without the 0 before the point; empty where there is none."""
+    return "" if math.isnan(share) else f"{share:.{digits}f}".removeprefix("0")
+
+
+def _signed(share: float, digits: int = 3) -> str:
+    """A difference of shares with its sign; empty where there is none."""
+    return "" if math.isnan(share) else f"{share:+.{digits}f}".replace("0.", ".", 1).replace("-", "−")
+
+
+def print_paths(table: xr.Dataset, console: Console) -> None:
+    """The way in which each layer was measured; neighbouring layers of one way together."""
+    ways: dict[tuple[str, str, int], list[int]] = {}
+    for path, texts in json.loads(table.attrs["paths"]).items():
+        attention_type, layer, way = path.split(" ", 2)
+        ways.setdefault((attention_type, way, texts), []).append(int(layer))
+    grid = Table(box=None, pad_edge=False)
+    several = "attention_type" in table.dims
+    for column in (*["attention_type"] * several, "layers", "texts", "measured"):
+        grid.add_column(column, justify="right" if column == "texts" else "left")
+    in_order = sorted(ways.items(), key=lambda item: (item[0][0], min(item[1]), item[0][1]))
+    for (attention_type, way, texts), layers in in_order:
+        grid.add_row(*[attention_type] * several, list_ranges(layers), f"{texts:,}", way)
+    console.print("\nHow attention was measured:")
+    console.print(grid)
