@@ -148,12 +148,12 @@ REFUSALS = {
     ),
     "a setting of a reducer that has none": (
         ("measure", "{model}", "grammar:7", "-r", "relations:offsets=2", "-o", "{tmp}/heads.nc"),
-        "the reducer `relations` has no settings, so 'offsets=2' cannot be one; leave it out.",
+        "the reducer `relations` has no settings; leave out ':offsets=2'.",
     ),
     "a class without words": (
         ("measure", "{model}", "grammar:7", "-r", "surface:words.no=", "-o", "{tmp}/heads.nc"),
         "the reducer `surface` cannot have '' for words.no; give words with | between them, as in "
-        "surface:words.no=not|never.",
+        "'surface:words.no=not|never'.",
     ),
     "an offset named twice": (
         ("measure", "{model}", "grammar:7", "-r", "surface:offsets=2|2", "-o", "{tmp}/heads.nc"),

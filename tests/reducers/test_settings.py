@@ -78,26 +78,26 @@ def test_settings_are_written_behind_a_colon() -> None:
 
 
 REFUSED = {
-    "surface:": "the reducer `surface` has no setting ''; it has offsets, words.NAME, edges: write such as "
-    "surface:offsets=-2|3.",
-    "surface:Surface": "the reducer `surface` has no setting 'Surface'; it has offsets, words.NAME, edges: write such "
-    "as surface:offsets=-2|3.",
-    "surface:words.=not": "the reducer `surface` has no setting 'words.=not'; it has offsets, words.NAME, edges: write "
-    "such as surface:offsets=-2|3.",
+    "surface:": "the reducer `surface` has no setting ''; it has offsets, words.NAME, edges: for example "
+    "'surface:offsets=-2|3'.",
+    "surface:Surface": "the reducer `surface` has no setting 'Surface'; it has offsets, words.NAME, edges: for "
+    "example 'surface:offsets=-2|3'.",
+    "surface:words.=not": "the reducer `surface` has no setting 'words.=not'; it has offsets, words.NAME, edges: for "
+    "example 'surface:offsets=-2|3'.",
     "surface:offsets=2,classes=no": "the reducer `surface` has no setting 'classes=no'; it has offsets, words.NAME, "
-    "edges: write such as surface:offsets=-2|3.",
+    "edges: for example 'surface:offsets=-2|3'.",
     "surface:offsets=2|1.5": "the reducer `surface` cannot have '2|1.5' for offsets; give whole numbers with | between "
-    "them, as in surface:offsets=-2|3.",
+    "them, as in 'surface:offsets=-2|3'.",
     "surface:words.no=not|": "the reducer `surface` cannot have 'not|' for words.no; give words with | between them, "
-    "as in surface:words.no=not|never.",
+    "as in 'surface:words.no=not|never'.",
     "surface:offsets=2,offsets=3": "the reducer `surface` has offsets twice in 'offsets=2,offsets=3'; give it once, as "
-    "in surface:offsets=-2|3.",
+    "in 'surface:offsets=-2|3'.",
     "surface:words.no=not,words.no=never": "the class no is named twice; name each once.",
     "average_map:bins=many": "the reducer `average_map` cannot have 'many' for bins; give a whole number, as in "
-    "average_map:bins=3.",
+    "'average_map:bins=3'.",
     "sparse_shapes:budget=": "the reducer `sparse_shapes` cannot have '' for budget; give a number, as in "
-    "sparse_shapes:budget=0.05.",
-    "copying:bins=4": "the reducer `copying` has no settings, so 'bins=4' cannot be one; leave it out.",
+    "'sparse_shapes:budget=0.05'.",
+    "copying:bins=4": "the reducer `copying` has no settings; leave out ':bins=4'.",
 }
 
 

@@ -1,6 +1,6 @@
-"""The settings of a reducer as text that a user writes or plain values that a file can keep, and a reducer with them.
+"""Read and write the settings of a reducer, as text that users type or as plain values in a file.
 
-Nothing but plain values and a few records of headscope is read, so that no file can have anything imported.
+Only plain values and a few classes of headscope are read, so that a file cannot cause an import.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ from headscope.reducers.support.permutations import Permutations
 from headscope.reducers.support.word_class import WordClass
 
 PARTS = {part.__name__: part for part in (FoldAssignment, Permutations, WordClass)}
-"""What a setting may consist of, beside plain values."""
+"""Classes that a setting may contain, besides plain values."""
 
 WORDS = "words."
-"""How a setting that is a class of words begins; its name follows."""
+"""The prefix of a setting that is a class of words; its name follows."""
 
 SEPARATOR = "|"
-"""What stands between several values."""
+"""The separator between values."""
 
 KINDS: Mapping[type, tuple[str, str, str]] = {
     int: ("a whole number", "whole numbers", "-2|3"),
@@ -76,7 +76,7 @@ def parse_settings(reducer: Reducer, text: str) -> Reducer:
     """Return a reducer with the settings of a text such as ``offsets=-2|3,words.no=not|never``.
 
     Settings are the fields of a reducer that are a number, or several numbers or words with ``|`` between them. A class
-    of words is written as ``words.NAME``, as many of them as are wanted.
+    of words is written as ``words.NAME``; it may be repeated.
 
     Raises:
         HeadscopeError: the reducer has no settings, or not this one; it is given twice, or cannot have this value.
@@ -92,7 +92,7 @@ def parse_settings(reducer: Reducer, text: str) -> Reducer:
         if setting.field in values and not of_words:
             raise HeadscopeError(
                 f"the reducer `{reducer.name}` has {name} twice in {text!r}; give it once, as in "
-                f"{reducer.name}:{name}={setting.example}."
+                f"'{reducer.name}:{name}={setting.example}'."
             )
         try:
             parsed = setting.parse(value)
@@ -101,7 +101,7 @@ def parse_settings(reducer: Reducer, text: str) -> Reducer:
             wanted = f"{several} with {SEPARATOR} between them" if setting.several else single
             raise HeadscopeError(
                 f"the reducer `{reducer.name}` cannot have {value!r} for {name}; give {wanted}, as in "
-                f"{reducer.name}:{name}={setting.example}."
+                f"'{reducer.name}:{name}={setting.example}'."
             ) from error
         if of_words:
             values[setting.field] = (*values.get(setting.field, ()), WordClass(name.removeprefix(WORDS), parsed))
@@ -113,10 +113,10 @@ def parse_settings(reducer: Reducer, text: str) -> Reducer:
 def _refuse(reducer: Reducer, part: str, settings: Sequence[_Setting]) -> HeadscopeError:
     """Return the error for what is no setting of a reducer."""
     if not settings:
-        return HeadscopeError(f"the reducer `{reducer.name}` has no settings, so {part!r} cannot be one; leave it out.")
+        return HeadscopeError(f"the reducer `{reducer.name}` has no settings; leave out ':{part}'.")
     return HeadscopeError(
         f"the reducer `{reducer.name}` has no setting {part!r}; it has {', '.join(each.name for each in settings)}: "
-        f"write such as {reducer.name}:{settings[0].name}={settings[0].example}."
+        f"for example '{reducer.name}:{settings[0].name}={settings[0].example}'."
     )
 
 
