@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -75,14 +76,19 @@ MEASURE: dict[str, Callable[[dict[str, Path]], xr.Dataset]] = {
 }
 
 
+def refuse_to_draw(*sizes: float) -> NoReturn:
+    raise AssertionError("a figure is drawn that nobody keeps")
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("command", MEASURE)
 def test_a_table_is_measured_again_to_the_last_bit(
     places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("headscope.view.figures.style.make_figure", refuse_to_draw)
     table = MEASURE[command](places)
-    assert [*tmp_path.iterdir()] == []  # no folder is named, so that none is written
+    assert [*tmp_path.iterdir()] == []  # no folder is named, so that none is written, and nothing drawn
     headscope.write_table(table, tmp_path / "table.nc")
     result = headscope.rerun(tmp_path / "table.nc", progress=False)
     assert (result.differing, result.versions) == ((), ())
@@ -182,13 +188,18 @@ OTHERS: dict[str, Callable[[dict[str, Path], Path], object]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def reported(places: dict[str, Path]) -> xr.Dataset:
+    return headscope.measure(places["encoder"], "grammar:29", "relations", permutations=0)
+
+
 @pytest.mark.parametrize("command", OTHERS)
 def test_nothing_is_written_that_is_not_named(
-    places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    places: dict[str, Path], reported: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    reported = headscope.measure(places["encoder"], "grammar:29", "relations", permutations=0)
     monkeypatch.chdir(tmp_path)
     OTHERS[command](places, reported)
     assert [*tmp_path.iterdir()] == []
     # `merge` reads the files of `measure_shard`; `tune` and `measure_shard` give nothing but files.
-    assert {*MEASURE, *OTHERS, "merge", "tune"} == {record.command for record in COMMANDS} - {"list"}
+    measured = {name.split()[0] for name in MEASURE}  # with settings and without
+    assert {*measured, *OTHERS, "merge", "tune"} == {record.command for record in COMMANDS} - {"list"}

@@ -138,7 +138,7 @@ class OutputFolder:
         names: Mapping[str, str],
         tables: "Mapping[str, xr.Dataset]",
         files: "Mapping[str, Content] | None" = None,
-        figures: "Mapping[str, Figure] | None" = None,
+        draw: "Callable[[], Mapping[str, Figure]]" = dict,
     ) -> "xr.Dataset":
         """Write head tables with the request that gave them, and what else there is; return the first of the tables.
 
@@ -147,12 +147,12 @@ class OutputFolder:
             names: of the inputs that it was run on, by field.
             tables: without the request, by name.
             files: by name, as `write` takes them.
-            figures: by name.
+            draw: returns figures by name; called only for a folder that is kept.
         """
         recorded = record_request(request, **names)
         tables = {name: table.assign_attrs(recorded) for name, table in tables.items()}
         of_tables: dict[str, Content] = {f"{name}.nc": table for name, table in tables.items()}
-        pictures = {f"figures/{name}": figure for name, figure in (figures or {}).items()}
+        pictures = {f"figures/{name}": figure for name, figure in draw().items()} if self.kept else {}
         about = {**names, **{key: recorded[key] for key in ("call", "created")}}
         self.write({**of_tables, **(files or {})}, about, figures=pictures, pdf=False)
         return next(iter(tables.values()))

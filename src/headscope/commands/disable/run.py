@@ -51,9 +51,9 @@ def run(request: Disable, progress: Progress) -> xr.Dataset:
             loading = partial(request.load_model, task=source.head)
             table = _join([measure(loading(runs.path(run)), run) for run in runs.runs], model, runs)
         summary = {} if runs is None else {"summary.csv": list_effects(summarize_effects(table))}
-        names = {"model": model.name, "task": source.name, "runs": str(runs.folder) if runs else ""}
+        names = {"model": model.name, "task": source.name} | ({"runs": str(runs.folder)} if runs else {})
         rows = {f"{TABLE}.csv": list_effects(table), **summary}
-        return folder.finish(request, names, {TABLE: table}, rows, draw_effects(table))
+        return folder.finish(request, names, {TABLE: table}, rows, partial(draw_effects, table))
 
 
 def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def run(request: Ledger, progress: Progress) -> xr.Dataset:
         rows = {f"{TABLE}.csv": list_parts(table), "tokens.csv": own}
         rows |= {"content.csv": list_content(table)} if "ledger_content" in table else {}
         names = {"model": model.name, "prompts": source.name}
-        return folder.finish(request, names, {TABLE: table}, rows, draw_ledger(table, own))
+        return folder.finish(request, names, {TABLE: table}, rows, partial(draw_ledger, table, own))
 
 
 LaidOut = Mapping[Prompt, Sequence[PromptTokens]]

@@ -3,6 +3,8 @@
 atlas --choose_sets--> sets --draw_random_sets--> units --evaluate_ablations--> outcomes --tabulate_lesions--> files
 """
 
+from functools import partial
+
 import xarray as xr
 from rich.console import Console
 
@@ -35,7 +37,7 @@ def run(request: Lesions, progress: Progress) -> xr.Dataset:
         table = disable_sets(folder, TABLE, model, source, request)
         names = {"model": model.name, "task": source.name}
         rows = {f"{TABLE}.csv": list_lesions(table)}
-        return folder.finish(request, names, {TABLE: table}, rows, draw_lesions(table))
+        return folder.finish(request, names, {TABLE: table}, rows, partial(draw_lesions, table))
 
 
 def disable_sets(

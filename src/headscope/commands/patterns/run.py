@@ -70,10 +70,10 @@ def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
         if runs is not None:
             step = f"classifying the maps of {len(runs.runs)} runs of {runs.task}"
             tables[RUNS] = assess(measure(RUNS, model, documents, reducers[:1], label=step, runs=runs))
-        names = {"model": model.name, "corpus": name_documents(documents), "runs": runs.task if runs else ""}
+        names = {"model": model.name, "corpus": name_documents(documents)} | ({"runs": runs.task} if runs else {})
         tables = {name: table.assign_attrs(_describe(validations)) for name, table in tables.items()}
         files = _list_files(tables, trained if request.labels else None, validations)
-        return folder.finish(request, names, tables, files, _draw(tables))
+        return folder.finish(request, names, tables, files, partial(_draw, tables))
 
 
 def _train(

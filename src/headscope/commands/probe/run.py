@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,8 @@ def run(request: Probe, progress: Progress) -> xr.Dataset:
         about = {"test": names["test"], "links": kind, "decode": request.decode, "documents_repeated": repeated}
         table = table.assign_attrs(_identify(model, documents, summary, data, vectors) | about)
         rows = {f"{TABLE}.csv": list_probes(table), "lengths.csv": list_lengths(table)}
-        table = folder.finish(request, {"model": model.name, **names}, {TABLE: table}, rows, draw_probes(table))
+        names = {"model": model.name, **names}
+        table = folder.finish(request, names, {TABLE: table}, rows, partial(draw_probes, table))
         shutil.rmtree(probing.maps, ignore_errors=True)
     return table
 
