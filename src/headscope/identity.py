@@ -15,13 +15,20 @@ DIFFERS_IN = "differs_in"
 """The attribute of a comparison of two models: the parts of their identity in which they differ, in words."""
 
 
-def name_differences(attributes: Mapping[str, Any], others: Mapping[str, Any]) -> str:
-    """Return in which parts of their identity two models differ, in words; empty if in none.
+def list_differences(attributes: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
+    """Return the names of the parts of their identity in which two models differ, in the order of `MODEL_PARTS`.
 
     Args:
         attributes: of a table, or as `headscope.runner.identify_model` returns them.
         others: of another model. A part that one of the two does not state is not compared, except the weights.
     """
     compared = [part for part in MODEL_PARTS if part == "weights_sha256" or {part} <= attributes.keys() & others.keys()]
-    *parts, last = [MODEL_PARTS[part] for part in compared if attributes.get(part) != others.get(part)] or [""]
+    return [MODEL_PARTS[part] for part in compared if attributes.get(part) != others.get(part)]
+
+
+def name_differences(*models: Mapping[str, Any]) -> str:
+    """Return in which parts of their identity models differ from the first one, in words; empty if in none."""
+    first, *others = models
+    differences = {part for other in others for part in list_differences(first, other)}
+    *parts, last = [part for part in MODEL_PARTS.values() if part in differences] or [""]
     return f"{', '.join(parts)} and {last}" if parts else last

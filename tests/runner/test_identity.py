@@ -1,6 +1,7 @@
 """What identifies a model: each part changed by itself is noticed by whatever joins or continues sums."""
 
 import copy
+import io
 import json
 import re
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import transformers as hf
+import xarray as xr
+from rich.console import Console
 from safetensors.torch import load_file, save_file
 from tokenizers import normalizers
 
@@ -18,6 +21,8 @@ from headscope.capture.model.hashes import hash_config, hash_tokenizer
 from headscope.capture.open.loading import load
 from headscope.identity import MODEL_PARTS, name_differences
 from headscope.runner.provenance import identify_model
+from headscope.view.check_report import print_check
+from headscope.view.comparison_report import print_comparison, render_markdown
 
 CORPUS = "grammar:29"
 
@@ -96,26 +101,39 @@ def test_each_part_by_itself_is_refused_by_what_joins_or_continues(
     assert re.search(rf", which differs from .* in its {MODEL_PARTS[attribute]}; name the model", str(refused.value))
 
 
+@pytest.fixture(scope="module")
+def before(original: Path) -> xr.Dataset:
+    return measure_relations(original)
+
+
+def measure_relations(folder: Path) -> xr.Dataset:
+    return headscope.measure(folder, CORPUS, "relations", permutations=0, progress=False)
+
+
+def print_lines(show: Callable[[xr.Dataset, Console], None], table: xr.Dataset) -> str:
+    lines = io.StringIO()
+    show(table, Console(file=lines, width=200))
+    return lines.getvalue()
+
+
 @pytest.mark.parametrize("part", ["weights", "activation", "tokenizer", "numerical type"])
-def test_what_compares_two_models_says_in_which_parts_they_differ(part: str, original: Path, run, tmp_path) -> None:
+def test_what_compares_two_models_says_in_which_parts_they_differ(part: str, before: xr.Dataset, tmp_path) -> None:
     change, attribute = CHANGES[part]
-    other, files = tiny.save(tmp_path / "other"), [tmp_path / "before.nc", tmp_path / "after.nc"]
+    other = tiny.save(tmp_path / "other")
     change(other)
-    headscope.measure(original, CORPUS, "relations", permutations=0, out=files[0], progress=False)
-    checked = run("check", other, "--against", files[0], "--all")[1]
-    assert f"The two models differ in {MODEL_PARTS[attribute]}." in checked
-    assert "The two models are the same." in run("check", original, "--against", files[0], "--all")[1]
+    after = measure_relations(other)
+    for new, sentence in ((after, f"differ in {MODEL_PARTS[attribute]}."), (before, "are the same.")):
+        checked = headscope.check(new, before, every=True, progress=False).table
+        assert f"The two models {sentence}" in print_lines(print_check, checked)
 
     if part != "weights":
         change_weights(other)
-    headscope.measure(other, CORPUS, "relations", permutations=0, out=files[1], progress=False)
-    options = ("--variable", "relation_accuracy:relation=obj,direction=dependent_to_head", "-o", tmp_path / "compared")
-    code, printed, complaint = run("compare", *files, *options)
-    assert code == 0, complaint
-    page = (tmp_path / "compared" / "comparison.md").read_text()
+        after = measure_relations(other)
+    obj = {"relation": "obj", "direction": "dependent_to_head"}
+    comparison = headscope.compare_variable(before, after, variable="relation_accuracy", where=obj)
     sentence = f"differ in weights and {MODEL_PARTS[attribute]}: a change need not come from the weights."
-    assert [sentence in text for text in (printed, page)] == [part != "weights"] * 2
-    assert [" differ in weights" in text for text in (printed, page)] == [part != "weights"] * 2
+    for text in (print_lines(print_comparison, comparison), render_markdown([comparison])):
+        assert (sentence in text) == (" differ in weights" in text) == (part != "weights")
 
 
 def test_what_changes_no_number_is_no_part() -> None:

@@ -124,7 +124,8 @@ def compare_variable(
             "heads": int(known.sum()),
             "heads_left_out": int((partly & ~known).sum()),
             "task": str(after.attrs.get("task", "")),
-            DIFFERS_IN: max((name_differences(before.attrs, table.attrs) for table in tables.values()), key=len),
+            # A table of runs has the identity of the model that headscope tuned them from.
+            DIFFERS_IN: name_differences(before.attrs, *(t.attrs for t in tables.values() if "run" not in t.dims)),
             "runs": json.dumps([run | {"group": group} for group, table in tables.items() for run in runs_of(table)]),
             "call": f"compare(variable={variable!r}, where={dict(where or {})!r}) after {before.attrs.get('call')}",
         },
