@@ -117,8 +117,7 @@ def _work(model: str, corpus: str | None, clock: Callable[[], float]) -> None:
     seconds = dict.fromkeys(STAGES, 0.0) | {"imports": clock() - start}
     timed = _make_timer(seconds, clock)
     for name, stage in FUNCTIONS.items():
-        if hasattr(job, name):
-            setattr(job, name, timed(getattr(job, name), lambda arguments, stage=stage: stage))
+        setattr(job, name, timed(getattr(job, name), lambda arguments, stage=stage: stage))
     loading.load = timed(loading.load, lambda arguments: "loading")
     folder.write_content = timed(folder.write_content, lambda arguments: "tables")
     OutputFolder._draw = timed(OutputFolder._draw, lambda arguments: "figures")

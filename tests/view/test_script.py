@@ -59,8 +59,8 @@ def test_a_browser_that_cannot_unpack_says_so_and_shows_what_needs_no_numbers(op
     text = render_page(head_table(), figures={"One": "<svg xmlns='http://www.w3.org/2000/svg'/>"})
     page = open_page(text, first="delete window.DecompressionStream")
     sentence = (
-        "This browser is too old to unpack the numbers of this page, which the grid of heads is drawn from. Open the "
-        "page in a browser of June 2023 or later; what stands below can be read in any."
+        "This browser is too old to unpack the numbers of this page, from which the grid of heads is drawn. Open "
+        "the page in a browser of June 2023 or later; the parts below can be read in any browser."
     )
     assert complaints == [sentence]
     complaints.clear()

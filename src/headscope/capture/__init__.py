@@ -11,6 +11,6 @@
 
 import lazy_loader
 
-# Each name is loaded when it is first used: whether a model can be there (`names`) is said without torch.
+# Each name is loaded when it is first used: whether a model can be there (`model.model_names`) is said without torch.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 del lazy_loader

@@ -170,10 +170,12 @@ def output_folder(
     *,
     kw_only: bool,
     default: Any = dataclasses.MISSING,
+    holds: str = "",
     **settings: Any,
 ) -> Any:
     """Return the field of a folder of results, with its default on the terminal; the function writes it if named."""
-    text, settings = f"Folder to write, such as {example}.", {"typed_default": typed_default or None, **settings}
+    folder = f"Folder for {holds}" if holds else "Folder to write"
+    text, settings = f"{folder}, such as {example}.", {"typed_default": typed_default or None, **settings}
     settings |= {"metavar": "FOLDER", "recorded": False}
     return option(OUTPUT, text, "--out", "-o", default=default, kw_only=kw_only, **settings)
 

@@ -102,7 +102,8 @@ class RunsOptions(Options):
         default=None,
         metavar="FOLDER",
         typed=Path,
-        python="The table has the dimension ``run``, and runs have the head of their task.",
+        python="The table has the dimension ``run``. Runs have the head of their task, and their heads are not "
+        "replicated.",
     )
 
     @cached_property

@@ -10,9 +10,9 @@
 ====================  ==============================================================================
 
 One file knows one format: `conllu` treebanks and `propbank` with roles; `framenet`; `conll2012` and `ontogum`
-for coreference; `starsem`, `frames` and `sfu` for negation; `semeval` for aspects; `blimp` for minimal pairs;
+for coreference; `starsem`, `negation_frames` and `sfu` for negation; `semeval` for aspects; `blimp` for minimal pairs;
 `records` and `linktable` for what users write down; `text` for paragraphs, `grammar` for what is generated.
-`patterns` adds links to the documents of any of them.
+`spacy_patterns` adds links to the documents of any of them.
 """
 
 from headscope.corpora.blimp import MinimalPair

@@ -23,7 +23,7 @@ def read_json(path: Path, expected: str) -> Any:
 
 
 def _parse(where: str, text: str, expected: str, *, of_file: bool) -> Any:
-    """The value of a whole file; or that of a line, in which a key whose value is null is one that is not there."""
+    """Return the value of a whole file, or of one line; in a line, keys with null count as missing."""
 
     def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         record = dict(pairs)

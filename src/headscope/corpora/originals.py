@@ -37,7 +37,7 @@ def find_originals(documents: Iterable[Document | Skipped], hashes: "array[int]"
 
 
 def mark_copies(documents: Iterable[Document], originals: Mapping[bytes, Origin]) -> Iterator[Document]:
-    """Yield the documents of a corpus or of a part of it; copies know their originals, which are those of all of it."""
+    """Yield the documents of a corpus or of a part of it; a copy refers to its original in the whole corpus."""
     for document in documents:
         origin = originals.get(_digest_text(document)) if originals else None
         yield document if origin in (None, document.origin) else replace(document, copy_of=origin)

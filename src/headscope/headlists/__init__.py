@@ -5,7 +5,7 @@
 `duo_attention`      DuoAttention's ``full_attention_heads.tsv``: a number for each key/value head
 `retrieval_heads`    the JSON of Retrieval_Head: scores of each head, one for each detection
 `alignment_heads`    Whisper's ``alignment_heads``: the heads of the cross-attention that follow the sound
-`formats`            the format of a file by what it holds
+`list_formats`       the format of a file by what it holds
 ===================  ===========================================================================================
 
 Others count layers and heads from 0; a `HeadList` counts from 1, as all of headscope does.

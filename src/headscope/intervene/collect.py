@@ -22,7 +22,7 @@ from headscope.intervene.selected_heads import Selection
 def average_outputs(
     model: Model, selection: Selection, documents: Iterable[Document], *, by_position: bool = False
 ) -> Mean:
-    """The mean output of all heads of the selected layers over all tokens of a corpus, and at each place if so asked.
+    """Return the mean output of the heads of the selected layers over all tokens of a corpus, or also `by_position`.
 
     Raises:
         HeadscopeError: no document can be read by the model.

@@ -109,7 +109,7 @@ def name_sums(
 
 
 def loss_metric(title: str, units: str, denominator: str, numerator: str = "log_probability") -> Metric:
-    """The loss: minus the mean of a quantity that is the better the higher."""
+    """Return the loss as a metric: the negative mean of a quantity for which higher is better."""
     ratio = ratio_metric("loss", title, units, -1, numerator, denominator)
     return replace(ratio, compute=lambda sums: -ratio.compute(sums))
 

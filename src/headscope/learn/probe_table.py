@@ -22,7 +22,7 @@ LENGTHS = tuple(length for length in range(-LONGEST, LONGEST + 1) if length)
 def tabulate_probes(
     by_seed: Mapping[int, Mapping[str, Sums]], data: ProbeData, labels: Sequence[str], *, tests_per_text: int
 ) -> xr.Dataset:
-    """The table of the probes of some seeds, from the sums of each by step; `tests_per_text` have tested on each."""
+    """Return the table of the probes of several seeds, from their sums by step; texts had `tests_per_text` each."""
     seeds = [*by_seed]
     first = by_seed[seeds[0]]
     names = [name for name in PROBES if name in first]

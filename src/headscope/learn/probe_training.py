@@ -40,10 +40,10 @@ class Examples(Protocol):
         """The number of batches."""
 
     def load(self, place: int) -> Any:
-        """A batch, as several things of which each can be indexed by documents."""
+        """Return a batch as parts that can each be indexed by document."""
 
     def sum_losses(self, probe: nn.Module, batch: Any) -> tuple[Tensor, int]:
-        """The sum of the losses of a batch, and of how many choices."""
+        """Return the sum of the losses of a batch, and the number of choices in it."""
 
 
 @dataclass(frozen=True, eq=False)

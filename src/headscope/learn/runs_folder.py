@@ -25,7 +25,7 @@ def list_unfinished(folder: Path) -> list[str]:
 
 
 def check_folder(folder: Path, resume: bool) -> None:
-    """Refuse a folder that is a file, cannot be written to, or holds runs with which `resume` does not ask to go on."""
+    """Refuse a folder that is a file, that cannot be written to, or that holds runs although `resume` is not set."""
     check_regular(folder)
     if folder.exists() and not folder.is_dir():
         raise HeadscopeError(f"{folder} is a file; name a folder for the runs, which may be a new one.")

@@ -68,7 +68,7 @@ class Settings:
 
 
 def check_seeds(seeds: Sequence[int]) -> None:
-    """Refuse seeds of which there cannot be a run each: none, one that is given twice, or one not of 32 bits."""
+    """Refuse seeds if there are none, if one is repeated, or if one does not fit into 32 bits."""
     if not seeds:
         raise HeadscopeError("there is no seed, and so no run; give at least one.")
     if repeated := [seed for seed, count in Counter(seeds).items() if count > 1]:

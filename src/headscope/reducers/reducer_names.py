@@ -81,7 +81,7 @@ def check_name(name: str) -> None:
 
 
 def check_names(reducers: object) -> None:
-    """Raise an error for a name that is none of a reducer.
+    """Raise an error for a name that is not a reducer's.
 
     Args:
         reducers: a name, or several names and reducers; a reducer is not looked at.

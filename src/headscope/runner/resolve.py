@@ -158,7 +158,7 @@ def _import(reference: str) -> Any:
 
 
 def _check_kind(kind: type, shown: str) -> type[Reducer]:
-    """Return the class, if it is that of a reducer and lacks no part of one."""
+    """Return the class if it is a complete reducer."""
     if not issubclass(kind, Reducer):
         raise HeadscopeError(
             f"{shown} is not a reducer: it does not inherit from `headscope.reducers.Reducer`; "

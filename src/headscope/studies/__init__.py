@@ -10,6 +10,6 @@
 
 import lazy_loader
 
-# Each name is loaded when it is first used: which studies there are (`names`) is said without loading what they draw.
+# Each name is loaded when it is first used: the studies are listed (`study_names`) without loading their figures.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 del lazy_loader

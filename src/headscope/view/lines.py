@@ -26,13 +26,13 @@ def mark_source(table: xr.Dataset) -> str:
 def make_grid(
     *columns: str, left: Collection[str] = (), wraps: Collection[str] = (), folds: bool = False, apart: int = 2
 ) -> Table:
-    """Return a table without rows, whose columns stand to the right, but for the first and those of `left`.
+    """Return an empty table whose columns are right-aligned, except the first and those in `left`.
 
     Args:
         columns: their headings.
-        left: the headings of further columns that stand to the left.
-        wraps: of those whose cells may take several lines.
-        folds: whether a word that is too long takes several lines too; else it is cut.
+        left: the headings of further left-aligned columns.
+        wraps: the headings of columns whose cells may take several lines.
+        folds: whether a word that is too long is broken; otherwise it is cut.
         apart: blanks between two columns.
     """
     grid = Table(box=None, pad_edge=False, padding=(0, apart, 0, 0))

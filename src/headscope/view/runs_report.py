@@ -21,7 +21,8 @@ def print_runs(table: xr.Dataset, console: Console) -> None:
     kind = "a control of " if table.attrs["control"] else ""
     count = table.sizes["run"]
     console.print(f"{count} run{'s' * (count > 1)}, tuned on {kind}{escape(str(table.attrs['task']))}", soft_wrap=True)
-    grid = make_grid("", "average head", "best head", "most often", left=("most often",), wraps=("",), apart=1)
+    columns = ("", "average head", "best head", "most often")
+    grid = make_grid(*columns, left=("most often",), wraps=columns, apart=1)
     for label, scores in _list_scores(table):
         grid.add_row(escape(label), *_over_runs(scores))
     if grid.row_count:

@@ -28,6 +28,6 @@ class DenseView:
 
 
 def turn_rows(turn: Turn, observe: Observer) -> Observer:
-    """An observer of attention with its matrix, who shows another one what it is turned into."""
-    # A view shows what its rows are shares of, and the values are averaged by none of that.
+    """Return an observer of attention with its matrix, which turns it into the view and hands that on."""
+    # The values are averaged by the attention, not by the rows of a view.
     return lambda attention: observe(replace(turn(cast(DenseRows, attention)), value=None))

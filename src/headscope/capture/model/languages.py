@@ -11,7 +11,7 @@ ATTRIBUTES = {"source": "src_lang", "target": "tgt_lang"}
 
 
 def set_languages(model: Model, *, source: str | None = None, target: str | None = None) -> Model:
-    """The model with a tokenizer of its own for these languages of text and translation; as it is where none is named.
+    """Return the model with a tokenizer for these languages of text and translation; without any, return it unchanged.
 
     Raises:
         ModelError: the tokenizer knows no languages, or not these; or it needs the language of the translation.

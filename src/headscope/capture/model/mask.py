@@ -182,8 +182,8 @@ class Masks:
     ) -> tuple[Tensor | None, Float[Tensor, "batch query"]]:
         """A block of a mask as an eager attention function wants it, and the number of keys it leaves to each row.
 
-        The mask is what the model hands to attention, one of our tickets or a mask of its own. The columns of the block
-        are all `keys` where `reach` does not know the mask; its device and type are those of `query`.
+        `attention_mask` is what the model hands to attention: one of our tickets, or its own mask. If `reach` does not
+        know the mask, the block has all `keys` as columns. Device and type are taken from `query`.
 
         Raises:
             ModelError: the model has made something else of its ticket.

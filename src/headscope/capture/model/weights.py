@@ -104,8 +104,8 @@ def refuse_missing_weights(name: str, missing: set[str], task: str | None) -> No
 def list_unused(module: PreTrainedModel, unexpected: Iterable[str]) -> list[str]:
     """Return the weights on disk that belong into a model and that no module of it takes, sorted.
 
-    Heads for other tasks than the one at hand are no part of the model, and layers that predict further tokens than the
-    next are none that its configuration counts. Weights that the library did not use are `unexpected`.
+    Heads for other tasks are not part of the model, and its configuration does not count layers that predict tokens
+    after the next one. `unexpected` has the names of the weights that the library did not use.
     """
     base, modules = module.base_model, {name for name, _ in module.named_modules() if name}
     parts, prefix = {name for name, _ in base.named_children()}, f"{module.base_model_prefix}."

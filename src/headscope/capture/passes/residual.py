@@ -66,7 +66,7 @@ def freeze_norm(norm: Callable[[Tensor], Tensor], stream: Stream, *, centers: bo
 
 
 def find_residual_stream(capture: Capture, batch: Batch, projections: Mapping[Layer, Projection]) -> ResidualStream:
-    """The residual stream of a model; it is verified on a batch that it is a sum.
+    """Return the residual stream of a model, after checking on a batch that it is a sum.
 
     Raises:
         ModelError: the model has no such stream.

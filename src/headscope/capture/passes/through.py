@@ -12,7 +12,7 @@ from headscope.capture.tokens.batch import Batch
 
 
 def see_through(view: str | None, capture: Capture, sample: Batch) -> Capture:
-    """The same capture, which shows what a view of `VIEWS` shows in place of the weights; it is tried on a sample.
+    """Return the capture so that it shows a view of `VIEWS` in place of the weights, after a trial on a sample.
 
     Raises:
         ModelError: the model cannot be seen through this view.

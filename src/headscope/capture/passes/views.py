@@ -84,6 +84,6 @@ VIEWS: Mapping[str, View] = {
 
 
 def check_view(view: str | None) -> None:
-    """Refuse a view that is none of `VIEWS`; None is that of the weights themselves."""
+    """Refuse a name that is not in `VIEWS`; None is the name of the weights themselves."""
     if view is not None and view not in VIEWS:
         raise HeadscopeError(f"there is no view {view!r}; name one of {', '.join(VIEWS)}, or none for the weights.")

@@ -27,7 +27,7 @@ def check_decoder(model: Model) -> None:
 
 
 def generate(model: Model, ids: Sequence[int], tokens: int) -> list[int]:
-    """The ids of the most probable continuation of a text, of at most so many tokens, without the one that ends it."""
+    """Return the ids of the most probable continuation of a text, at most `tokens`, without the end token."""
     return [*islice(_generate(model, ids), tokens)]
 
 

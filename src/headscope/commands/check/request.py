@@ -56,7 +56,9 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         typed=Path,
         python="Or a head table in memory.",
     )
-    out: str | Path | None = output_folder("checked", default=None, kw_only=True, unset="none is written")
+    out: str | Path | None = output_folder(
+        "checked", default=None, kw_only=True, holds="check.json and check.csv", unset="none is written"
+    )
     tolerance: float = option(
         MEASURED, "Loss of a score that still counts as none, such as 0.02.", default=0.05, metavar="SHARE"
     )

@@ -31,7 +31,7 @@ class Disable(
 
     The folder holds effects.csv, with a row for each of them and each metric; effects.nc, a head table; and figures/.
     An effect is shown with its interval, its p-value and placebos: changes of the same size in the same layer. With
-    `runs` there is also summary.csv, with the means over the runs.
+    `runs`, heads are disabled in each run, which must be tuned on `task`, and summary.csv has the means over the runs.
 
     Returns:
         The head table that is in ``effects.nc``. Of one of runs, `headscope.summarize_effects` gives the means.

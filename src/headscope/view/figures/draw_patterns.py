@@ -47,7 +47,7 @@ def draw_layers(table: xr.Dataset) -> Figure:
 
 @style.styled
 def draw_heads(table: xr.Dataset) -> Figure:
-    """The most frequent pattern of each head, the paler the fewer of its maps show it."""
+    """Draw the most frequent pattern of each head; the fewer of its maps show it, the paler the cell."""
     types = style.list_attention_types(table)
     width = 1.6 + max(3.2, 0.36 * table.sizes["head"])
     figure, body = style.make_figure(width * len(types), 1.6 + 0.3 * table.sizes["layer"])

@@ -153,7 +153,7 @@ def draw_structural(table: xr.Dataset) -> Figure:
 
 
 def _finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Figure:
-    """A figure with its title and where its numbers come from; of other texts of a test than of training, these too."""
+    """Return the figure with its title and the source of its numbers, with the test texts if they are others."""
     tested = f"tested on {name_corpus(table.attrs['test'])}" if table.attrs.get("test") else ""
     return style.finish(figure, table, title, " · ".join(filter(None, (tested, note))))
 
