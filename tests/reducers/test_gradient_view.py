@@ -127,7 +127,10 @@ def test_every_reducer_of_one_model_answers(view: str) -> None:
 
 
 @VIEWS
-@pytest.mark.parametrize(("family", "task"), [("bert", "masked-lm"), ("llama", "causal-lm"), ("bart", "causal-lm")])
+@pytest.mark.parametrize(
+    ("family", "task"),
+    [("bert", "masked-lm"), ("llama", "causal-lm"), pytest.param("bart", "causal-lm", marks=pytest.mark.full)],
+)
 @settings(max_examples=3, deadline=None)
 @given(plan=laws.PLANS, order=st.permutations(range(11)), cut=st.integers(1, 10))
 def test_any_split_order_padding_batch_and_block(
