@@ -23,6 +23,8 @@ HEIGHT = 900
 MARGIN = 8
 """Pixels above and below what a picture shows."""
 COLOURS = 256
+MODEL_LOADS = 120_000
+"""Milliseconds that the first answer of the model behind a page may take."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def take(picture: Picture, page: str, browser: Browser) -> Image.Image:
     window.evaluate("Math.random = () => 0.3")  # so that the guess is the same each time
     if picture.click:
         window.locator(picture.click).first.click()
-        window.locator(picture.last).first.wait_for()
+        window.locator(picture.last).first.wait_for(timeout=MODEL_LOADS)
     window.locator('[aria-busy="true"]').first.wait_for(state="detached")
     window.evaluate("scrollTo(0, 0)")
     first, last = (window.locator(selector).first.bounding_box() for selector in (picture.first, picture.last))

@@ -365,6 +365,14 @@ def test_the_neurons_of_a_pair_are_shown(page: playwright.Page, explorer: Explor
     assert violations(page) == []
 
 
+def test_a_part_that_is_not_yet_drawn_cannot_be_clicked(page: playwright.Page) -> None:
+    page.add_init_script("window.requestIdleCallback = (draw) => setTimeout(draw, 2000)")  # a machine that is busy
+    page.reload()
+    page.locator("#neurons-run").click()  # waits until the button takes clicks
+    page.locator("#neurons-picture svg").wait_for()
+    assert page.locator("[inert]").count() == 0
+
+
 def test_what_the_server_refuses_is_said_on_the_page(page: playwright.Page) -> None:
     page.locator("#live-text").fill("  ")
     with page.expect_response("**/attention"):

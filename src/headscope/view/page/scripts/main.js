@@ -26,15 +26,20 @@ const sight = new IntersectionObserver((entries) => {
 });
 
 // Draws a part at once where it is in sight. Elsewhere it waits until nothing else is to be done, so that what the reader
-// looks at answers first.
+// looks at answers first. Until a part is drawn for the first time, its buttons cannot be clicked.
 function drawLater(name, draw) {
   const part = find(name).parentElement;
   let waiting = 0;
+  const drawPart = (state) => {
+    draw(state);
+    part.inert = false;
+  };
+  part.inert = true;
   sight.observe(part);
   return (state) => {
     cancelIdleCallback(waiting);
-    if (inSight.has(part)) draw(state);
-    else waiting = requestIdleCallback(() => draw(state), LATEST);
+    if (inSight.has(part)) drawPart(state);
+    else waiting = requestIdleCallback(() => drawPart(state), LATEST);
   };
 }
 
