@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from typing import NamedTuple
 
+from headscope.corpora.written_text import WrittenText, join_words
 from headscope.errors import CorpusError
 
 
@@ -122,7 +123,7 @@ class Document:
 
     Attributes:
         id: unique in its corpus; where it stands there, for messages.
-        words: the words as annotated. They are given to the tokenizer one by one.
+        words: the words as annotated.
         links: relations between two words.
         spans: stretches of words.
         label: what the whole text is annotated with, if anything.
@@ -136,13 +137,15 @@ class Document:
         translation: the words of a translation, which the decoder of an encoder-decoder reads; without one it reads the
             words of the text once more.
         alignment: links from words to words of the translation.
+        written: the text as its author wrote it, with the characters of each word; None where the corpus has the words
+            alone.
         copy_of: the original, if this is a copy (`headscope.corpora.originals`); None where none is known.
 
     Raises:
         CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, a rival is
-            the source or the target of its link, or is there twice, there are not as many random tokens as words, or
-            the alignment points outside the words or the translation, or has a label that is not ``sure`` or
-            ``possible``.
+            the source or the target of its link, or is there twice, there are not as many random tokens as words, the
+            written text has other words, or the alignment points outside the words or the translation, or has a label
+            that is not ``sure`` or ``possible``.
     """
 
     id: str
@@ -155,6 +158,7 @@ class Document:
     random_tokens: tuple[float, ...] = field(default=(), repr=False)  # the words name them, so hashes need not
     translation: tuple[str, ...] = ()
     alignment: tuple[Link, ...] = ()
+    written: WrittenText | None = None
     copy_of: Origin | None = field(default=None, repr=False, compare=False)  # depends on the documents beside it
 
     @property
@@ -163,9 +167,10 @@ class Document:
         return self.copy_of or Origin(self.group, self.id)
 
     def __repr__(self) -> str:
-        """The fields; the translation only where there is one, so that other corpora keep their hashes."""
-        shown = [each.name for each in fields(self) if each.repr and each.name not in ("translation", "alignment")]
-        shown += [name for name in ("translation", "alignment") if getattr(self, name)]
+        """The fields; what few documents have only where it is there, so that other corpora keep their hashes."""
+        optional = ("translation", "alignment", "written")
+        shown = [each.name for each in fields(self) if each.repr and each.name not in optional]
+        shown += [name for name in optional if getattr(self, name)]
         return f"Document({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def __post_init__(self) -> None:
@@ -211,6 +216,16 @@ class Document:
                 f"document {self.id!r} has {n} words and {len(self.random_tokens)} random tokens; each word needs one: "
                 "a place in the vocabulary, from 0 up to 1."
             )
+        if self.written is not None:
+            if len(self.written.offsets) != n:
+                raise CorpusError(
+                    f"document {self.id!r} has {n} words and a text with {len(self.written.offsets)}; give the "
+                    "characters of each word, or leave the text out."
+                )
+            if fault := self.written.fault:
+                raise CorpusError(
+                    f"document {self.id!r} has {fault}; words follow one another in their text: correct it."
+                )
         for link in self.alignment:
             if not (0 <= link.source < n and 0 <= link.target < len(self.translation)):
                 raise CorpusError(
@@ -223,6 +238,11 @@ class Document:
                     f"document {self.id!r} has an alignment with the label {link.label!r}; the label of a link to a "
                     f"word of the translation is {SURE!r} or {POSSIBLE!r}."
                 )
+
+    @property
+    def text(self) -> WrittenText:
+        """The text as written; where it is not known, the words joined by single spaces."""
+        return self.written or join_words(self.words)
 
     def truncate(self, words: int) -> "Document":
         """The first words, and as many of the translation, with the links and spans that lie among them.
@@ -241,6 +261,7 @@ class Document:
         return replace(
             self, words=self.words[:words], links=links, spans=spans, boundary=boundary,
             random_tokens=self.random_tokens[:words], translation=self.translation[:words], alignment=alignment,
+            written=self.written and self.written.truncate(words),
         )  # fmt: skip
 
 
