@@ -15,7 +15,9 @@ import gguf_files
 import tiny
 from headscope.capture.model import model_names
 from headscope.capture.open.loading import load, source
+from headscope.capture.tokens.align import Alignment
 from headscope.commands.option_groups import check_model
+from headscope.corpora import Document
 from headscope.errors import HeadscopeError, ModelError
 
 TEXT = "the old dog walked by a red house ."
@@ -57,8 +59,8 @@ def test_it_is_the_model_that_it_was_written_from(file, cache) -> None:
 
 def test_a_word_has_the_tokens_that_it_was_trained_with(file, cache) -> None:
     words = TEXT.split()
-    tokens = load(file).tokenizer(words, is_split_into_words=True)
-    assert tokens["input_ids"] == make()[1](words, is_split_into_words=True)["input_ids"]
+    ((text,), _) = Alignment.for_model(load(file)).align([Document("text", tuple(words))])
+    assert text.ids == make()[1](words, is_split_into_words=True)["input_ids"]
 
 
 def test_it_is_converted_once_and_that_is_said(file, cache, caplog) -> None:

@@ -1,6 +1,7 @@
 """Prompts as tokens: every token belongs to one part, whatever the tokenizer makes of words and blank lines."""
 
 import pytest
+from tokenizers.pre_tokenizers import ByteLevel
 
 import headed
 import planted_decoder
@@ -75,10 +76,10 @@ def test_the_answer_is_what_stands_behind_the_prompt(family: str) -> None:
 def test_a_chat_template_is_laid_around_the_parts() -> None:
     model = make_model("llama")
     model.tokenizer.chat_template = CHAT
+    model.tokenizer.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     (prompt,) = read_prompts([RECORD]).prompts
     layout = PromptLayout(model, chat=True)
     text = layout.tokenize(prompt, (1, 0))
-    # Not a space more, such as headscope puts before words elsewhere.
     assert model.tokenizer.decode(text.ids) == (
         "<|system|>\nthe old dog</s>\n<|user|>\nDocument 1: walking in the house\n\nDocument 2: a naïve cat\n\n"
         "sees a.m. dogs\n\nQuestion: was unseen quickly</s>\n<|assistant|>\n"

@@ -54,14 +54,14 @@ def see(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, document: Do
     """
     words, cut = list(document.words), document.boundary
     segments = [words] if cut is None else [words[:cut], words[cut:]]
-    encoded = tokenizer(*segments, is_split_into_words=True, return_tensors="pt")
-    tokens = read = _tokens(tokenizer, encoded, cut or 0)
+    encoded = tokenizer(*map(" ".join, segments), return_tensors="pt")
+    tokens = read = _tokens(tokenizer, encoded, segments)
     inputs = dict(encoded)
     if model.config.is_encoder_decoder:
         given = encoded
         if document.translation:
-            given = tokenizer(text_target=list(document.translation), is_split_into_words=True, return_tensors="pt")
-            read = _tokens(tokenizer, given, 0)
+            given = tokenizer(text_target=" ".join(document.translation), return_tensors="pt")
+            read = _tokens(tokenizer, given, [document.translation])
         start = torch.tensor([[model.config.decoder_start_token_id]])
         inputs["decoder_input_ids"] = torch.cat([start, given["input_ids"]], dim=1)
     output = _ask(model, inputs)
@@ -91,13 +91,10 @@ def _ask(model: PreTrainedModel, inputs: dict[str, torch.Tensor]):
     return output
 
 
-def _tokens(tokenizer: PreTrainedTokenizerFast, encoded, boundary: int) -> tuple[Token, ...]:
+def _tokens(tokenizer: PreTrainedTokenizerFast, encoded, segments: Sequence[Sequence[str]]) -> tuple[Token, ...]:
     tokens = []
     for position, number in enumerate(encoded["input_ids"][0].tolist()):
-        word = encoded.word_ids(0)[position]
-        if word is not None and encoded.sequence_ids(0)[position] == 1:
-            word += boundary
-        kind = ""
+        word, kind = _find_word(encoded, position, segments), ""
         if word is None and number == tokenizer.cls_token_id:
             kind = "cls"
         elif word is None and number == tokenizer.sep_token_id:
@@ -106,6 +103,27 @@ def _tokens(tokenizer: PreTrainedTokenizerFast, encoded, boundary: int) -> tuple
             kind = "punctuation"
         tokens.append(Token(position, word, kind, number))
     return tuple(tokens)
+
+
+def _find_word(encoded, position: int, segments: Sequence[Sequence[str]]) -> int | None:
+    """The word of a token by each of its characters; a space goes with the word behind it, if that is read."""
+    side = encoded.sequence_ids(0)[position]
+    if side is None:
+        return None
+    words, text = segments[side], " ".join(segments[side])
+    owner = [number for number, word in enumerate(words) for _ in (*word, " ")]
+    read = [
+        range(*offsets)
+        for offsets, other in zip(encoded.encodings[0].offsets, encoded.sequence_ids(0), strict=True)
+        if other == side
+    ]
+    spelt = {owner[at] for token in read for at in token if text[at] != " "}
+    start, end = encoded.encodings[0].offsets[position]
+    own = [owner[at] for at in range(start, end) if text[at] != " "]
+    if own:
+        return own[0] + side * len(segments[0])
+    behind = owner[end] if end < len(owner) else len(words)
+    return behind + side * len(segments[0]) if behind in spelt else None
 
 
 def _seen(

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from transformers import PreTrainedTokenizerBase
+from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from headscope.capture.tokens.align import words_that_fit
+from headscope.capture.tokens.assign import Assigned, assign_sides, find_lead
+from headscope.corpora.written_text import join_words
 from headscope.learn.task import Example, Task
 
 IGNORED = -100
@@ -37,20 +39,25 @@ def encode(
 def _encode_tagged(
     task: Task, example: Example, tokenizer: PreTrainedTokenizerBase, max_tokens: int | None, skipped: Counter[str]
 ) -> Features | None:
-    words = list(example.words)
-    encoded = tokenizer(words, is_split_into_words=True, verbose=False)
-    pieces = encoded.encodings[0].word_ids
-    if max_tokens is not None and len(pieces) > max_tokens:
-        fit = words_that_fit(pieces, max_tokens)
+    words = example.words
+    encoded, assigned = _read_words(words, tokenizer)
+    if max_tokens is not None and len(assigned.tokens) > max_tokens:
+        fit = words_that_fit(assigned, max_tokens)
         skipped[f"examples cut to {max_tokens} tokens (the rest is used)"] += 1
         skipped["words behind the cut"] += len(words) - fit
-        encoded = tokenizer(words[:fit], is_split_into_words=True, verbose=False)
-        pieces = encoded.encodings[0].word_ids
-    tags = [None if word is None else example.tags[word] for word in pieces]
+        encoded, assigned = _read_words(words[:fit], tokenizer)
+    tags = [None if word < 0 else example.tags[word] for word in assigned.tokens]
     if not any(tag is not None for tag in tags):
         skipped["examples without a token that is tagged"] += 1
         return None
     return dict(encoded) | {"labels": [IGNORED if tag is None else task.labels.index(tag) for tag in tags]}
+
+
+def _read_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> tuple[BatchEncoding, Assigned]:
+    """Return the tokens of words that are joined by spaces, and the word of each."""
+    text = join_words(words, before=find_lead(tokenizer))
+    encoded = tokenizer(text.content, verbose=False)
+    return encoded, assign_sides([text], encoded.encodings[0])
 
 
 def _encode_labelled(

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headscope.capture.model.model import Model
+from headscope.capture.tokens.assign import find_lead
 from headscope.errors import HeadscopeError, quote
 from headscope.files import check_regular, reading, sha256
 
@@ -89,7 +90,8 @@ def embed_words(model: Model, types: Iterable[str]) -> WordVectors:
     These are the principal components over the types, all of them where a model has narrower embeddings.
     """
     types = list(dict.fromkeys(types))
-    encoded = model.tokenizer([[word] for word in types], is_split_into_words=True, add_special_tokens=False)
+    lead = find_lead(model.tokenizer)
+    encoded = model.tokenizer([f"{lead}{word}" for word in types], add_special_tokens=False)
     table = model.module.get_input_embeddings().weight.detach().float().cpu()
     missing = torch.full((table.shape[1],), torch.nan)
     rows = [table[ids].mean(0) if ids else missing for ids in encoded["input_ids"]]

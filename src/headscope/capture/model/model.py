@@ -7,7 +7,6 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Int
-from tokenizers import normalizers
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -77,7 +76,7 @@ class Model:
         _refuse_slow(tokenizer, name)
         _refuse_larger_vocabulary(module, tokenizer, name)
         digest = weights_sha256 or hash_parameters(module, name)
-        return cls(module.eval(), _space_words(tokenizer), name, revision, digest, adapter_of)
+        return cls(module.eval(), tokenizer, name, revision, digest, adapter_of)
 
     def __repr__(self) -> str:
         """The name, the architecture and the sizes, without the modules."""
@@ -245,27 +244,6 @@ def _refuse_larger_vocabulary(module: PreTrainedModel, tokenizer: PreTrainedToke
             f"the tokenizer of {name!r} knows {tokenizer.vocab_size:,} tokens and the model {embedded:,}; give the "
             "tokenizer that the model was trained with."
         )
-
-
-def _space_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """The tokenizer, or a copy that puts a space before each word where it would run words into each other.
-
-    Words are given one by one. To many byte-level tokenizers a word without a space before it is the rest of the last.
-    """
-
-    def starts_words(candidate: PreTrainedTokenizerBase) -> bool:
-        words = candidate(["a", "dog"], is_split_into_words=True, add_special_tokens=False)
-        second = [token for token, word in zip(words["input_ids"], words.word_ids(), strict=True) if word == 1]
-        first, both = (candidate(text, add_special_tokens=False)["input_ids"] for text in ("a", "a dog"))
-        return bool(both[len(first) :] == second)
-
-    if starts_words(tokenizer):
-        return tokenizer
-    spaced = copy.deepcopy(tokenizer)
-    backend = spaced.backend_tokenizer
-    before = [] if backend.normalizer is None else [backend.normalizer]
-    backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(" ")])
-    return spaced if starts_words(spaced) else tokenizer
 
 
 def _positions_reserved(module: PreTrainedModel) -> int:

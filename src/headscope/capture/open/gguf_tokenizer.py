@@ -113,7 +113,7 @@ def read_tokenizer(metadata: Metadata, empty: Path) -> Any:
 
 def check_saved_tokenizer(metadata: Metadata, tokenizer: Any, folder: Path) -> None:
     """Refuse a tokenizer that transformers loads as another, which splits texts otherwise, from where it was saved."""
-    saved = AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
+    saved = AutoTokenizer.from_pretrained(folder)
     if metadata.tokenizer.get("model") == "gpt2":
         if _describe(saved) != _describe(tokenizer):
             raise metadata.refuse_declared("tokenizer.ggml.pre", metadata.tokenizer.get("pre"))
@@ -137,9 +137,7 @@ def _find_splitting(metadata: Metadata) -> Splitting:
 
 
 def _describe(tokenizer: Any) -> tuple[Any, Any]:
-    backend = json.loads(
-        tokenizer.backend_tokenizer.to_str().replace('"add_prefix_space":true', '"add_prefix_space":false')
-    )
+    backend = json.loads(tokenizer.backend_tokenizer.to_str())
     return backend["pre_tokenizer"], backend["model"]["ignore_merges"]
 
 

@@ -112,7 +112,7 @@ def load(
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,
             )
-            tokenizer = AutoTokenizer.from_pretrained(words, trust_remote_code=trust_remote_code, add_prefix_space=True)
+            tokenizer = AutoTokenizer.from_pretrained(words, trust_remote_code=trust_remote_code)
     except HeadscopeError:
         raise
     except Exception as error:  # safetensors, tokenizers, pickle and torch each raise their own
@@ -166,7 +166,7 @@ def _wrap(module: Any, tokenizer: PreTrainedTokenizerBase | None, task: str | No
     if tokenizer is None:
         try:
             with quiet():
-                tokenizer = AutoTokenizer.from_pretrained(module.name_or_path, add_prefix_space=True)
+                tokenizer = AutoTokenizer.from_pretrained(module.name_or_path)
         except Exception as error:  # transformers, tokenizers and json each raise their own
             raise ModelError(
                 f"the loaded model {name!r} comes without its tokenizer; give both, as in "

@@ -1,5 +1,6 @@
 """Words <-> tokens, for any fast tokenizer."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,12 +11,15 @@ from transformers import PreTrainedTokenizerFast
 
 from headscope.capture.model.model import Model
 from headscope.capture.model.saved import SavedTexts
+from headscope.capture.tokens.assign import SPECIAL, Assigned, assign_sides, find_lead
 from headscope.corpora.document import Document
+from headscope.corpora.written_text import WrittenText, join_words
 
 PAIR_TOKENS = 128
 """Pairs of segments are cut to this many tokens (Clark et al. 2019, section 3)."""
 
 TOO_LONG, CUT_DOCUMENTS, CUT_PAIRS = "documents longer than", "documents cut to", "pairs of segments cut to"
+DROPPED = "documents with characters that the tokenizer drops"
 TRANSLATION_TOO_LONG, CUT_TRANSLATIONS = "documents with translations longer than", "translations cut to"
 """How the reasons begin why a text, or the end of it, is left out."""
 
@@ -121,64 +125,77 @@ class Alignment:
 
     def _align(self, documents: list[Document], *, pairs: bool) -> Iterator[tuple[Aligned | None, Counter[str]]]:
         """Each document as tokens, unless it is too long, and what is left out of it."""
-        words = [list(document.words) for document in documents]
-        if pairs:
-            first = [list(document.words[: document.boundary]) for document in documents]
-            second = [list(document.words[document.boundary :]) for document in documents]
-            encoded = self.tokenizer(
-                first, second, is_split_into_words=True, truncation="longest_first", max_length=self.pair_tokens
-            )
-        else:
-            encoded = self.tokenizer(words, is_split_into_words=True, verbose=False)
-        for document, ids, encoding in zip(documents, encoded["input_ids"], encoded.encodings, strict=True):
+        sides = [self._divide(document) for document in documents]
+        columns = [[side.content for side in column] for column in zip(*sides, strict=True)]
+        cut = {"truncation": "longest_first", "max_length": self.pair_tokens} if pairs else {}
+        encoded = self.tokenizer(*columns, **cut, verbose=False)
+        for document, texts, ids, encoding in zip(
+            documents, sides, encoded["input_ids"], encoded.encodings, strict=True
+        ):
+            assigned = assign_sides(texts, encoding)
+            if assigned.dropped:
+                yield None, Counter({DROPPED: 1})
+                continue
             if not pairs and self.max_tokens is not None and len(ids) > self.max_tokens:
                 yield self._shorten(
-                    document, encoding.word_ids, self.max_tokens, lambda short: next(self._align([short], pairs=False))
+                    document, assigned, self.max_tokens, lambda short: next(self._align([short], pairs=False))
                 )
                 continue
-            boundary = document.boundary or 0
-            word = [
-                -1 if number is None else number + boundary * (side or 0)
-                for number, side in zip(encoding.word_ids, encoding.sequence_ids, strict=True)
-            ]
             if encoding.overflowing:
                 losses = Counter({f"{CUT_PAIRS} {self.pair_tokens} tokens (the rest is used)": 1})
             else:
-                losses = _count_lost_words(document, word)
-            yield Aligned(document, ids, word, encoding.type_ids), losses
+                losses = _count_lost_words(document, assigned.tokens)
+            yield Aligned(document, ids, assigned.tokens, encoding.type_ids), losses
+
+    def _divide(self, document: Document) -> list[WrittenText]:
+        """The text of a document as the tokenizer is given it, or those of the two segments of a pair."""
+        words, boundary = document.words, document.boundary
+        segments = [words] if boundary is None else [words[:boundary], words[boundary:]]
+        return [join_words(segment, before=self._lead) for segment in segments]
+
+    @cached_property
+    def _lead(self) -> str:
+        return find_lead(self.tokenizer)
 
     def _align_translations(self, aligned: Sequence[Aligned]) -> tuple[list[Aligned], Counter[str]]:
         """The documents with the tokens of their translations, but for those that are too long, and what is left out.
 
         A translation is cut where documents are, behind the last word that fits.
         """
-        words = [list(text.document.translation) for text in aligned if text.document.translation]
+        words = [text.document.translation for text in aligned if text.document.translation]
         if not words:
             return list(aligned), Counter()
-        # As a target: a tokenizer of several languages puts another special token there.
-        encoded = self.tokenizer(text_target=words, is_split_into_words=True, verbose=False)
-        read = iter(zip(encoded["input_ids"], encoded.encodings, strict=True))
-        kept, skipped = [], Counter[str]()
+        read, kept, skipped = iter(self._read_targets(words)), [], Counter[str]()
         for text in aligned:
             if not (translation := text.document.translation):
                 kept.append(text)
                 continue
-            ids, encoding = next(read)
+            ids, assigned = next(read)
+            if assigned.dropped:
+                skipped[f"{DROPPED} in their translations"] += 1
+                continue
             if self.max_tokens is not None and len(ids) > self.max_tokens:
-                fit = words_that_fit(encoding.word_ids, self.max_tokens) if self.cut else 0
+                fit = words_that_fit(assigned, self.max_tokens) if self.cut else 0
                 if fit == 0:
                     skipped[f"{TRANSLATION_TOO_LONG} {self.max_tokens} tokens"] += 1
                     continue
                 skipped[f"{CUT_TRANSLATIONS} {self.max_tokens} tokens (the rest is used)"] += 1
                 translation = translation[:fit]
-                short = self.tokenizer(text_target=list(translation), is_split_into_words=True)
-                ids, encoding = short["input_ids"], short.encodings[0]
+                ((ids, assigned),) = self._read_targets([translation])
             first = len(text.document.words)
-            word = [-1 if number is None else first + number for number in encoding.word_ids]
-            if lost := len(translation) - len({*word} - {-1}):
+            word = [number if number < 0 else first + number for number in assigned.tokens]
+            if lost := len(translation) - len({number for number in word if number >= 0}):
                 skipped["words of translations without a token"] += lost
             kept.append(replace(text, translation=TranslationTokens(ids, word)))
         return kept, skipped
+
+    def _read_targets(self, translations: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], Assigned]]:
+        """The tokens of translations, which have only words, and the word of each token."""
+        texts = [join_words(words, before=self._lead) for words in translations]
+        # As a target: a tokenizer of several languages puts another special token there.
+        encoded = self.tokenizer(text_target=[text.content for text in texts], verbose=False)
+        for text, ids, encoding in zip(texts, encoded["input_ids"], encoded.encodings, strict=True):
+            yield ids, assign_sides([text], encoding)
 
     def _look_up(self, document: Document) -> tuple[Aligned | None, Counter[str]]:
         """A text of random tokens between the special tokens of the tokenizer, unless it is too long.
@@ -205,7 +222,7 @@ class Alignment:
         if not any(number >= 0 for number in word):
             return None, Counter({"documents without a token": 1})
         if self.max_tokens is not None and len(own) > self.max_tokens:
-            of_text = [None if number < 0 else number for number in word]
+            of_text = Assigned([*range(len(document.words))], word)
             return self._shorten(document, of_text, self.max_tokens, partial(self._take_saved, saved))
         ids, first = [saved.spellings[text.tokens[place]] for place in own], saved.first_tokens[document.id]
         places = [first + place for place in own]
@@ -214,8 +231,8 @@ class Alignment:
     @cached_property
     def _vocabulary(self) -> tuple[list[int], list[int], list[int]]:
         """The special tokens before and behind a text, and all tokens that are not special."""
-        encoded = self.tokenizer(["a"], is_split_into_words=True)
-        places = [place for place, word in enumerate(encoded.word_ids(0)) if word is not None]
+        encoded = self.tokenizer("a")
+        places = [place for place, side in enumerate(encoded.encodings[0].sequence_ids) if side is not None]
         ids = encoded["input_ids"]
         before, after = ids[: places[0]], ids[places[-1] + 1 :]
         if not before and self.tokenizer.bos_token_id is not None:
@@ -226,12 +243,12 @@ class Alignment:
     def _shorten(
         self,
         document: Document,
-        word: Sequence[int | None],
+        assigned: Assigned,
         max_tokens: int,
         read: Callable[[Document], tuple[Aligned | None, Counter[str]]],
     ) -> tuple[Aligned | None, Counter[str]]:
         """The beginning of a document that is too long, if it may be cut, as it is read, and what is left out of it."""
-        fit = words_that_fit(word, max_tokens) if self.cut else 0
+        fit = words_that_fit(assigned, max_tokens) if self.cut else 0
         if fit == 0:
             return None, Counter({f"{TOO_LONG} {max_tokens} tokens": 1})
         losses = Counter({f"{CUT_DOCUMENTS} {max_tokens} tokens (the rest is used)": 1})
@@ -248,12 +265,15 @@ def _count_lost_words(document: Document, word: list[int]) -> Counter[str]:
     return Counter({"words without a token": len(lost), "links of a word without a token": links})
 
 
-def words_that_fit(word: Sequence[int | None], max_tokens: int) -> int:
-    """The number of words that a text that is too long may have, from the word of each of its tokens."""
-    of_words = [number for number in word if number is not None]
-    room = max_tokens - (len(word) - len(of_words))
-    # The first token without room takes its whole word along.
-    return of_words[room] if room > 0 else 0
+def words_that_fit(assigned: Assigned, max_tokens: int) -> int:
+    """The number of words that a text that is too long may have, from the units of its words and tokens."""
+    of_text = [unit for unit in assigned.tokens if unit != SPECIAL]
+    room = max_tokens - (len(assigned.tokens) - len(of_text))
+    if room <= 0:
+        return 0
+    # The first token without room takes its whole unit along; one of no word leaves the words before it.
+    last = next((unit for unit in of_text[room:] if unit >= 0), None)
+    return len(assigned.units) if last is None else bisect_left(assigned.units, last)
 
 
 def is_cut(skipped: Mapping[str, int]) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
 
 from tokenizers import Tokenizer
 
@@ -68,9 +67,9 @@ class PromptLayout:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        """A tokenizer that cuts and pads nothing; of chats it puts no space behind the template's special tokens."""
+        """A tokenizer that cuts and pads nothing."""
         content = json.loads(self.model.tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
-        return Tokenizer.from_str(json.dumps(_leave_out_spaces(content) if self.chat else content))
+        return Tokenizer.from_str(json.dumps(content))
 
     def _lay_out(self, prompt: Prompt, order: Sequence[int]) -> list[Piece]:
         return self._lay_out_chat(prompt, order) if self.chat else prompt.lay_out(order)
@@ -120,20 +119,6 @@ def make_text(name: str, prompt: PromptTokens, own: Sequence[int]) -> Aligned:
     """A prompt and the text behind it as a text of a batch, each token a word of its own."""
     ids = [*prompt.ids, *own]
     return Aligned(Document(name, tuple(map(str, ids))), ids, [*range(len(ids))], [0] * len(ids))
-
-
-def _leave_out_spaces(content: dict[str, Any]) -> dict[str, Any]:
-    """A tokenizer that puts no space before a text that begins with none: models are loaded with one that does."""
-
-    def change(part: Any) -> Any:
-        if isinstance(part, list):
-            return [change(each) for each in part if each != {"type": "Prepend", "prepend": " "}]
-        if not isinstance(part, dict):
-            return part
-        spaced = {"add_prefix_space": False} if part.get("type") == "ByteLevel" else {}
-        return {key: change(value) for key, value in part.items()} | spaced
-
-    return content | {key: change(content[key]) for key in ("normalizer", "pre_tokenizer")}
 
 
 def _locate(text: str, pieces: Sequence[Piece], name: str) -> list[Piece]:

@@ -1,0 +1,131 @@
+"""The word of each token, from the characters that both have in a text.
+
+Words that share a token are a *unit*: a language model reads both Chinese words of a token at once. So are words that
+have the same characters, as *in* and *dem* have those of German *im*.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from tokenizers import Encoding
+from transformers import PreTrainedTokenizerBase
+
+from headscope.corpora.written_text import Offsets, WrittenText
+
+SPECIAL, WHITE_SPACE = -1, -2
+"""In place of a word: the tokenizer has added the token; the token is of no word, such as an empty line."""
+
+REPLACEMENT = "\ufffd"
+"""Stands for a character that could not be read; tokenizers may leave it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A text whose tokens know their words.
+
+    Attributes:
+        units: the unit of each word, in order from 0.
+        tokens: the unit of each token, or `SPECIAL` or `WHITE_SPACE`.
+        dropped: the first visible character that is in no token; empty where there is none.
+    """
+
+    units: list[int]
+    tokens: list[int]
+    dropped: str = ""
+
+
+def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole: bool = True) -> Assigned:
+    """Return the unit of each word and of each token of a text.
+
+    A token belongs to the words whose characters it has. A single space in front of a word goes with the word.
+
+    Args:
+        text: with the characters of each word.
+        tokens: the characters of each token, in order; None of a token that the tokenizer has added.
+        whole: the tokens are those of the whole text, not of its beginning.
+    """
+    content, words = text.content, text.offsets
+    joined = [False, *(second[0] < first[1] for first, second in pairwise(words))]
+    of_token: list[int] = []
+    spelt, spaces = set[int](), list[int]()
+    word = covered = 0
+    dropped = ""
+    for offsets in tokens:
+        if offsets is None:
+            of_token.append(SPECIAL)
+            continue
+        start, end = offsets
+        if start > covered and not dropped:
+            dropped = _find_visible(content[covered:start])
+        covered = max(covered, end)
+        while start < end and content[start].isspace():
+            start += 1
+        while word < len(words) and words[word][1] <= start:
+            word += 1
+        if start == end:
+            follows = word < len(words) and words[word][0] == end and _is_single_space(content, end)
+            if follows:
+                spaces.append(len(of_token))
+            of_token.append(word if follows else WHITE_SPACE)
+            continue
+        last = word
+        while last < len(words) and words[last][0] < end:
+            last += 1
+        of_token.append(word if last > word else WHITE_SPACE)
+        spelt.update(range(word, last))
+        joined[word + 1 : last] = [True] * max(0, last - word - 1)
+    if whole and not dropped:
+        dropped = _find_visible(content[covered:])
+    # Where a tokenizer drops the characters of a word, the space before it is of no word.
+    for token in spaces if whole else ():
+        if of_token[token] not in spelt:
+            of_token[token] = WHITE_SPACE
+    units = [number - 1 for number in accumulate(not each for each in joined)] if words else []
+    return Assigned(units, [each if each < 0 else units[each] for each in of_token], dropped)
+
+
+def assign_sides(texts: Sequence[WrittenText], encoding: Encoding) -> Assigned:
+    """Return the unit of each word and token of a text, or of the two segments of a pair, which count on."""
+    units, tokens, dropped = list[int](), [SPECIAL] * len(encoding.ids), ""
+    for side, text in enumerate(texts):
+        offsets = [
+            own if number == side else None for own, number in zip(encoding.offsets, encoding.sequence_ids, strict=True)
+        ]
+        assigned, first = assign_tokens(text, offsets, whole=not encoding.overflowing), units[-1] + 1 if units else 0
+        units += [first + unit for unit in assigned.units]
+        for token, unit in enumerate(assigned.tokens):
+            if offsets[token] is not None:
+                tokens[token] = unit if unit < 0 else first + unit
+        dropped = dropped or assigned.dropped
+    return Assigned(units, tokens, dropped)
+
+
+def find_lead(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Return what stands before words that are joined by spaces, so that the first has the tokens it has elsewhere.
+
+    Byte-level tokenizers take the space before a word into its token, and many put none in front of a text.
+    """
+    return next((lead for lead in ("", " ") if _reads_alike(tokenizer, lead)), "")
+
+
+def _reads_alike(tokenizer: PreTrainedTokenizerBase, lead: str) -> bool:
+    """Return true if a word has the same tokens at the beginning, behind `lead`, and after another word."""
+    twice, offsets = f"{lead}dog dog", len(lead) + 3
+    encoding = tokenizer(twice, add_special_tokens=False).encodings[0]
+    first = [token for token, (_, end) in zip(encoding.ids, encoding.offsets, strict=True) if end <= offsets]
+    return bool([*first, *first] == encoding.ids)
+
+
+def _is_single_space(content: str, end: int) -> bool:
+    """Return true if the character before `end` is a plain space, and none before that is white space."""
+    return content[end - 1 : end] == " " and not content[max(0, end - 2) : end - 1].isspace()
+
+
+def _find_visible(characters: str) -> str:
+    """Return the first that a tokenizer has to read: no white space, control character or combining mark."""
+    for character in characters.strip():
+        if unicodedata.category(character)[0] not in "CMZ" and character != REPLACEMENT:
+            return character
+    return ""
