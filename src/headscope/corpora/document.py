@@ -1,7 +1,8 @@
 """One record for all corpora: words, and what is annotated on them."""
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from typing import NamedTuple
@@ -139,6 +140,7 @@ class Document:
         alignment: links from words to words of the translation.
         written: the text as its author wrote it, with the characters of each word; None where the corpus has the words
             alone.
+        units: of a document whose words are units (`headscope.corpora.units`), the words that they unite.
         copy_of: the original, if this is a copy (`headscope.corpora.originals`); None where none is known.
 
     Raises:
@@ -159,6 +161,7 @@ class Document:
     translation: tuple[str, ...] = ()
     alignment: tuple[Link, ...] = ()
     written: WrittenText | None = None
+    units: "Units | None" = field(default=None, repr=False, compare=False)
     copy_of: Origin | None = field(default=None, repr=False, compare=False)  # depends on the documents beside it
 
     @property
@@ -244,6 +247,16 @@ class Document:
         """The text as written; where it is not known, the words joined by single spaces."""
         return self.written or join_words(self.words)
 
+    @property
+    def original(self) -> "Document":
+        """The document as its corpus has it; itself unless its words are units."""
+        return self if self.units is None else self.units.original
+
+    @property
+    def unit_numbers(self) -> Sequence[int]:
+        """The unit of each word of the original; the number of the word itself where words are no units."""
+        return range(len(self.words)) if self.units is None else self.units.numbers
+
     def truncate(self, words: int) -> "Document":
         """The first words, and as many of the translation, with the links and spans that lie among them.
 
@@ -261,8 +274,26 @@ class Document:
         return replace(
             self, words=self.words[:words], links=links, spans=spans, boundary=boundary,
             random_tokens=self.random_tokens[:words], translation=self.translation[:words], alignment=alignment,
-            written=self.written and self.written.truncate(words),
+            written=self.written and self.written.truncate(words), units=self.units and self.units.truncate(words),
         )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The words of a document whose own words are units.
+
+    Attributes:
+        original: the document as its corpus has it.
+        numbers: the unit of each of its words.
+    """
+
+    original: Document
+    numbers: tuple[int, ...]
+
+    def truncate(self, units: int) -> "Units":
+        """Return the words of the first `units` units."""
+        words = bisect_left(self.numbers, units)
+        return Units(self.original.truncate(words), self.numbers[:words])
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,12 @@ class WrittenText:
         offsets = self.offsets[:words]
         return WrittenText(self.content[: offsets[-1][1] if offsets else 0], offsets)
 
+    def divide(self, word: int) -> list["WrittenText"]:
+        """Return the text up to the end of the word before this one, and the text from this one on."""
+        first = self.offsets[word][0]
+        rest = tuple((start - first, stop - first) for start, stop in self.offsets[word:])
+        return [self.truncate(word), WrittenText(self.content[first:], rest)]
+
 
 def split_text(text: str) -> tuple[tuple[str, ...], WrittenText]:
     """Return what white space parts, as `str.split` does, and the text with the characters of each."""

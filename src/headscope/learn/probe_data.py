@@ -20,6 +20,7 @@ from headscope.capture.forward.interface import Capture
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import Plan, Stream
 from headscope.capture.rows.attention import Attention
+from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.batch import Batch
 from headscope.capture.tokens.words import membership, pool_queries
 from headscope.corpora.document import Document
@@ -113,7 +114,7 @@ class Vocabulary:
         """That of some documents."""
         types, labels = dict[str, None](), dict[str, None]()
         for document in documents:
-            types.update(dict.fromkeys(document.words))
+            types.update(dict.fromkeys(document.original.words))
             labels.update(dict.fromkeys(choice.label for choice in list_choices(document, kind)))
         return cls(tuple(types), tuple(sorted(labels)), kind)
 
@@ -127,7 +128,10 @@ class Vocabulary:
         skipped = 0
         labels = {label: place for place, label in enumerate(self.labels)}
         for place, document in enumerate(batch.documents):
-            words[place, : len(document.words)] = torch.tensor([self._places[word] for word in document.words])
+            # A unit of several words counts as its first.
+            numbered = [*zip(document.original.words, document.unit_numbers, strict=True)]
+            first = {unit: word for word, unit in reversed(numbered)}
+            words[place, : len(document.words)] = torch.tensor([self._places[first[unit]] for unit in sorted(first)])
             real[place, : len(document.words)] = True
             inside = {*batch.encoder.word[place].tolist(), ROOT}
             for choice in list_choices(document, self.kind):
@@ -294,6 +298,6 @@ def _mark_special(
     word: Int[Tensor, "document token"], real: Bool[Tensor, "document token"]
 ) -> Float[Tensor, "document token side"]:
     """1 for the special tokens before the first word, and for those behind it."""
-    special = real & (word < 0)
+    special = real & (word == SPECIAL)
     before = special & ((word >= 0).cumsum(1) == 0)
     return torch.stack([before, special & ~before], dim=-1).float()

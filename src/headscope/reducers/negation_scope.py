@@ -105,12 +105,18 @@ class NegationScope(Reducer):
         affixal = without_cue = 0
         for index, document in enumerate(batch.documents):
             spans: dict[str, dict[str, list[int]]] = {"cue": {}, "scope": {}, "affixal_cue": {}}
-            for span in document.spans:
+            for span in document.original.spans:
                 if span.kind in spans:
                     spans[span.kind].setdefault(span.label, []).extend(range(span.start, span.end))
             affixal += len(spans["affixal_cue"].keys() - spans["cue"].keys())
             without_cue += len(spans["scope"].keys() - spans["cue"].keys() - spans["affixal_cue"].keys())
-            rows += [(index, cue, spans["scope"].get(label, [])) for label, cue in spans["cue"].items()]
+            units = document.unit_numbers
+            for label, cue in spans["cue"].items():
+                scope = spans["scope"].get(label, [])
+                of_cue = {units[word] for word in cue}
+                # A unit of a word of the cue and one of the scope is of the cue.
+                in_scope = {units[word] for word in scope if word in cue or units[word] not in of_cue}
+                rows.append((index, [*of_cue], [*in_scope]))
         document_of = torch.tensor([index for index, _, _ in rows], dtype=torch.long, device=device)
         cues, scopes = (torch.zeros(len(rows), batch.words, dtype=torch.bool, device=device) for _ in range(2))
         for row, (_, cue, words) in enumerate(rows):

@@ -215,7 +215,7 @@ def _ends(
         argument, predicate, core = _ends_of(document, link)
         reasons = {
             "role": not core or link.label not in roles.labels,
-            "sentence": len(document.words) > roles.max_words,
+            "sentence": len(document.original.words) > roles.max_words,
             "element": len(argument) > roles.max_element,
             "distance": min(abs(here - there) for here in argument for there in predicate) < roles.min_distance,
         }

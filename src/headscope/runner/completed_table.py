@@ -92,6 +92,7 @@ def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dat
         documents=seen["documents"],
         documents_repeated=seen["repeated"],
         words=seen["words"],
+        units=seen["units"],
         tokens=seen["tokens"],
         tokens_unknown=seen["unknown"],
         skipped=json.dumps(done.select_run("skipped"), sort_keys=True),

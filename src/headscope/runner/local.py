@@ -21,6 +21,7 @@ from headscope.capture.model.model import Model
 from headscope.capture.open.loading import Loadable, load
 from headscope.capture.passes.stream import Plan, Stream
 from headscope.capture.passes.views import VIEWS
+from headscope.capture.tokens.align import SPACED
 from headscope.corpora.corpus import MEMORY, Corpus, hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.corpora.shard import Shard
@@ -262,6 +263,8 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
         about |= {"sample_queries": stream.plan.sample_queries, "sample_seed": stream.plan.seed}
     if isinstance(documents, Corpus) and documents.hops > 1:
         about["hops"] = documents.hops
+    if stream.plan.text != SPACED:
+        about["text"] = stream.plan.text
     about["versions"] = json.dumps(versions, sort_keys=True)
     return {
         "about": about,

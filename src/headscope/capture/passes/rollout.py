@@ -20,6 +20,7 @@ from headscope.capture.forward.outputs import Loss
 from headscope.capture.passes.views import RESIDUAL
 from headscope.capture.rows.dense import DenseRows
 from headscope.capture.rows.shares import share_rows
+from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.batch import Batch, Tokens
 
 
@@ -60,7 +61,7 @@ def _read_weights(attention: DenseRows, sink: bool) -> Float[Tensor, "batch head
     left_out = ~(queries.real[:, :, None] & keys.real[:, None])
     if sink:
         return attention.matrix.masked_fill(left_out[:, None], 0.0)
-    is_sink = _is_first(keys) if attention.attention_type == "decoder" else keys.real & (keys.word < 0)
+    is_sink = _is_first(keys) if attention.attention_type == "decoder" else keys.real & (keys.word == SPECIAL)
     return share_rows(attention.matrix.masked_fill((left_out | is_sink[:, None])[:, None], 0.0))
 
 

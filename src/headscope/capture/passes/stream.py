@@ -22,7 +22,7 @@ from headscope.capture.model.model import Model
 from headscope.capture.passes.residual import find_unembedding
 from headscope.capture.passes.through import see_through
 from headscope.capture.passes.views import check_view
-from headscope.capture.tokens.align import PAIR_TOKENS, Alignment
+from headscope.capture.tokens.align import PAIR_TOKENS, SPACED, WRITTEN, Alignment
 from headscope.capture.tokens.batch import Batch, collate
 from headscope.capture.tokens.companions import divide, find_side, list_thresholds
 from headscope.corpora.document import Document, Origin
@@ -57,6 +57,7 @@ class Plan:
         cut: documents that are longer are cut behind the last word that fits; otherwise they are left out.
             By default `measure` cuts them where the corpus has coreference, whose documents are whole texts.
         pair_tokens: pairs of segments are cut to this (Clark et al. 2019, section 3: 128).
+        text: ``written``, as its author wrote it; or ``spaced``, its words with a space before each, as in many papers.
         batch_tokens: tokens of a batch, padding included.
         rows: query rows of a block of attention; by default as many as memory wants.
         fused: do without the attention matrix wherever a layer and the reducers allow it; by
@@ -71,6 +72,7 @@ class Plan:
     max_tokens: int | None = None
     cut: bool | None = None
     pair_tokens: int = PAIR_TOKENS
+    text: str = SPACED
     batch_tokens: int = BATCH_TOKENS
     rows: int | None = None
     fused: bool | None = None
@@ -79,8 +81,10 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse blocks of no rows, and a view that there is not."""
+        """Refuse blocks of no rows, an unknown view, and an unknown way to read a text."""
         check_view(self.view)
+        if self.text not in (WRITTEN, SPACED):
+            raise HeadscopeError(f"texts were to be read as {self.text!r}; give {WRITTEN!r} or {SPACED!r}.")
         if self.rows is not None and self.rows < 1:
             raise HeadscopeError(f"blocks of {self.rows} rows were asked for; ask for 1 or more, or for none.")
 
@@ -178,6 +182,7 @@ class Stream:
             max_tokens=min((limit for limit in limits if limit is not None), default=None),
             cut=bool(self.plan.cut),
             pair_tokens=self.plan.pair_tokens,
+            text=self.plan.text,
         )
         rest, skipped = iter(documents), Counter[str]()
         while window := list(islice(rest, WINDOW)):
@@ -204,7 +209,7 @@ class Stream:
 def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> Capture:
     """The way to a model's attention, verified on the first document of a batch for which its outputs are finite."""
     for document in batch.documents:
-        sample = _sample(model, document, batch.encoder.length, padded=plan.batch_tokens > 1)
+        sample = _sample(model, document, batch.encoder.length, plan.text, padded=plan.batch_tokens > 1)
         if is_finite(model, sample):
             capture = Capture.verified(model, sample)
             unembedding = find_unembedding(capture, sample) if reads_logits else None
@@ -213,12 +218,12 @@ def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> C
     raise refuse_not_finite(model.name, f"for {batch.documents[0].id!r} and {beside}")
 
 
-def _sample(model: Model, document: Document, pair_tokens: int, *, padded: bool) -> Batch:
+def _sample(model: Model, document: Document, pair_tokens: int, text: str, *, padded: bool) -> Batch:
     """A little of a document, with padding in it if the run will have some, on which the capture is verified."""
-    long = document.truncate(VERIFIED_WORDS)
-    documents = [long, document.truncate(max(1, len(long.words) // 2))] if padded else [long]
+    long = document.original.truncate(VERIFIED_WORDS)
+    documents = [long, long.truncate(max(1, len(long.words) // 2))] if padded else [long]
     # A pair whose second segment is left out is a single text, and may be too long for the model.
-    aligned, _ = Alignment.for_model(model, cut=True, pair_tokens=pair_tokens).align(documents)
+    aligned, _ = Alignment.for_model(model, cut=True, pair_tokens=pair_tokens, text=text).align(documents)
     return collate(model, aligned)
 
 

@@ -13,12 +13,16 @@ from headscope.capture.model.model import Model
 from headscope.capture.model.saved import SavedTexts
 from headscope.capture.tokens.assign import SPECIAL, Assigned, assign_sides, find_lead
 from headscope.corpora.document import Document
+from headscope.corpora.units import unite_words
 from headscope.corpora.written_text import WrittenText, join_words
 
 PAIR_TOKENS = 128
 """Pairs of segments are cut to this many tokens (Clark et al. 2019, section 3)."""
 
 TOO_LONG, CUT_DOCUMENTS, CUT_PAIRS = "documents longer than", "documents cut to", "pairs of segments cut to"
+WRITTEN, SPACED = "written", "spaced"
+"""How a text is read: as it is written, or as its words with a space before each, as in many papers."""
+
 DROPPED = "documents with characters that the tokenizer drops"
 TRANSLATION_TOO_LONG, CUT_TRANSLATIONS = "documents with translations longer than", "translations cut to"
 """How the reasons begin why a text, or the end of it, is left out."""
@@ -43,9 +47,9 @@ class Aligned:
     """A document as tokens.
 
     Attributes:
-        document: where the tokens come from.
+        document: where the tokens come from; its words are units where some share a token.
         ids: vocabulary ids, special tokens included.
-        word: the word each token is part of, -1 for special tokens.
+        word: the word that each token is part of, -1 for special tokens and -2 for white space that is of no word.
         segment: 0 for the first segment of a pair and 1 for the second.
         translation: what a decoder reads in place of the text once more; None where the model has no decoder beside its
             encoder, or the document no translation.
@@ -70,10 +74,11 @@ class Alignment:
     """How the documents of one run are turned into tokens.
 
     Attributes:
-        tokenizer: is given the words one by one, as the corpus has them.
+        tokenizer: is given each text as one string.
         max_tokens: what a single text may have; a longer one is skipped or cut, and counted.
         cut: a longer one is cut behind the last word that fits.
         pair_tokens: what a pair of segments may have; a longer one is cut, the longer side first.
+        text: `WRITTEN` or `SPACED`.
         reads_translation: translations are aligned too; otherwise they are passed over.
         saved: the texts whose tokens another engine saved, which are taken as they are.
     """
@@ -82,23 +87,31 @@ class Alignment:
     max_tokens: int | None
     cut: bool
     pair_tokens: int
+    text: str = SPACED
     reads_translation: bool = False
     saved: SavedTexts | None = None
 
     @classmethod
     def for_model(
-        cls, model: Model, *, max_tokens: int | None = None, cut: bool = False, pair_tokens: int = PAIR_TOKENS
+        cls,
+        model: Model,
+        *,
+        max_tokens: int | None = None,
+        cut: bool = False,
+        pair_tokens: int = PAIR_TOKENS,
+        text: str = SPACED,
     ) -> "Alignment":
         """The alignment for `model`, whose limits can be lowered but not raised."""
         limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
         longest = min(limits, default=None)
-        return cls(model.tokenizer, longest, cut, min([pair_tokens, *limits]), model.start_id is not None, model.saved)
+        pairs, translates = min([pair_tokens, *limits]), model.start_id is not None
+        return cls(model.tokenizer, longest, cut, pairs, text, translates, model.saved)
 
     def align(self, documents: Sequence[Document]) -> tuple[list[Aligned], Counter[str]]:
         """The documents that the model can take, as tokens, and how much was left out, by reason.
 
-        Nothing is guessed: a word to which the tokenizer gives no token stays without one, and is
-        counted with the links that it loses.
+        Nothing is guessed: a word to which the tokenizer gives no token stays without one, and is counted with the
+        links that it loses. A text of which it drops visible characters is left out.
         """
         aligned: list[Aligned] = []
         readable = [document for document in documents if document.words]
@@ -141,15 +154,18 @@ class Alignment:
                     document, assigned, self.max_tokens, lambda short: next(self._align([short], pairs=False))
                 )
                 continue
+            united, losses = unite_words(document, assigned.units)
             if encoding.overflowing:
-                losses = Counter({f"{CUT_PAIRS} {self.pair_tokens} tokens (the rest is used)": 1})
+                losses[f"{CUT_PAIRS} {self.pair_tokens} tokens (the rest is used)"] += 1
             else:
-                losses = _count_lost_words(document, assigned.tokens)
-            yield Aligned(document, ids, assigned.tokens, encoding.type_ids), losses
+                losses += _count_lost_words(united, assigned.tokens)
+            yield Aligned(united, ids, assigned.tokens, encoding.type_ids), losses
 
     def _divide(self, document: Document) -> list[WrittenText]:
         """The text of a document as the tokenizer is given it, or those of the two segments of a pair."""
         words, boundary = document.words, document.boundary
+        if self.text == WRITTEN:
+            return [document.text] if boundary is None else document.text.divide(boundary)
         segments = [words] if boundary is None else [words[:boundary], words[boundary:]]
         return [join_words(segment, before=self._lead) for segment in segments]
 

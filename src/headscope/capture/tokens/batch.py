@@ -11,6 +11,7 @@ from torch import Tensor
 from headscope.capture.model.modality import count_embeddings
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.align import Aligned
+from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.distance import Rulers
 from headscope.capture.tokens.questions import Questions
 from headscope.corpora.document import Document
@@ -24,7 +25,8 @@ class Tokens:
     Attributes:
         ids: vocabulary ids.
         real: False where padding.
-        word: the word each token is part of, -1 for special tokens and padding.
+        word: the word (or the unit of several) that each token is part of, -1 for special tokens and padding, -2 for
+            white space that is of no word.
         position: the token's place in the text. A decoder's start token stands at -1, so that a
             token has one position whichever side it is on, and offsets mean the same everywhere.
         cls: the token is the tokenizer's classification token.
@@ -60,7 +62,7 @@ class Batch:
         decoder: the tokens that the decoder of an encoder-decoder reads: a start token, then the
             same text once more, so that every word has a row and a column on both sides; or the
             translation, where a document has one.
-        words: the number of words of the longest document.
+        words: the number of words (or units) of the longest document.
         inputs: what the model is called with.
         rulers: distances from queries to keys, which layers share.
         questions: what layers were asked, which the next one will be asked as well.
@@ -118,7 +120,7 @@ def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
     decoder = None
     if model.start_id is not None:
         read = [text.translation or text for text in aligned]
-        rows = [([model.start_id, *side.ids], [-1, *side.word]) for side in read]
+        rows = [([model.start_id, *side.ids], [SPECIAL, *side.word]) for side in read]
         # By their lengths the seam tells encoder, decoder and cross-attention, so the two must differ. Padding behind
         # the last token does not change a decoder, whose tokens see only those before them.
         same = max(len(ids) for ids, _ in rows) == encoder.length
@@ -137,10 +139,10 @@ def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_posi
     index = torch.arange(ids.shape[1], device=device).expand_as(ids)
     real = index < lengths[:, None]
     position = index + first_position
-    word = _padded([word for _, word in rows], -1, device, padding)
+    word = _padded([word for _, word in rows], SPECIAL, device, padding)
     text = real & (position >= 0)
     # A word of the text may be spelt like a special token; it is none.
-    special = text & (word < 0)
+    special = text & (word == SPECIAL)
     known = (-1 if number is None else number for number in (tokenizer.cls_token_id, tokenizer.sep_token_id))
     cls, sep = (special & (ids == number) for number in known)
     return Tokens(ids, real, word, position, cls, sep, text & torch.isin(ids, model.punctuation_ids.to(device)))

@@ -71,7 +71,7 @@ class Mention:
         chain: of the mentions of the same.
         words: as they are written.
         place: of the head word among these.
-        head: of the head word in the document.
+        head: of the head word in the document, or of its unit.
         tag: the part of speech of the head word, empty if it is not annotated.
     """
 
@@ -143,22 +143,25 @@ class Mention:
 def mentions_of(document: Document) -> list[Mention]:
     """The mentions of the chains that have two or more, by the place of their head words; then the longest first.
 
-    Of mentions of one chain with the same head word, which are nested, the longest stands for all.
+    Of mentions of one chain with the same head word, which are nested, the longest stands for all. Units are read as
+    the words that they unite, and a mention is in the unit of its head word.
     """
+    units, document = document.unit_numbers, document.original
     heads: dict[int, set[int]] = {}
     for link in document.links:
         if link.kind == "dependency":
             heads.setdefault(link.source, set()).add(link.target)
     tags = {word: span.label for span in document.spans if span.kind == "upos" for word in range(span.start, span.end)}
     spans = [span for span in document.spans if span.kind == "mention"]
-    longest: dict[tuple[int, str], Span] = {}
+    longest: dict[tuple[int, str], tuple[Span, int]] = {}
     for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
-        longest.setdefault((head_of(span, heads), span.label), span)
+        head = head_of(span, heads)
+        longest.setdefault((units[head], span.label), (span, head))
     mentioned = Counter(chain for _, chain in longest)
     return [
-        Mention(chain, document.words[span.start : span.end], head - span.start, head, tags.get(head, ""))
+        Mention(chain, document.words[span.start : span.end], head - span.start, unit, tags.get(head, ""))
         # Not by chain, so that an order that the chains know nothing of is there to shift them along.
-        for (head, chain), span in sorted(longest.items(), key=lambda entry: entry[0][0])
+        for (unit, chain), (span, head) in sorted(longest.items(), key=lambda entry: entry[0][0])
         if mentioned[chain] > 1
     ]
 

@@ -56,7 +56,11 @@ BORDERS = frozenset(
 
 
 def targets_of(document: Document, separators: Iterable[int], sentiment: frozenset[str]) -> dict[str, set[int]]:
-    """The words of each of `TARGETS`, where separators are words of these numbers."""
+    """The words of each of `TARGETS`, where separators are words of these numbers.
+
+    Units are read as the words that they unite.
+    """
+    units, document = document.unit_numbers, document.original
     named = covered(document, "asked")
     same = covered(document, "same_aspect") - named
     other = covered(document, "other_aspect") - named - same
@@ -65,13 +69,15 @@ def targets_of(document: Document, separators: Iterable[int], sentiment: frozens
     spans = [span for span in document.spans if span.kind == "same_aspect"]
     phrase = {word for span in spans for word in _phrase(document, span, named | other)} - named
     absent = document.label == ABSENT
-    return {
+    words = {
         "same_aspect": same,
         "related": {word for word in same if not document.words[word].casefold().startswith(names)},
         "sentiment": {word for word in phrase - terms if document.words[word].casefold() in sentiment},
         "phrase": phrase,
         "other_aspect": other if same else set(),
         "same_beside_other": same if other else set(),
+    }
+    return {target: {units[word] for word in chosen} for target, chosen in words.items()} | {
         "sep_when_present": set() if absent or document.label is None else set(separators),
         "sep_when_absent": set(separators) if absent else set(),
     }

@@ -33,8 +33,8 @@ classes of Universal Dependencies, whose words most links lead to.
 OPEN = "ADJ/ADV/INTJ/NOUN/PROPN/VERB"
 """The open classes (Universal Dependencies, version 2)."""
 
-_MEMBERS = np.array([[upos in name.replace("open class", OPEN).split("/") for name in CLASSES] for upos in (*UPOS, "")])
-"""For each part of speech, and last for none, the classes that it is in."""
+_MEMBERS = np.array([[upos in name.replace("open class", OPEN).split("/") for name in CLASSES] for upos in UPOS])
+"""For each part of speech the classes that it is in."""
 
 
 def find_by_class(document: Document, links: Sequence[Link]) -> Bool[np.ndarray, "link direction side class"]:
@@ -44,11 +44,10 @@ def find_by_class(document: Document, links: Sequence[Link]) -> Bool[np.ndarray,
     speech is in no class.
     """
     words = len(document.words)
-    upos = np.full(words, len(UPOS))
+    members = np.zeros((words, len(CLASSES)), dtype=bool)
     for span in document.spans:
         if span.kind == "upos" and span.label in UPOS:
-            upos[span.start] = UPOS.index(span.label)
-    members = _MEMBERS[upos]
+            members[span.start] |= _MEMBERS[UPOS.index(span.label)]  # a unit is in the classes of all of its words
     before = np.concatenate([np.zeros((1, len(CLASSES)), dtype=np.int64), members.cumsum(0)])
     source, target = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 2).T
     none_between = before[np.maximum(source, target)] == before[np.minimum(source, target) + 1]

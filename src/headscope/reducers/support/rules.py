@@ -74,8 +74,20 @@ class Rule:
 def find_by_rules(
     rules: Sequence[Rule], document: Document, links: Sequence[Link]
 ) -> tuple[Bool[np.ndarray, "link rule end"], Bool[np.ndarray, "link rule end"]]:
-    """True where a rule leads from one end of a link to the other; and where it leads from there to any word."""
+    """True where a rule leads from one end of a link to the other; and where it leads from there to any word.
+
+    A rule sees the words as they are annotated. From a unit of several it leads wherever it leads from one of them.
+    """
     ends = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 1, len(ENDS))
-    predicted = np.array([rule.find(document) for rule in rules], dtype=np.int64).reshape(-1, len(document.words))
-    from_end = predicted[np.arange(len(rules))[:, None], ends]
-    return from_end == ends[..., ::-1], from_end != NONE
+    units = np.array(document.unit_numbers, dtype=np.int64)
+    by_rule = [rule.find(document.original) for rule in rules]
+    predicted = np.array(by_rule, dtype=np.int64).reshape(-1, len(units))
+    first = np.searchsorted(units, np.arange(len(document.words) + 1))
+    right = np.zeros((len(links), len(rules), len(ENDS)), dtype=bool)
+    predicts = np.zeros_like(right)
+    for place in range(int(np.diff(first).max(initial=0))):
+        word = np.minimum(first[ends] + place, first[ends + 1] - 1)
+        leads_to = predicted[np.arange(len(rules))[:, None], word]
+        right |= (leads_to != NONE) & (units[leads_to] == ends[..., ::-1])
+        predicts |= leads_to != NONE
+    return right, predicts

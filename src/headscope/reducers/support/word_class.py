@@ -45,11 +45,15 @@ class WordClass:
         return f"WordClass(name={self.name!r}, words={words!r})"
 
     def find(self, document: Document) -> list[int]:
-        """The indices of its words in a document, in order.
+        """Return the indices of its words in a document, in order; of units those that have one of its words.
 
         Raises:
             HeadscopeError: the function gives something else, or an index outside of the document.
         """
+        units = document.unit_numbers
+        return sorted({units[word] for word in self._find_words(document.original)})
+
+    def _find_words(self, document: Document) -> list[int]:
         if not callable(self.words):
             wanted = {word.casefold() for word in self.words}
             return [index for index, word in enumerate(document.words) if word.casefold() in wanted]
@@ -64,7 +68,7 @@ class WordClass:
                     f"the function of the class {self.name!r} gave the word {index} of the document {document.id!r}, "
                     f"which has {len(document.words)} words; return indices from 0 to {len(document.words) - 1}."
                 )
-        return sorted({int(index) for index in indices})
+        return [int(index) for index in indices]
 
     def _refusal(self, document: Document, shown: str) -> HeadscopeError:
         return HeadscopeError(

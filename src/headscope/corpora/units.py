@@ -1,0 +1,60 @@
+"""Documents in units: words that a model cannot tell apart, since they share a token or have the same characters.
+
+A unit counts as a word does: in links, rivals, permutations and distances. What asks for words by their form, such as
+a lexicon, a rule of the user's own or a probe, looks at `Document.original`.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from headscope.corpora.document import Document, Link, Units
+from headscope.corpora.written_text import Offsets, WrittenText
+
+INSIDE, REPEATED = "links inside a unit of words that share a token", "links that are one between units"
+UNCLEAR = "links whose candidates share a unit (scored without their candidates)"
+"""Why a link, or the candidates of one, is left out."""
+
+
+def unite_words(document: Document, units: Sequence[int]) -> tuple[Document, Counter[str]]:
+    """Return a document with units for words, and what is left out of it.
+
+    Args:
+        document: with its words.
+        units: the unit of each of them, in order from 0. Words of one unit are neighbours.
+    """
+    if not units or units[-1] == len(units) - 1:
+        return document, Counter()
+    offsets: list[Offsets] = []
+    for unit, (start, end) in zip(units, document.text.offsets, strict=True):
+        if unit == len(offsets):
+            offsets.append((start, end))
+        else:
+            offsets[-1] = offsets[-1][0], end
+    text = WrittenText(document.text.content, tuple(offsets))
+    links, losses = _unite_links(document.links, units)
+    spans = (replace(each, start=units[each.start], end=units[each.end - 1] + 1) for each in document.spans)
+    alignment = dict.fromkeys(replace(link, source=units[link.source]) for link in document.alignment)
+    return replace(
+        document, words=tuple(text.content[start:end] for start, end in offsets), links=links, spans=tuple(spans),
+        boundary=None if document.boundary is None else units[document.boundary], alignment=tuple(alignment),
+        written=text, units=Units(document, tuple(units)),
+    ), losses  # fmt: skip
+
+
+def _unite_links(links: Sequence[Link], units: Sequence[int]) -> tuple[tuple[Link, ...], Counter[str]]:
+    united: dict[Link, None] = {}
+    losses = Counter[str]()
+    for link in links:
+        source, target, rivals = units[link.source], units[link.target], [units[rival] for rival in link.rivals]
+        if source == target:
+            losses[INSIDE] += 1
+            continue
+        if rivals and len({source, target, *rivals}) < 2 + len(rivals):
+            # Among fewer candidates the choice would be easier.
+            losses[UNCLEAR] += 1
+            rivals = []
+        between = replace(link, source=source, target=target, rivals=tuple(rivals))
+        losses[REPEATED] += between in united
+        united[between] = None
+    return tuple(united), +losses

@@ -1,0 +1,128 @@
+"""The word of each token, from their characters: a naive search over characters is the witness."""
+
+from itertools import pairwise
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+from tokenizers import normalizers
+
+import tiny
+from headscope.capture.model.model import Model
+from headscope.capture.open.loading import load
+from headscope.capture.tokens.align import WRITTEN, Alignment
+from headscope.capture.tokens.assign import SPECIAL, WHITE_SPACE, assign_tokens, find_lead
+from headscope.corpora import Document
+from headscope.corpora.written_text import Offsets, WrittenText, join_words, split_text
+
+
+def assign(text: WrittenText, *tokens: Offsets | None) -> tuple[list[int], list[int], str]:
+    assigned = assign_tokens(text, tokens)
+    return assigned.units, assigned.tokens, assigned.dropped
+
+
+def unite(text: WrittenText, tokens: list[Offsets]) -> list[int]:
+    """The unit of each word, by looking at every character of every word and token."""
+    letters = [{at for at in range(*word) if not text.content[at].isspace()} for word in text.offsets]
+    touched = [{w for w, own in enumerate(letters) if own & {*range(*token)}} for token in tokens]
+    together = [*touched, *({a, b} for a, x in enumerate(letters) for b, y in enumerate(letters) if x & y)]
+    units, number = [], -1
+    for word in range(len(letters)):
+        number += not any(min(group) < word <= max(group) for group in together if group)
+        units.append(number)
+    return units
+
+
+WORD = st.text("ab", min_size=1, max_size=4)
+
+
+@hypothesis.given(
+    words=st.lists(WORD, min_size=1, max_size=7), gaps=st.lists(st.sampled_from(["", " ", "  ", "\n"]), min_size=8),
+    cuts=st.sets(st.integers(1, 40)),
+)  # fmt: skip
+def test_words_that_share_a_token_are_a_unit(words: list[str], gaps: list[str], cuts: set[int]) -> None:
+    content, offsets = "", []
+    for word, gap in zip(words, gaps, strict=False):
+        offsets.append((len(content), len(content) + len(word)))
+        content += word + gap
+    text = WrittenText(content, tuple(offsets))
+    edges = [0, *sorted(cut for cut in cuts if cut < len(content)), len(content)]
+    tokens = [*pairwise(edges)]
+    units, of_tokens, dropped = assign(text, *tokens)
+    assert units == unite(text, tokens)
+    assert dropped == ""
+    for (start, end), unit in zip(tokens, of_tokens, strict=True):
+        own = {
+            units[w]
+            for w, (first, last) in enumerate(offsets)
+            if content[start:end].strip() and first < end and start < last
+        }
+        if own:
+            assert {unit} == own
+        else:  # of no word, or the space in front of one
+            begins = {first: units[w] for w, (first, _) in enumerate(offsets)}
+            assert unit == WHITE_SPACE or (content[start:end] == " " and begins[end] == unit)
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "tokens", "expected"),
+    [
+        ("do n't", ((0, 2), (3, 6)), [(0, 2), (2, 4), (4, 6)], ([0, 1], [0, 1, 1])),
+        ("don't", ((0, 2), (2, 5)), [(0, 3), (3, 4), (4, 5)], ([0, 0], [0, 0, 0])),
+        ("don't", ((0, 2), (2, 5)), [(0, 2), (2, 5)], ([0, 1], [0, 1])),
+        ("im Haus", ((0, 2), (0, 2), (3, 7)), [(0, 2), (3, 7)], ([0, 0, 1], [0, 1])),
+        ("a 19", ((0, 1), (2, 4)), [(0, 1), (1, 2), (2, 3), (3, 4)], ([0, 1], [0, 1, 1, 1])),
+        ("a 19", ((0, 1), (2, 4)), [(0, 1), (2, 2), (2, 3), (3, 4)], ([0, 1], [0, 1, 1, 1])),  # as RoBERTa says it
+        ("a  b", ((0, 1), (3, 4)), [(0, 1), (1, 2), (2, 4)], ([0, 1], [0, WHITE_SPACE, 1])),
+        ("a\nb", ((0, 1), (2, 3)), [(0, 1), (1, 2), (2, 3)], ([0, 1], [0, WHITE_SPACE, 1])),
+        ("日本", ((0, 1), (1, 2)), [(0, 1), (0, 2), (1, 2)], ([0, 0], [0, 0, 0])),  # bytes of both in one token
+        ("a", ((0, 1),), [None, (0, 1), None], ([0], [SPECIAL, 0, SPECIAL])),
+        ("a \u200b b", ((0, 1), (2, 3), (4, 5)), [(0, 1), (1, 2), (3, 5)], ([0, 1, 2], [0, WHITE_SPACE, 2])),
+    ],
+)  # fmt: skip
+def test_a_token_is_of_the_words_whose_characters_it_has(content, words, tokens, expected) -> None:
+    assert assign(WrittenText(content, words), *tokens) == (*expected, "")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "dropped"),
+    [([(0, 1), (4, 5)], "日"), ([(0, 1), (2, 3)], "b"), ([(2, 3), (4, 5)], "a"), ([(0, 1), (2, 3), (4, 5)], "")],
+)
+def test_a_visible_character_in_no_token_is_noticed(tokens: list[Offsets], dropped: str) -> None:
+    assert assign(join_words(("a", "日", "b")), *tokens)[-1] == dropped
+
+
+def test_combining_marks_control_characters_and_spaces_may_be_dropped() -> None:
+    assert assign(join_words(("e\u0301", "\u200b", "a\ufffd")), (0, 1), (5, 6))[-1] == ""
+
+
+def test_a_text_with_dropped_characters_is_left_out_and_counted() -> None:
+    module, tokenizer = tiny.make("gpt2")
+    tokenizer.backend_tokenizer.normalizer = normalizers.Replace("x", "")
+    documents = [Document("a", ("the", "xx", "dog")), Document("b", ("the", "dog"))]
+    aligned, skipped = Alignment.for_model(Model.from_module(module, tokenizer)).align(documents)
+    assert [text.document.id for text in aligned] == ["b"]
+    assert skipped == {"documents with characters that the tokenizer drops": 1}
+
+
+@pytest.mark.parametrize(("family", "lead"), [("bert", ""), ("t5", ""), ("roberta", ""), ("gpt2", "")])
+def test_what_stands_before_the_first_word(family: str, lead: str) -> None:
+    assert find_lead(tiny.make(family)[1]) == lead
+
+
+STRINGS = (
+    "They don't.", "the  dog\n\nsaw 1984 trees", " leading", "naïve café 日本語です 😀!", "a\u200bb c\u0301d",
+    "U.S.\tand e.g. ...",
+)  # fmt: skip
+
+
+@pytest.mark.demo
+@pytest.mark.parametrize("name", ["minilm", "smollm2"])
+def test_a_written_text_has_the_tokens_of_the_tokenizer(name: str, request) -> None:
+    model = load(request.getfixturevalue("smollm2") if name == "smollm2" else name)
+    for string in STRINGS:
+        words, text = split_text(string)
+        ((aligned,), skipped) = Alignment.for_model(model, text=WRITTEN).align([Document("d", words, written=text)])
+        assert aligned.ids == model.tokenizer(string)["input_ids"]
+        assert {*range(len(aligned.document.words))} <= {*aligned.word}
+        assert not skipped
