@@ -8,7 +8,7 @@ import scipy
 import xarray as xr
 from jaxtyping import Float
 
-from headscope.analyse.comparable import describe_shape, name_table, runs_of, split_runs
+from headscope.analyse.comparable import check_read_alike, describe_shape, name_table, runs_of, split_runs
 from headscope.analyse.rank import values_of_heads
 from headscope.analyse.student import LEVEL
 from headscope.analyse.uncertainty import ALPHA, sums_of_heads
@@ -214,5 +214,6 @@ def _check_comparable(first: xr.Dataset, second: xr.Dataset) -> None:
             f"the weights of the tables differ: those of {models[0]!r} are {str(weights[0])[:12]}..., and those of "
             f"{models[1]!r} {str(weights[1])[:12]}...; measure one model on two corpora."
         )
+    check_read_alike(first, "the first table", second, "the second")
     if texts[0] == texts[1]:
         raise TableError(f"both tables are of the corpus {corpora[0]!r}; measure one model on two corpora.")

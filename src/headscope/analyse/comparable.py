@@ -83,11 +83,25 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
             f"{name} is of {table.attrs.get('documents')} documents and {first} of {before.attrs.get('documents')}; "
             "measure both with the same options, so that both skip the same documents."
         )
+    check_read_alike(before, first, table, name)
     if table.attrs.get("view") != before.attrs.get("view"):
         views = [
             f"the view `{each.attrs['view']}`" if "view" in each.attrs else "the weights" for each in (table, before)
         ]
         raise TableError(f"{name} is of {views[0]} and {first} of {views[1]}; measure both with the same --view.")
+
+
+def check_read_alike(table: xr.Dataset, name: str, other: xr.Dataset, other_name: str) -> None:
+    """Raise an error for tables of texts that were read in two ways; a table that does not say is of spaced texts.
+
+    Raises:
+        TableError: one is of texts as they are written, and the other of words with spaces between them.
+    """
+    texts = [each.attrs.get("text", "spaced") for each in (other, table)]
+    if texts[0] != texts[1]:
+        raise TableError(
+            f"{other_name} is of texts read as {texts[0]} and {name} as {texts[1]}; measure both with one --text."
+        )
 
 
 def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:

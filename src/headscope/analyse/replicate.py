@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import xarray as xr
 
+from headscope.analyse.comparable import check_read_alike
 from headscope.analyse.report import (
     CLUSTERS,
     MINIMUM,
@@ -75,6 +76,7 @@ def add_replication(table: xr.Dataset, other: xr.Dataset, untrained_other: xr.Da
     if not scores:
         raise TableError("the head table has no reported heads, so nothing can be replicated; call add_report first.")
     _check_model(table, other)
+    check_read_alike(table, "the table", other, "that of the other corpus")
     sha256, other_sha256 = (str(t.attrs.get("corpus_sha256", "")) for t in (table, other))
     refuse_same_corpus(sha256, other_sha256, str(other.attrs.get("corpus", "")))
     if not any(_has_sums(other, score) for score in scores):

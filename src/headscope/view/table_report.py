@@ -48,9 +48,11 @@ def print_table(table: xr.Dataset, console: Console) -> None:
     """A table in few lines: its source, what was found, the heads that attend most, and those that are reported."""
     about = table.attrs
     write(console, f"\n{mark_source(table)}")
+    units = about.get("units", about["words"])
+    words = f"{about['words']:,} words" + (f" in {units:,} units" if units != about["words"] else "")
     console.print(
         f"{table.sizes['layer']} layers of {table.sizes['head']} heads; {about['documents']:,} documents, "
-        f"{about['words']:,} words, {about['tokens']:,} tokens"
+        f"{words}, {about['tokens']:,} tokens"
     )
     if sentence := describe_layers(table):
         console.print(sentence, highlight=False)

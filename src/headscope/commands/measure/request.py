@@ -37,6 +37,15 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         python="A name (`headscope.reducers.REDUCERS`), a name with settings, a reducer as an object, or several of "
         "these.",
     )
+    text: str | None = option(
+        CORPUS,
+        "Read texts as they are `written`, such as don't, or `spaced`: their words with a space before each, as many "
+        "papers did.",
+        default=None,
+        unset="spaced",
+        metavar="HOW",
+        choices=("written", "spaced"),
+    )
     seed: int = option(CORPUS, "Random seed of `sample` and `sample_queries`, such as 7.", default=0)
     permutations: int | None = option(
         MEASURED,
