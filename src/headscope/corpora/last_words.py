@@ -7,6 +7,7 @@ last sentence alone. Of any other corpus the texts end at their last word too, b
 from dataclasses import replace
 
 from headscope.corpora.document import Document
+from headscope.corpora.written_text import WrittenText
 
 
 def end_at_last_word(document: Document) -> Document | None:
@@ -16,7 +17,8 @@ def end_at_last_word(document: Document) -> Document | None:
     together with it is cut off. Of two segments the second is taken alone, since the first need not lead to it.
     Annotation is left out.
     """
-    words = document.words[document.boundary or 0 :]
+    first = document.boundary or 0
+    words = document.words[first:]
     last = next((place for place in range(len(words) - 1, 0, -1) if words[place][0].isalpha()), None)
     if last is None:
         return None
@@ -25,4 +27,13 @@ def end_at_last_word(document: Document) -> Document | None:
     return replace(
         document, words=(*words[:last], word[:end]), links=(), spans=(), label=None, boundary=None,
         random_tokens=document.random_tokens[: last + 1],
+        written=document.written and _cut_text(document.written.cut(first, first + last + 1), word, end),
     )  # fmt: skip
+
+
+def _cut_text(text: WrittenText, word: str, end: int) -> WrittenText:
+    """The text up to so many characters of its last word."""
+    start, stop = text.offsets[-1]
+    # A word that shares the characters of its token does not spell them.
+    stop = start + end if text.content[start:stop] == word else stop
+    return WrittenText(text.content[:stop], (*text.offsets[:-1], (start, stop)))

@@ -52,7 +52,7 @@ def name_clusters(origins: Sequence[Origin], texts: Sequence[Hashable]) -> tuple
 
 
 def _list_read(document: Document) -> tuple[Hashable, ...]:
-    """Return all of a document that a model reads."""
+    """Return all of a document that a model reads, however its words are spaced."""
     return document.words, document.boundary, document.translation
 
 

@@ -4,8 +4,7 @@ Corpora annotate words, and a model reads characters. Which characters are a wor
 text beside its words (`locate_words`), or the words are what white space parts (`split_text`).
 """
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -29,13 +28,12 @@ class WrittenText:
     @property
     def fault(self) -> str:
         """What is wrong with the offsets; empty where nothing is."""
-        before = (0, 0)
+        first, last, length = 0, 0, len(self.content)
         for start, stop in self.offsets:
-            if not 0 <= start < stop <= len(self.content):
-                return f"a word at the characters {start} to {stop} of a text of {len(self.content)} characters"
-            if start < before[0] or stop < before[1]:
-                return f"a word at the characters {start} to {stop} behind one at {before[0]} to {before[1]}"
-            before = start, stop
+            if not (first <= start < stop <= length and last <= stop):
+                order = f"behind one at {first} to {last}" if 0 <= start < stop <= length else ""
+                return f"a word at the characters {start} to {stop} {order or f'of a text of {length} characters'}"
+            first, last = start, stop
         return ""
 
     def truncate(self, words: int) -> "WrittenText":
@@ -43,17 +41,18 @@ class WrittenText:
         offsets = self.offsets[:words]
         return WrittenText(self.content[: offsets[-1][1] if offsets else 0], offsets)
 
-    def divide(self, word: int) -> list["WrittenText"]:
-        """Return the text up to the end of the word before this one, and the text from this one on."""
-        first = self.offsets[word][0]
-        rest = tuple((start - first, stop - first) for start, stop in self.offsets[word:])
-        return [self.truncate(word), WrittenText(self.content[first:], rest)]
+    def cut(self, first: int, end: int) -> "WrittenText":
+        """Return the text from the word `first` to the one before `end`; white space before the first word stays."""
+        text = self.truncate(end)
+        before = text.offsets[first][0] if first else 0
+        offsets = tuple((start - before, stop - before) for start, stop in text.offsets[first:])
+        return WrittenText(text.content[before:], offsets)
 
 
 def split_text(text: str) -> tuple[tuple[str, ...], WrittenText]:
     """Return what white space parts, as `str.split` does, and the text with the characters of each."""
-    matches = [*re.finditer(r"\S+", text)]
-    return tuple(match[0] for match in matches), WrittenText(text, tuple(match.span() for match in matches))
+    words = tuple(text.split())
+    return words, WrittenText(text, locate_tokens(text, words))
 
 
 def join_words(words: Sequence[str], *, before: str = "") -> WrittenText:
@@ -75,35 +74,42 @@ def join_texts(texts: Iterable[WrittenText], separator: str = " ") -> WrittenTex
     return WrittenText(separator.join(contents), tuple(offsets))
 
 
-def locate_words(text: str, tokens: Iterable[tuple[str, Sequence[str]]]) -> WrittenText | None:
+def locate_tokens(text: str, tokens: Iterable[str]) -> tuple[Offsets, ...]:
+    """Return the characters of each token in a text, as far as they follow one another but for white space."""
+    offsets: list[Offsets] = []
+    end = 0
+    for token in tokens:
+        start = text.find(token, end)
+        if start != end and not (start > end and text[end:start].isspace()):
+            break
+        end = start + len(token)
+        offsets.append((start, end))
+    return tuple(offsets)
+
+
+def locate_words(text: str, tokens: Sequence[str], parts: Mapping[int, Sequence[str]]) -> WrittenText | None:
     """Return a text with the characters of its words; None if it has other words.
 
     The tokens follow one another in the text, with nothing but white space between them.
 
     Args:
         text: as written.
-        tokens: the characters of each token, and the words in it: one, or several as in *don't*. Where these do not
-            spell their token, as *in* and *dem* do not spell *im*, each has all of its characters.
+        tokens: the characters of each, in order.
+        parts: the words in each token that has several, as *don't* has, by the number of the token, counted from 0.
+            Where they do not spell it, as *in* and *dem* do not spell *im*, each has all of its characters.
     """
-    offsets: list[Offsets] = []
-    end = 0
-    for token, words in tokens:
-        start = end
-        if not text.startswith(token, start):
-            start = _skip_space(text, start)
-            if not text.startswith(token, start):
-                return None
-        end = start + len(token)
-        if len(words) == 1:
-            offsets.append((start, end))
-        elif "".join(words) == token:
-            offsets += pairwise(accumulate(map(len, words), initial=start))
-        else:
-            offsets += [(start, end)] * len(words)
-    return None if text[end:].strip() else WrittenText(text, tuple(offsets))
-
-
-def _skip_space(text: str, start: int) -> int:
-    while start < len(text) and text[start].isspace():
-        start += 1
-    return start
+    offsets = locate_tokens(text, tokens)
+    end = offsets[-1][1] if offsets else 0
+    if len(offsets) < len(tokens) or text[end:].strip():
+        return None
+    if not parts:
+        return WrittenText(text, offsets)
+    divided: list[Offsets] = []
+    following = 0
+    for number, words in sorted(parts.items()):
+        start, stop = offsets[number]
+        spelt = "".join(words) == tokens[number]
+        divided += offsets[following:number]
+        divided += pairwise(accumulate(map(len, words), initial=start)) if spelt else [(start, stop)] * len(words)
+        following = number + 1
+    return WrittenText(text, (*divided, *offsets[following:]))

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, pairwise
 
 from transformers import PreTrainedTokenizerFast
 
@@ -164,10 +164,10 @@ class Alignment:
     def _divide(self, document: Document) -> list[WrittenText]:
         """The text of a document as the tokenizer is given it, or those of the two segments of a pair."""
         words, boundary = document.words, document.boundary
+        edges = [0, len(words)] if boundary is None else [0, boundary, len(words)]
         if self.text == WRITTEN:
-            return [document.text] if boundary is None else document.text.divide(boundary)
-        segments = [words] if boundary is None else [words[:boundary], words[boundary:]]
-        return [join_words(segment, before=self._lead) for segment in segments]
+            return [document.text.cut(first, end) for first, end in pairwise(edges)]
+        return [join_words(words[first:end], before=self._lead) for first, end in pairwise(edges)]
 
     @cached_property
     def _lead(self) -> str:

@@ -1,0 +1,145 @@
+"""Texts as they are written: where the words are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headscope.corpora import Document
+from headscope.corpora.last_words import end_at_last_word
+from headscope.corpora.written_text import (
+    WrittenText,
+    join_texts,
+    join_words,
+    locate_tokens,
+    locate_words,
+    split_text,
+)
+
+SPACES = " \t\n\r\x0b\x0c\x1c\x85\u00a0\u2003\u2028\u3000"
+
+
+def cut(text: WrittenText) -> list[str]:
+    return [text.content[start:stop] for start, stop in text.offsets]
+
+
+@given(st.text(st.sampled_from("ab\u00e9\u6f22\U0001f600" + SPACES) | st.characters(exclude_categories=["Cs"])))
+def test_a_text_is_split_where_python_splits_it(text: str) -> None:
+    words, written = split_text(text)
+    assert list(words) == text.split() == cut(written)
+    assert (written.content, written.fault) == (text, "")
+
+
+def test_what_white_space_parts_has_its_characters() -> None:
+    text = "\tSie  kam\u00a0an.\n"
+    assert split_text(text) == (("Sie", "kam", "an."), WrittenText(text, ((1, 4), (6, 9), (10, 13))))
+    assert split_text(" \n") == ((), WrittenText(" \n", ()))
+
+
+@pytest.mark.parametrize("space", [*SPACES, "", " \n\u3000"])
+def test_white_space_of_any_kind_may_be_between_tokens(space: str) -> None:
+    text, gap = f"{space}a{space}bb{space}", len(space)
+    written = WrittenText(text, ((gap, gap + 1), (2 * gap + 1, 2 * gap + 3)))
+    assert locate_words(text, ["a", "bb"], {}) == written
+
+
+@given(st.lists(st.tuples(st.text(SPACES), st.text("ab- ", min_size=1).filter(str.strip)), min_size=1), st.data())
+def test_tokens_are_found_in_what_they_make(parts: list[tuple[str, str]], data: st.DataObject) -> None:
+    tokens = [token.strip() for _, token in parts]
+    text = "".join(space + token for (space, _), token in zip(parts, tokens, strict=True)) + data.draw(st.text(SPACES))
+    written = locate_words(text, tokens, {})
+    assert written is not None
+    assert cut(written) == tokens
+    gaps = [
+        text[stop:start] for (_, stop), (start, _) in zip(((0, 0), *written.offsets), written.offsets, strict=False)
+    ]
+    assert not "".join(gaps).strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "located"),
+    [("a b c", 3), ("a b", 2), ("a b x c", 2), ("a b d", 2), ("a  b", 2), ("x a b c", 0), ("", 0), ("a x ", 1)],
+)
+def test_tokens_are_located_as_far_as_they_follow(text: str, located: int) -> None:
+    offsets = locate_tokens(text, ["a", "b", "c"])
+    assert [text[start:stop] for start, stop in offsets] == ["a", "b", "c"][:located]
+    assert (locate_words(text, ["a", "b", "c"], {}) is None) is (text != "a b c")
+
+
+@pytest.mark.parametrize("text", ["a b.", "a b c", "a b \u200b", "A b", "a", "", "b a", "a\u0301 b"])
+def test_a_text_of_other_words_has_none_of_these(text: str) -> None:
+    assert locate_words(text, ["a", "b"], {}) is None
+
+
+def test_no_tokens_have_a_text_of_nothing_but_white_space() -> None:
+    assert locate_words(" ", [], {}) == WrittenText(" ", ())
+    assert locate_words("a", [], {}) is None
+
+
+def test_words_have_their_own_characters_where_they_spell_their_token_and_else_all() -> None:
+    text = "Im Haus don't zum"
+    parts = {0: ["in", "dem"], 2: ["do", "n't"], 3: ["zu", "de", "m"]}
+    offsets = ((0, 2), (0, 2), (3, 7), (8, 10), (10, 13), (14, 17), (14, 17), (14, 17))
+    assert locate_words(text, ["Im", "Haus", "don't", "zum"], parts) == WrittenText(text, offsets)
+    assert locate_words(text, ["Im", "Haus", "don't", "zur"], parts) is None
+
+
+def test_words_and_texts_are_joined() -> None:
+    first = join_words(["a", "bb"])
+    assert first == WrittenText("a bb", ((0, 1), (2, 4)))
+    assert join_words(["a", "bb"], before=" ") == WrittenText(" a bb", ((1, 2), (3, 5)))
+    assert join_words([]) == WrittenText("", ())
+    assert join_texts([first, WrittenText("cd", ((0, 1), (1, 2)))]) == WrittenText(
+        "a bb cd", ((0, 1), (2, 4), (5, 6), (6, 7))
+    )
+    assert join_texts([first, first], "") == WrittenText("a bba bb", ((0, 1), (2, 4), (4, 5), (6, 8)))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "fault"),
+    [
+        (((0, 1), (1, 3)), ""),
+        (((0, 2), (0, 2), (2, 3)), ""),
+        ((), ""),
+        (((0, 4),), "a word at the characters 0 to 4 of a text of 3 characters"),
+        (((-1, 2),), "a word at the characters -1 to 2 of a text of 3 characters"),
+        (((1, 1),), "a word at the characters 1 to 1 of a text of 3 characters"),
+        (((2, 3), (1, 3)), "a word at the characters 1 to 3 behind one at 2 to 3"),
+        (((0, 3), (1, 2)), "a word at the characters 1 to 2 behind one at 0 to 3"),
+    ],
+)
+def test_words_lie_in_their_text_in_order(offsets: tuple[tuple[int, int], ...], fault: str) -> None:
+    assert WrittenText("a b", offsets).fault == fault
+
+
+def test_a_part_of_a_text_has_the_characters_of_its_words() -> None:
+    text = WrittenText(" a bb, c ", ((1, 2), (3, 5), (5, 6), (7, 8)))
+    assert text.truncate(2) == text.cut(0, 2) == WrittenText(" a bb", ((1, 2), (3, 5)))
+    assert text.cut(1, 4) == WrittenText("bb, c", ((0, 2), (2, 3), (4, 5)))
+    assert text.truncate(0) == WrittenText("", ())
+    assert text.truncate(7) == WrittenText(" a bb, c", text.offsets)
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "boundary", "expected"),
+    [
+        ("The dog sees it !", "The  dog sees it!", None, "The  dog sees it"),
+        ("\u2018 He said : go!\u2019 .", " \u2018He said:\tgo!\u2019.", None, " \u2018He said:\tgo"),
+        ("One . It runs , too .", "One. It  runs, too.", 2, "It  runs, too"),
+    ],
+)
+def test_a_text_that_ends_at_its_last_word_is_cut_there(
+    words: str, text: str, boundary: int | None, expected: str
+) -> None:
+    document = Document("1", tuple(words.split()), boundary=boundary, written=locate_words(text, words.split(), {}))
+    ended = end_at_last_word(document)
+    assert ended is not None
+    assert ended.written is not None
+    assert ended.written.content == expected
+    assert tuple(cut(ended.written)) == ended.words
+
+
+def test_a_last_word_that_does_not_spell_its_token_keeps_all_of_it() -> None:
+    written = WrittenText("Er ging hin zum.", ((0, 2), (3, 7), (8, 11), (12, 15), (12, 15), (15, 16)))
+    ended = end_at_last_word(Document("1", ("Er", "ging", "hin", "zu", "dem", "."), written=written))
+    assert ended == Document("1", ("Er", "ging", "hin", "zu", "dem"), written=written.cut(0, 5))
+    assert written.cut(0, 5).content == "Er ging hin zum"
