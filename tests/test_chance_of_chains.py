@@ -67,7 +67,7 @@ def cut(document: Document) -> Document:
     """The beginning of a document."""
     spans = [span for span in document.spans if span.end <= WORDS and span.kind in ("mention", "upos")]
     links = [link for link in document.links if max(link.source, link.target) < WORDS]
-    return replace(document, words=document.words[:WORDS], spans=tuple(spans), links=tuple(links))
+    return replace(document, words=document.words[:WORDS], spans=tuple(spans), links=tuple(links), written=None)
 
 
 @cache

@@ -6,8 +6,9 @@ from functools import partial
 import conllu as witness
 import pytest
 
-from headscope.corpora import Document, Link, Span
+from headscope.corpora import Document, Link, Skipped, Span
 from headscope.corpora.conllu import read, recognise
+from headscope.corpora.written_text import WrittenText
 from headscope.errors import CorpusError
 from refusals import refusal
 
@@ -30,8 +31,22 @@ ELIDED = """\
 """
 
 
-def row(number: object, form: str = "w", head: object = 0, relation: str = "dep", upos: str = "X") -> str:
-    return f"{number}\t{form}\t_\t{upos}\t_\t_\t{head}\t{relation}\t_\t_\n"
+CONTRADICTION = "texts that contradict their words (rebuilt from the words; the sentences are used)"
+OFFSETS = ((0, 3), (0, 3), (4, 7), (7, 8))
+CONTRACTED = """\
+1-2	zum	_	_	_	_	_	_	_	_
+1	zu	_	X	_	_	0	dep	_	SpaceAfter=No
+2	dem	_	X	_	_	1	dep	_	_
+3	See	_	X	_	_	1	dep	_	A=B|SpaceAfter=No
+3.1	weg	_	X	_	_	_	_	1:dep	SpaceAfter=No
+4	!	_	X	_	_	1	dep	_	_
+"""
+
+
+def row(
+    number: object, form: str = "w", head: object = 0, relation: str = "dep", upos: str = "X", misc: str = "_"
+) -> str:
+    return f"{number}\t{form}\t_\t{upos}\t_\t_\t{head}\t{relation}\t_\t{misc}\n"
 
 
 def sentences(count: int) -> str:
@@ -59,8 +74,54 @@ def test_words_are_syntactic_words_and_heads_count_from_0(file):
                 Span(5, 6, "PUNCT", "upos"),
             ),
             group="bank.conllu:letter",
+            written=WrittenText("Vámonos al mar.", ((0, 7), (0, 7), (8, 10), (8, 10), (11, 14), (14, 15))),
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("comment", "content", "offsets"),
+    [
+        ("# text = zum See!", "zum See!", OFFSETS),
+        ("#text=zum \u3000See !  ", "zum \u3000See !", ((0, 3), (0, 3), (5, 8), (9, 10))),
+        ("# text_en = to the lake", "zum See!", OFFSETS),
+        ("# text =", "zum See!", OFFSETS),
+    ],
+)
+def test_a_text_is_the_comment_or_what_the_forms_spell(file, comment, content, offsets):
+    (document,) = read(file(f"{comment}\n{CONTRACTED}"))
+    assert document.words == ("zu", "dem", "See", "!")
+    assert document.written == WrittenText(content, offsets)
+
+
+@pytest.mark.parametrize("text", ["zu dem See!", "zum See", "zum See!!", "zum see!"])
+def test_a_text_that_contradicts_its_words_is_rebuilt_and_counted(file, text):
+    path = file(f"{CONTRACTED}\n# sent_id = s\n# text = {text}\n{CONTRACTED}")
+    first, second, skipped = read(path)
+    assert skipped == Skipped(f"{path}:9", CONTRADICTION)
+    assert first.written == second.written == WrittenText("zum See!", OFFSETS)
+
+
+def test_where_nothing_says_how_words_are_written_that_is_not_known(file):
+    path = file(row(1, misc="SpaceAfter=Yes|XSpaceAfter=No") + row(2) + f"\n# text = v w\n{row(1)}{row(2)}")
+    first, second, skipped = read(path)
+    assert skipped == Skipped(f"{path}:4", CONTRADICTION)
+    assert first.written is second.written is None
+
+
+def test_words_of_a_token_have_their_own_characters_where_they_spell_it(file):
+    token = row("1-2", "don't", "_", misc="SpaceAfter=No") + row(1, "do") + row(2, "n't")
+    other = (
+        row("3-4", "im", "_") + row(3, "in") + row(4, "dem", misc="SpaceAfter=No") + row(5, "x", misc="SpaceAfter=No")
+    )
+    (document,) = read(file(token + other))
+    assert document.written == WrittenText("don'tim x", ((0, 2), (2, 5), (5, 7), (5, 7), (8, 9)))
+
+
+@pytest.mark.parametrize("form", ["_", " "])
+def test_a_token_of_several_words_without_a_form_has_that_of_its_words(file, form):
+    (document,) = read(file(row("1-2", form, "_") + row(1, "a b", misc="SpaceAfter=No") + row(2, "c") + row(3, "d")))
+    assert document.written == WrittenText("a bc d", ((0, 3), (3, 4), (5, 6)))
 
 
 @pytest.mark.parametrize(("features", "label"), [

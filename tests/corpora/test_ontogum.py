@@ -11,6 +11,7 @@ from headscope.corpora import Document, Link, Skipped, Span
 from headscope.corpora import conll2012 as conll2012_reader
 from headscope.corpora import conllu as conllu_reader
 from headscope.corpora.ontogum import read, recognise
+from headscope.corpora.written_text import WrittenText
 from refusals import refusal
 
 refused = partial(refusal, read)
@@ -20,6 +21,7 @@ CELLS = ["(1)", "_", "(2(1)", "2)", "_", "(2)", "_", "_"]
 TREES = """\
 # newdoc id = GUM_made_up
 # sent_id = GUM_made_up-1
+# text = Ann saw her dog.
 1	Ann	Ann	PROPN	NNP	_	2	nsubj	_	_
 2	saw	see	VERB	VBD	_	0	root	_	_
 3	her	her	PRON	PRP$	_	4	nmod:poss	_	_
@@ -53,6 +55,9 @@ WHOLE = Document(
         *MENTIONS,
     ),
     group="GUM_made_up",
+    written=WrittenText(
+        "Ann saw her dog. It barked |", ((0, 3), (4, 7), (8, 11), (12, 15), (15, 16), (17, 19), (20, 26), (27, 28))
+    ),
 )
 
 
@@ -98,6 +103,15 @@ def test_an_empty_word_takes_the_form_of_its_tree(release):
     assert list(read(release(mentions(words=[*WORDS[:-1], ""])))) == [WHOLE]
 
 
+def test_a_text_that_contradicts_its_words_is_rebuilt_and_counted(release):
+    path = release(mentions(), TREES.replace("her dog.", "her cat.").replace("4\tdog\tdog", "4\tdog\tcat"))
+    trees = path.parent / "../conllu/GUM_made_up.conllu"
+    reason = "texts that contradict their words (rebuilt from the words; the sentences are used)"
+    document, skipped = read(path)
+    assert skipped == Skipped(f"{trees}:3", reason)
+    assert (document.words, document.written) == (WHOLE.words, None)
+
+
 def test_a_document_with_an_empty_word_and_no_tree_is_skipped(release):
     path = release(mentions(words=[*WORDS[:-1], ""]), trees=None)
     assert list(read(path)) == [Skipped(f"{path}:9", "documents with an empty word and no trees to take it from")]
@@ -137,7 +151,7 @@ def test_more_or_fewer_words_than_the_trees_have_are_refused(release, conll, lin
 def test_a_fault_in_the_trees_is_refused_at_its_line(release):
     path = release(mentions(), TREES.replace("3\t|", "4\t|"))
     assert refused(path) == (
-        f"{path.parent}/../conllu/GUM_made_up.conllu:12 has the id '4' where 3 is expected; "
+        f"{path.parent}/../conllu/GUM_made_up.conllu:13 has the id '4' where 3 is expected; "
         f"number the words of a sentence 1, 2, 3 ... and leave an empty line after its last."
     )
 
@@ -285,6 +299,8 @@ def test_links_and_parts_of_speech_are_those_of_the_trees(ontogum):
         if isinstance(document, Skipped):
             continue
         trees = (path.parent.parent / "conllu" / f"{path.stem}.conllu").read_text(encoding="utf-8")
+        texts = re.findall("(?m)^# text = (.*)$", trees)
+        assert document.written.content == " ".join(texts)
         links, tags, position, first = [], [], 0, 0
         for line in trees.split("\n"):
             columns = line.split("\t")

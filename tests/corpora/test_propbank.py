@@ -9,6 +9,7 @@ import pytest
 
 from headscope.corpora import Document, Link, Skipped, Span, conllu
 from headscope.corpora.propbank import read, recognise
+from headscope.corpora.written_text import WrittenText
 from refusals import refusal
 
 FILE = "roles.conllu"
@@ -21,7 +22,7 @@ AT_NO_WORD = "rolesets and roles at lines that are no syntactic words"
 GAVE_UP = """\
 # newdoc id = letter
 # sent_id = letter-1
-# text = Ann, who came, gave up.
+# text = Ann, who came gave up
 1	Ann	Ann	PROPN	_	_	5	nsubj	_	_	_	ARG0	ARG0
 2	,	,	PUNCT	_	_	4	punct	_	_	_	_	_
 3	who	who	PRON	_	_	4	nsubj	_	_	_	R-ARG0	_
@@ -67,8 +68,17 @@ def test_predicates_are_spans_and_arguments_point_at_them(file):
                 Span(4, 5, "give_up.08", "predicate"),
             ),
             group="sub/b:letter",
+            written=WrittenText("Ann, who came gave up", ((0, 3), (3, 4), (5, 8), (9, 13), (14, 18), (19, 21))),
         )
     ]
+
+
+def test_a_text_that_contradicts_its_words_is_passed_on_as_counted(file):
+    path = file(GAVE_UP + "\n# text = v\n" + row(1, "_"))
+    first, second, skipped = read(path)
+    reason = "texts that contradict their words (rebuilt from the words; the sentences are used)"
+    assert skipped == Skipped(f"{path}:11", reason)
+    assert (first.id, second.words, second.written) == ("roles.conllu:letter-1", ("w",), None)
 
 
 def test_an_argument_may_be_a_predicate_and_a_role_may_come_twice(file):
@@ -215,6 +225,7 @@ def test_every_role_is_where_a_plain_split_of_the_lines_finds_it(data, read_real
     blocks = [block for block in path.read_text(encoding="utf-8").split("\n\n") if block.strip()]
     beside = 0
     for document, block in zip(documents, blocks, strict=True):
+        assert f"# text = {document.text.content}" in block.splitlines()
         table = [line.split("\t") for line in block.splitlines() if re.match(r"\d+\t", line)]
         at = [i for i, columns in enumerate(table) if columns[10].strip("_")]
         cells = [

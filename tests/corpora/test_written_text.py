@@ -1,4 +1,7 @@
-"""Texts as they are written: where the words are."""
+"""Texts as they are written: where the words are, in texts made up and in treebanks."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,6 +19,13 @@ from headscope.corpora.written_text import (
 )
 
 SPACES = " \t\n\r\x0b\x0c\x1c\x85\u00a0\u2003\u2028\u3000"
+FILES = (
+    "UD_English-EWT/en_ewt-ud-dev.conllu",
+    "UD_English-GUM/en_gum-ud-dev.conllu",
+    "UD_German-GSD/de_gsd-ud-dev.conllu",
+    "UD_Turkish-BOUN/tr_boun-ud-dev.conllu",
+    "UD_Chinese-GSDSimp/zh_gsdsimp-ud-dev.conllu",
+)
 
 
 def cut(text: WrittenText) -> list[str]:
@@ -143,3 +153,32 @@ def test_a_last_word_that_does_not_spell_its_token_keeps_all_of_it() -> None:
     ended = end_at_last_word(Document("1", ("Er", "ging", "hin", "zu", "dem", "."), written=written))
     assert ended == Document("1", ("Er", "ging", "hin", "zu", "dem"), written=written.cut(0, 5))
     assert written.cut(0, 5).content == "Er ging hin zum"
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("file", FILES)
+def test_every_word_of_a_treebank_is_where_its_text_has_it(data: Path, read_real: Any, file: str) -> None:
+    path = data / "ud" / file
+    documents = read_real("conllu", path)[path]
+    blocks = [block for block in path.read_text(encoding="utf-8").split("\n\n") if block]
+    alone = 0
+    for document, block in zip(documents, blocks, strict=True):
+        lines = block.split("\n")
+        (text,) = (line.removeprefix("# text = ") for line in lines if line.startswith("# text = "))
+        assert document.written.content == text
+        # Each word, and the token in the text that has it.
+        last, token, words, spelt = 0, "", [], []
+        for number, form in (line.split("\t")[:2] for line in lines if not line.startswith("#")):
+            if "-" in number:
+                last, token = int(number.split("-")[1]), form
+            elif number.isdigit():
+                words.append(form)
+                spelt.append(token if int(number) <= last else form)
+        assert list(document.words) == words
+        characters = cut(document.written)
+        assert all(own in (word, whole) for own, word, whole in zip(characters, words, spelt, strict=True))
+        assert not [own for own, whole in zip(characters, spelt, strict=True) if own not in whole]
+        covered = {place for start, stop in document.written.offsets for place in range(start, stop)}
+        assert all(letter.isspace() for place, letter in enumerate(text) if place not in covered)
+        alone += sum(own == word for own, word in zip(characters, words, strict=True))
+    assert alone / sum(len(document.words) for document in documents) > 0.97

@@ -6,24 +6,32 @@ the package forgets line numbers, takes lines with missing columns, and splits a
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 
 from conllu.exceptions import ParseException
-from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
+from conllu.parser import parse_id_value, parse_int_value, parse_pair_value
 
-from headscope.corpora.document import Document, Link, Span
+from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.identities import Identities
 from headscope.corpora.text import format_count, read_blocks
+from headscope.corpora.written_text import WrittenText, locate_words
 from headscope.errors import CorpusError, quote
 
 _COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-_ID, _FORM, _UPOS, _FEATS, _HEAD, _DEPREL = map(_COLUMNS.index, ("ID", "FORM", "UPOS", "FEATS", "HEAD", "DEPREL"))
+_ID, _FORM, _UPOS, _FEATS, _HEAD, _DEPREL, _MISC = map(
+    _COLUMNS.index, ("ID", "FORM", "UPOS", "FEATS", "HEAD", "DEPREL", "MISC")
+)
 _NEGATIVE = ("Polarity", "PronType")
 """The features of which the value ``Neg`` marks a word of negation: *not*, *no*, *never*, *nothing*, *nor*."""
 
-_COMMENTS = ("sent_id", "newdoc")
+_COMMENTS = ("sent_id", "newdoc", "text")
 """What the comments begin with that say something about a document."""
+
+_CONTRADICTION = "texts that contradict their words (rebuilt from the words; the sentences are used)"
+
+_Ranges = dict[int, tuple[int, list[str]]]
+"""Of a token of several words, by the first of these, counted from 0: the word behind its last, and its columns."""
 
 
 class _Parser:
@@ -39,9 +47,10 @@ class _Parser:
         self._make_link = lru_cache(maxsize=1 << 14)(Link)
         self._make_tag = lru_cache(maxsize=1 << 14)(_make_tag)
 
-    def parse_words(self, lines: Iterable[tuple[int, str]]) -> tuple[list[list[str]], list[Link]]:
-        """The columns of each word of a sentence, and the links between them."""
+    def parse_words(self, lines: Iterable[tuple[int, str]]) -> tuple[list[list[str]], list[Link], _Ranges]:
+        """The columns of each word of a sentence, the links between them, and its tokens of several words."""
         rows: list[list[str]] = []
+        ranges: _Ranges = {}
         heads: list[int | None] = []
         numbers: list[int] = []
         last_of_token, line_of_token = 0, 0
@@ -67,6 +76,7 @@ class _Parser:
             match word_id:
                 case (int(first), "-", int(last)) if first == len(rows) + 1:
                     last_of_token, line_of_token = last, number
+                    ranges[first - 1] = last, columns
                 case (int(previous), ".", int()) if previous == len(rows):
                     pass
                 case _:
@@ -85,33 +95,38 @@ class _Parser:
                     f"{self.path}:{number} gives word {word} of {len(rows)} the head {head}; a head is 0 for the root, "
                     f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
                 )
-        return rows, [self._make_link(i, head - 1, rows[i][_DEPREL]) for i, head in enumerate(heads) if head]
+        links = [self._make_link(i, head - 1, rows[i][_DEPREL]) for i, head in enumerate(heads) if head]
+        return rows, links, ranges
 
     def make_tags(self, rows: Sequence[Sequence[str]]) -> Iterator[Span]:
         """The spans of the parts of speech, of the words that have one."""
         return filter(None, map(self._make_tag, count(), [columns[_UPOS] for columns in rows]))
 
 
-def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
+def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
     """The sentences of one file, with a dependency link and a part of speech for each word.
 
-    The words are the syntactic words: multi-word tokens (``1-2``) and empty nodes (``3.1``) are
-    passed over. A word whose head is 0 or ``_`` has no link. After the parts of speech come the words
-    of negation, as the features mark them (``Polarity=Neg``, ``PronType=Neg``); trees without features
-    have none. The id of a document ends in its
-    ``sent_id`` or, where there is none, in the number of its first line; its group is the text
-    that ``newdoc`` opened or, where there is none, the sentence itself.
+    The words are the syntactic words. Empty nodes (``3.1``) are passed over. A word whose head is 0 or ``_`` has no
+    link. After the parts of speech come the words of negation, as the features mark them (``Polarity=Neg``,
+    ``PronType=Neg``); trees without features have none. The id of a document ends in its ``sent_id`` or, where there is
+    none, in the number of its first line; its group is the text that ``newdoc`` opened or, where there is none, the
+    sentence itself.
+
+    The text as written is the comment ``# text``. Where there is none it is rebuilt from the forms and
+    ``SpaceAfter=No``, and is not known where no form has that. It is rebuilt too where the comment has other words than
+    the sentence, and what was lost is yielded as skipped. The words of a multi-word token (``1-2``) each have their own
+    characters where they spell it, and otherwise all of its characters.
 
     Raises:
         CorpusError: a line is malformed, or the file holds no sentence or is not UTF-8.
     """
-    return (document for document, _ in read_sentences(path, name=name))
+    return (part if isinstance(part, Skipped) else part[0] for part in read_sentences(path, name=name))
 
 
 def read_sentences(
     path: Path, *, name: str | None = None, extended: bool = False
-) -> Iterator[tuple[Document, list[tuple[int, str]]]]:
-    """The documents of `read`, each with its numbered lines, for formats that add columns to the ten.
+) -> Iterator[tuple[Document, list[tuple[int, str]]] | Skipped]:
+    """What `read` yields, each document with its numbered lines, for formats that add columns to the ten.
 
     With `extended`, a line has more than ten columns; those after the tenth are not looked at.
     """
@@ -121,37 +136,45 @@ def read_sentences(
     identities = Identities()
     known: set[str] | None = None
     for block in read_blocks(path):
-        sentence, line_of_block = "", block[0][0]
+        sentence, comment, line_of_comment, line_of_block = "", "", 0, block[0][0]
         lines: list[tuple[int, str]] = []
         for number, line in block:
             if not line.startswith("#"):
                 lines.append((number, line))
             elif line[1:].lstrip().startswith(_COMMENTS):
-                for key, value in parse_comment_line(line):
-                    if key == "sent_id":
-                        sentence = value
-                    elif key in ("newdoc", "newdoc id"):
-                        text = value or str(number)
-        rows, links = parser.parse_words(lines)
+                key, value = parse_pair_value(line[1:])
+                if key in ("newdoc", "newdoc id"):
+                    text = value or str(number)
+                elif key == "sent_id" and value:
+                    sentence = value
+                elif key == "text" and value:
+                    comment, line_of_comment = value, number
+        rows, links, ranges = parser.parse_words(lines)
         if not rows:
             continue
         identity = f"{prefix}:{sentence or line_of_block}"
         if known is None and not identities.add(identity):
-            before = islice(read_sentences(path, name=name, extended=extended), len(identities))
-            known = {document.id for document, _ in before}
+            parts = read_sentences(path, name=name, extended=extended)
+            before = (part[0].id for part in parts if not isinstance(part, Skipped))
+            known = {*islice(before, len(identities))}
         if known is not None:
             if identity in known:
                 # Parsers number the sentences of each text anew, so files joined from their output repeat a sent_id.
                 identity = f"{identity}@{line_of_block}"
             known.add(identity)
+        written = _find_text(comment, rows, ranges)
         document = Document(
             identity,
             words=tuple([columns[_FORM] for columns in rows]),
             links=tuple(links),
             spans=(*parser.make_tags(rows), *_find_negations(rows)),
             group=identity if text is None else f"{prefix}:{text}",
+            written=written,
         )
         yield document, lines
+        # Behind its document, since what follows the last that is taken of a corpus is not read.
+        if comment and (written is None or written.content != comment):
+            yield Skipped(f"{path}:{line_of_comment}", _CONTRADICTION)
     if not identities:
         raise CorpusError(
             f"{path} has no sentence; CoNLL-U needs a line of {_describe_columns(extended)} columns, "
@@ -192,6 +215,35 @@ def _refuse_head(path: Path, number: int, head: str, error: Exception) -> None:
         f"{path}:{number} has the head {quote(head)}, which is {fault}; a head is 0 for the root, "
         f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
     ) from None
+
+
+def _find_text(comment: str, rows: Sequence[list[str]], ranges: _Ranges) -> WrittenText | None:
+    """The text in the comment or, where it has other words or none, what the forms spell; None if that is not known."""
+    tokens, parts = _join_tokens(rows, ranges) if ranges else (rows, {})
+    forms = [columns[_FORM] for columns in tokens]
+    if comment and (written := locate_words(comment, forms, parts)):
+        return written
+    spaces = ["" if "SpaceAfter=No" in columns[_MISC].split("|") else " " for columns in tokens]
+    if all(spaces):
+        return None
+    spaces[-1] = ""
+    return locate_words("".join(chain.from_iterable(zip(forms, spaces, strict=True))), forms, parts)
+
+
+def _join_tokens(rows: Sequence[list[str]], ranges: _Ranges) -> tuple[list[list[str]], dict[int, list[str]]]:
+    """The columns of each token of a sentence, and the words in those tokens that have several."""
+    tokens: list[list[str]] = []
+    parts: dict[int, list[str]] = {}
+    word = 0
+    while word < len(rows):
+        end, columns = ranges.get(word, (word, []))
+        if columns and columns[_FORM].strip() not in ("", "_"):
+            parts[len(tokens)] = [row[_FORM] for row in rows[word:end]]
+        else:
+            end, columns = word + 1, rows[word]
+        tokens.append(columns)
+        word = end
+    return tokens, parts
 
 
 def _make_tag(word: int, upos: str) -> Span | None:

@@ -13,6 +13,7 @@ from headscope.corpora import conllu
 from headscope.corpora.brackets import Row, parse_mentions
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.text import format_count, read_lines
+from headscope.corpora.written_text import WrittenText, join_texts
 from headscope.errors import CorpusError
 
 _BEGIN, _END = "# begin document", "# end document"
@@ -23,8 +24,8 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     """The document of one file, with a ``mention`` span for each mention, whose label is its chain.
 
     If there is a file with its trees, it also has their dependency links and, before the mentions,
-    their ``upos`` spans. Sentences are not kept apart. A word that is empty (OntoGUM V11 has one, a
-    ``|``) takes its form from the trees. The group is the name of the file without its suffix.
+    their ``upos`` spans. Sentences are not kept apart; their texts are joined by single spaces. A word that is empty
+    (OntoGUM V11 has one, a ``|``) takes its form from the trees. The group is the name of the file without its suffix.
 
     Raises:
         CorpusError: a line of either file is malformed, the two have other words, the document has no
@@ -38,16 +39,26 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     words = tuple(row.word for row in rows)
     links: tuple[Link, ...] = ()
     tags: tuple[Span, ...] = ()
+    written: WrittenText | None = None
+    skipped: list[Skipped] = []
     if trees := find_trees(path):
-        sentences = list(conllu.read(trees[0]))
+        parts = list(conllu.read(trees[0]))
+        skipped = [part for part in parts if isinstance(part, Skipped)]
+        sentences = [part for part in parts if isinstance(part, Document)]
         words = tuple(word for sentence in sentences for word in sentence.words)
         _check_same_words(path, rows, trees[0], words)
         links, tags = _join_annotation(sentences)
+        if any(sentence.written for sentence in sentences):
+            written = join_texts(sentence.text for sentence in sentences)
     elif not all(words):
         empty = rows[words.index("")].line
         yield Skipped(f"{path}:{empty}", "documents with an empty word and no trees to take it from")
         return
-    yield Document(f"{name or path.name}:{path.stem}", words=words, links=links, spans=tags + spans, group=path.stem)
+    yield Document(
+        f"{name or path.name}:{path.stem}", words=words, links=links, spans=tags + spans, group=path.stem,
+        written=written,
+    )  # fmt: skip
+    yield from skipped
 
 
 def recognise(beginning: Sequence[str]) -> bool:

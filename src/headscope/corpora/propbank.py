@@ -46,7 +46,11 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         CorpusError: a line is malformed, the role columns of a sentence are not those of its predicates,
             or the file holds no sentence or is not UTF-8.
     """
-    for document, lines in read_sentences(path, name=name, extended=True):
+    for part in read_sentences(path, name=name, extended=True):
+        if isinstance(part, Skipped):
+            yield part
+            continue
+        document, lines = part
         rows: list[_Row] = []
         for number, line in lines:
             columns = line.split("\t")
