@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope.corpora import Document
+from headscope.corpora import Document, summarize
 from headscope.corpora.last_words import end_at_last_word
 from headscope.corpora.written_text import (
     WrittenText,
@@ -17,6 +17,7 @@ from headscope.corpora.written_text import (
     locate_words,
     split_text,
 )
+from headscope.errors import CorpusError
 
 SPACES = " \t\n\r\x0b\x0c\x1c\x85\u00a0\u2003\u2028\u3000"
 FILES = (
@@ -182,3 +183,9 @@ def test_every_word_of_a_treebank_is_where_its_text_has_it(data: Path, read_real
         assert all(letter.isspace() for place, letter in enumerate(text) if place not in covered)
         alone += sum(own == word for own, word in zip(characters, words, strict=True))
     assert alone / sum(len(document.words) for document in documents) > 0.97
+
+
+def test_half_a_character_between_words_is_refused_too() -> None:
+    document = Document("d", ("a",), written=WrittenText("\ud83d a", ((2, 3),)))
+    with pytest.raises(CorpusError, match=r"^document 'd' has the text '\\ud83d a', with half of a character that"):
+        summarize([document])

@@ -28,6 +28,7 @@ class CorpusSummary:
         skipped: what was left out of the files, by reason.
         rivals: how many links have rivals.
         aligned: how many words are surely aligned to a word of a translation, a link each.
+        written: how many documents have a text as written.
         originals: of the texts that are there several times, by their hashes (`headscope.corpora.originals`).
     """
 
@@ -40,6 +41,7 @@ class CorpusSummary:
     skipped: dict[str, int]
     rivals: int = 0
     aligned: int = 0
+    written: int = 0
     originals: Mapping[bytes, Origin] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -52,7 +54,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
             than 200 bytes), or reading them fails.
     """
     documents = list(documents) if isinstance(documents, Iterator) else documents
-    words = pairs = rivals = aligned = 0
+    words = pairs = rivals = aligned = written = 0
     # Eight bytes each: the names themselves would fill the memory with those of a large corpus.
     ids, texts, hashes = array("q"), array("q"), array("q")
     named = False
@@ -90,6 +92,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
         words += len(document.words)
         pairs += document.boundary is not None
         aligned += sum(link.label == SURE for link in document.alignment)
+        written += document.written is not None
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
     _refuse_repeated(documents, ids)
@@ -99,7 +102,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     originals = find_originals(documents, hashes)
     return CorpusSummary(
         len(ids), words, _count_texts(texts, hashes, originals) if named else 0, pairs, frequencies, dict(spans),
-        dict(skipped), rivals, aligned, originals,
+        dict(skipped), rivals, aligned, written, originals,
     )  # fmt: skip
 
 
@@ -125,7 +128,8 @@ def _refuse_repeated(documents: Iterable[Document | Skipped], hashes: "array[int
 
 def _check_text(document: Document) -> None:
     """Refuse text that is not Unicode, which neither a tokenizer nor a hash takes."""
-    parts = (document.id, document.group, *document.words, *document.translation)
+    content = document.written.content if document.written else ""
+    parts = (document.id, document.group, *document.words, *document.translation, content)
     if has_surrogate("".join(parts)):
         text = next(part for part in parts if has_surrogate(part))
         raise CorpusError(
