@@ -11,6 +11,7 @@ import pytest
 from headscope.corpora import Document, MinimalPair, read_minimal_pairs
 from headscope.corpora import read as read_corpus
 from headscope.corpora.blimp import read, read_pairs, recognise
+from headscope.corpora.written_text import WrittenText
 from headscope.errors import CorpusError
 from refusals import refusal
 
@@ -45,9 +46,10 @@ def test_a_line_is_a_pair_with_its_paradigm_phenomenon_and_field(file):
 def test_both_sentences_are_documents_of_one_group(file):
     path = file(line("I  do .", "Do I ?", pairID="17"))
     group = "sub/b:agreement:17"
+    good, bad = WrittenText("I  do .", ((0, 1), (3, 5), (6, 7))), WrittenText("Do I ?", ((0, 2), (3, 4), (5, 6)))
     assert list(read(path, name="sub/b")) == [
-        Document(f"{group}:good", ("I", "do", "."), label="good", group=group),
-        Document(f"{group}:bad", ("Do", "I", "?"), label="bad", group=group),
+        Document(f"{group}:good", ("I", "do", "."), label="good", group=group, written=good),
+        Document(f"{group}:bad", ("Do", "I", "?"), label="bad", group=group, written=bad),
     ]
 
 
@@ -147,9 +149,15 @@ def test_blimp_has_67_paradigms_of_12_phenomena_in_4_fields(data, read_real):
     assert {pair.field for pair in pairs} == {"morphology", "semantics", "syntax", "syntax_semantics"}
 
     same = 0
-    for documents in read_real("blimp", *paths).values():
+    for path, documents in read_real("blimp", *paths).items():
+        records = [json.loads(row) for row in path.read_text(encoding="utf-8").splitlines()]
+        texts = [record[side] for record in records for side in ("sentence_good", "sentence_bad")]
+        assert [document.written.content for document in documents] == texts
         assert len(documents) == 2000
         for good, bad in zip(documents[::2], documents[1::2], strict=True):
             assert (good.label, bad.label, good.group) == ("good", "bad", bad.group)
             same += good.words == bad.words
+            for document in (good, bad):
+                text = document.written
+                assert document.words == tuple(text.content[start:stop] for start, stop in text.offsets)
     assert same == 7

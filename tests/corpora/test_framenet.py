@@ -15,6 +15,7 @@ import pytest
 from headscope.corpora import Corpus, Document, Link, Skipped, Span, summarize
 from headscope.corpora import read as read_corpus
 from headscope.corpora.framenet import read, recognise
+from headscope.corpora.written_text import WrittenText
 from refusals import refusal
 
 refused = partial(refusal, read)
@@ -38,6 +39,8 @@ SPANS = (
 )
 WORDS = ("The", "old", "sailor", "lent", "us", "a", "boat", "yesterday", ".")
 LINKS = (Link(2, 3, "Lender", "role"), Link(6, 3, "Theme", "role"), Link(7, 3, "Time", "role"))
+OFFSETS = ((0, 3), (4, 7), (8, 14), (15, 19), (20, 22), (23, 24), (25, 29), (30, 39), (39, 40))
+WRITTEN = WrittenText(HARBOUR, OFFSETS)
 
 
 def label(text: str, part: str, name: str) -> str:
@@ -114,19 +117,13 @@ def reasons(path: Path) -> dict[str, int]:
 
 def test_elements_point_from_their_last_word_at_the_target(tmp_path):
     assert list(read(release(tmp_path), name="fn/frameIndex.xml")) == [
-        Document(
-            "fn/fulltext/Own__Harbour.xml:31",
-            words=WORDS,
-            links=LINKS,
-            spans=SPANS,
-            group="fn/fulltext/Own__Harbour.xml",
-        )
+        Document(f"fn/{TEXT}:31", words=WORDS, links=LINKS, spans=SPANS, group=f"fn/{TEXT}", written=WRITTEN)
     ]
 
 
 def test_exemplars_are_of_the_group_of_their_lexical_unit(tmp_path):
     assert list(read(release(tmp_path, texts=None, exemplars=LENT))) == [
-        Document("lu/lu701.xml:31", words=WORDS, links=LINKS, spans=SPANS, group="lu/lu701.xml")
+        Document("lu/lu701.xml:31", words=WORDS, links=LINKS, spans=SPANS, group="lu/lu701.xml", written=WRITTEN)
     ]
 
 

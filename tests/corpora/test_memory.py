@@ -9,18 +9,25 @@ from spacy.tokens import Doc
 from headscope.corpora import Document, Link, Span, read, summarize
 from headscope.corpora.corpus import MEMORY
 from headscope.corpora.memory import EXPECTED, read_memory
+from headscope.corpora.written_text import WrittenText
 from headscope.errors import CorpusError
 
 TEXTS = ["The old dog sees .", "It\n\twas a  cat"]
 TREE = "1\tone\t_\tNUM\t_\t_\t0\troot\t_\t_\n2\tday\t_\tNOUN\t_\t_\t1\tobj\t_\t_\n"
 WORDS = [("The", "old", "dog", "sees", "."), ("It", "was", "a", "cat")]
+WRITTEN = [
+    WrittenText(TEXTS[0], ((0, 3), (4, 7), (8, 11), (12, 16), (17, 18))),
+    WrittenText(TEXTS[1], ((0, 2), (4, 7), (8, 9), (11, 14))),
+]
 
 
 def parsed() -> Doc:
-    """Two sentences with their trees, and white space between them that is no word."""
-    words, heads = ["Dogs", "see", "cats", "\n", "She", "left"], [1, 1, 1, 1, 5, 5]
-    deps, pos = ["nsubj", "ROOT", "obj", "dep", "nsubj", "ROOT"], ["NOUN", "VERB", "NOUN", "SPACE", "PRON", "VERB"]
-    return Doc(spacy.blank("en").vocab, words=words, heads=heads, deps=deps, pos=pos)
+    """Two sentences with their trees, and white space before, in and between them that is no word."""
+    words, heads = [" ", "Dogs", "see", "  ", "cats", "\n", "She", "left"], [2, 2, 2, 2, 2, 2, 7, 7]
+    deps = ["dep", "nsubj", "ROOT", "dep", "obj", "dep", "nsubj", "ROOT"]
+    pos = ["SPACE", "NOUN", "VERB", "SPACE", "NOUN", "SPACE", "PRON", "VERB"]
+    spaces = [False, True, False, False, False, False, True, True]
+    return Doc(spacy.blank("en").vocab, words=words, heads=heads, deps=deps, pos=pos, spaces=spaces)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +54,13 @@ def test_each_item_is_a_document_of_its_words(corpus) -> None:
     assert summarize(documents).words == 9
 
 
+def test_a_string_is_written_as_it_is_and_of_words_it_is_not_known() -> None:
+    assert [document.written for document in read(TEXTS)] == WRITTEN
+    assert [document.written for document in read(Dataset.from_dict({"text": TEXTS}))] == WRITTEN
+    assert [document.written for document in read(WORDS)] == [None, None]
+    assert summarize([*read(TEXTS), Document("words", WORDS[0])]).written == 2
+
+
 def test_another_column_is_named() -> None:
     dataset = Dataset.from_dict({"text": ["no", "no"], "review": TEXTS})
     assert [document.words for document in read(dataset, column="review")] == WORDS
@@ -60,7 +74,9 @@ def test_the_parse_of_a_doc_becomes_links_and_spans() -> None:
         (Link(0, 1, "nsubj"), Link(2, 1, "obj")),
         (Span(0, 1, "NOUN", "upos"), Span(1, 2, "VERB", "upos"), Span(2, 3, "NOUN", "upos")),
         group="0",
+        written=WrittenText("Dogs see  cats", ((0, 4), (5, 8), (10, 14))),
     )
+    assert second.written == WrittenText("She left", ((0, 3), (4, 8)))
     assert (second.id, second.words, second.links, second.group) == (
         "0:2",
         ("She", "left"),
@@ -71,7 +87,8 @@ def test_the_parse_of_a_doc_becomes_links_and_spans() -> None:
 
 def test_a_doc_without_a_parse_is_one_document_without_links() -> None:
     (document,) = read([spacy.blank("en")("Dogs see cats.")])
-    assert document == Document("0:1", ("Dogs", "see", "cats", "."), group="0")
+    written = WrittenText("Dogs see cats.", ((0, 4), (5, 8), (9, 13), (13, 14)))
+    assert document == Document("0:1", ("Dogs", "see", "cats", "."), group="0", written=written)
 
 
 def test_documents_stay_as_they_are() -> None:
@@ -83,7 +100,12 @@ def test_documents_stay_as_they_are() -> None:
 
 
 def test_the_hash_is_of_the_documents() -> None:
-    assert read(TEXTS).sha256 == read(WORDS).sha256 != read(TEXTS[::-1]).sha256
+    documents = [Document(str(place), words) for place, words in enumerate(WORDS)]
+    written = [
+        Document(str(i), words, written=text) for i, (words, text) in enumerate(zip(WORDS, WRITTEN, strict=True))
+    ]
+    assert read(WORDS).sha256 == read(documents).sha256 != read(WORDS[::-1]).sha256
+    assert read(TEXTS).sha256 == read(written).sha256 != read(WORDS).sha256
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,10 @@ def test_restaurants_have_the_published_counts(
     documents = [document for document in parts if isinstance(document, Document)]
     assert len(documents) == len({document.id for document in documents}) == 5 * sentences
     assert len({document.group for document in documents}) == sentences
+    for document in documents:
+        text = document.written
+        assert document.words == tuple(text.content[start:stop] for start, stop in text.offsets)
+        assert text.content.startswith(" ".join(document.words[: document.boundary]) + " ")
     asked = {category: documents[i::5] for i, category in enumerate(CATEGORIES)}
     for pairs in asked.values():
         aspects = [[span.label for span in document.spans if span.kind == "aspect"] for document in pairs]

@@ -8,6 +8,7 @@ import pytest
 
 from headscope.corpora import Document, Skipped, Span
 from headscope.corpora.semeval import read, recognise
+from headscope.corpora.written_text import WrittenText
 from headscope.errors import CorpusError, quote
 from refusals import refusal
 
@@ -31,6 +32,13 @@ SOUP = """\
 </sentences>
 """
 REVIEW = ("Soup", "&", "bread", ":", "the", "chef", "'s", "soup", "wasn't", "hot", "!")
+WRITTEN = WrittenText(
+    "what do you think of the food of it ? Soup & bread: the chef's soup wasn't hot!",
+    (
+        *((0, 4), (5, 7), (8, 11), (12, 17), (18, 20), (21, 24), (25, 29), (30, 32), (33, 35), (36, 37)),
+        *((38, 42), (43, 44), (45, 50), (50, 51), (52, 55), (56, 60), (60, 62), (63, 67), (68, 74), (75, 78), (78, 79)),
+    ),
+)
 
 
 def sentence(text: str, *terms: str, category: str = '"food" polarity="positive"', id: str = '"1"') -> str:
@@ -89,8 +97,10 @@ def test_a_sentence_is_asked_about_each_of_the_five_categories(file):
         label="conflict",
         group="sub/r:7",
         boundary=10,
+        written=WRITTEN,
     )
     assert anecdotes.words[6:12] == ("anecdotes", "/", "miscellaneous", "of", "it", "?")
+    assert anecdotes.text.content == WRITTEN.content.replace("the food", "the anecdotes / miscellaneous")
     assert anecdotes.words[anecdotes.boundary :] == REVIEW
     # They are no aspect, so nothing of theirs is asked.
     assert [(span.start, span.label, span.kind) for span in anecdotes.spans] == [

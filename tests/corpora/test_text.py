@@ -1,5 +1,7 @@
 """Plain text: which paragraphs are pairs, in three layouts."""
 
+from itertools import pairwise
+
 import pytest
 
 from headscope.corpora import Document
@@ -14,6 +16,7 @@ from headscope.corpora.text import (
     recognise_text_wrapped,
     recognise_wikitext,
 )
+from headscope.corpora.written_text import WrittenText
 from headscope.errors import CorpusError
 
 FILE = "book.txt"
@@ -21,20 +24,25 @@ FILE = "book.txt"
 READERS = [read_text_lines, read_text_wrapped, read_wikitext]
 
 
+def letters(text: str) -> WrittenText:
+    """A text whose words are single letters."""
+    return WrittenText(text, tuple((place, place + 1) for place, letter in enumerate(text) if not letter.isspace()))
+
+
 def test_lines_pair_with_the_next_line_but_not_across_an_empty_one(file):
-    path = file("a b\nc d e\nf g\n\nh i\n \t\nj k\nl m\n")
+    path = file("a b\n c d  e \nf g\n\nh i\n \t\nj\tk\nl m\n")
     assert list(read_text_lines(path, min_words=2)) == [
-        Document("book.txt:1", words=tuple("abcde"), group="book.txt", boundary=2),
-        Document("book.txt:2", words=tuple("cdefg"), group="book.txt", boundary=3),
-        Document("book.txt:7", words=tuple("jklm"), group="book.txt", boundary=2),
+        Document("book.txt:1", tuple("abcde"), group="book.txt", boundary=2, written=letters("a b c d  e")),
+        Document("book.txt:2", tuple("cdefg"), group="book.txt", boundary=3, written=letters("c d  e f g")),
+        Document("book.txt:7", tuple("jklm"), group="book.txt", boundary=2, written=letters("j\tk l m")),
     ]
 
 
 def test_each_line_is_a_sentence_by_itself(file):
     assert list(read_sentences(file("a b\n c\td e \nf\n"))) == [
-        Document("book.txt:1", words=("a", "b")),
-        Document("book.txt:2", words=("c", "d", "e")),
-        Document("book.txt:3", words=("f",)),
+        Document("book.txt:1", words=("a", "b"), written=letters("a b")),
+        Document("book.txt:2", words=("c", "d", "e"), written=letters(" c\td e ")),
+        Document("book.txt:3", words=("f",), written=letters("f")),
     ]
 
 
@@ -55,10 +63,10 @@ def test_two_long_lines_in_a_row_are_paragraphs():
 
 
 def test_wrapped_lines_are_joined_and_pair_across_empty_lines(file):
-    path = file("\na b\nc\n\n\nd\ne\nf\n\ng h\n")
+    path = file("\na  b \n\tc\n\n\nd\ne\nf\n\ng h\n")
     assert list(read_text_wrapped(path, min_words=2)) == [
-        Document("book.txt:2", words=tuple("abcdef"), group="book.txt", boundary=3),
-        Document("book.txt:6", words=tuple("defgh"), group="book.txt", boundary=3),
+        Document("book.txt:2", tuple("abcdef"), group="book.txt", boundary=3, written=letters("a  b c d e f")),
+        Document("book.txt:6", tuple("defgh"), group="book.txt", boundary=3, written=letters("d e f g h")),
     ]
 
 
@@ -68,9 +76,9 @@ def test_wikitext_pairs_within_a_section_and_groups_by_article(file):
         " = = = Deeper = = = \n j k \n = Two @-@ fold = \n \n l m \n n o \n"
     )
     assert list(read_wikitext(path, min_words=2)) == [
-        Document("book.txt:4", words=tuple("abcd"), group="book.txt:One", boundary=2),
-        Document("book.txt:9", words=tuple("efgh=i"), group="book.txt:One", boundary=2),
-        Document("book.txt:15", words=tuple("lmno"), group="book.txt:Two @-@ fold", boundary=2),
+        Document("book.txt:4", tuple("abcd"), group="book.txt:One", boundary=2, written=letters("a b c d")),
+        Document("book.txt:9", tuple("efgh=i"), group="book.txt:One", boundary=2, written=letters("e f g h = i")),
+        Document("book.txt:15", tuple("lmno"), group="book.txt:Two @-@ fold", boundary=2, written=letters("l m n o")),
     ]
 
 
@@ -145,9 +153,14 @@ def test_wikitext_has_the_counts_of_its_readme(data, file, pairs, articles, all_
     assert len(list(read_wikitext(path))) == pairs
     everything = list(read_wikitext(path, min_words=1))
     assert len(everything) == all_pairs
-    titles = [line for line in path.read_text(encoding="utf-8").split("\n") if line[:3] == " = " and line[-3:] == " = "]
+    lines = path.read_text(encoding="utf-8").split("\n")
+    titles = [line for line in lines if line[:3] == " = " and line[-3:] == " = "]
     assert sum(line[3] != "=" for line in titles) == articles
     assert {pair.group.partition(":")[2] for pair in everything} <= {line[3:-3] for line in titles if line[3] != "="}
+    texts = {" ".join(pair).strip() for pair in pairwise(line.strip() for line in lines if line.strip())}
+    for pair in everything:
+        assert pair.written.content in texts
+        assert pair.words == tuple(pair.written.content[start:stop] for start, stop in pair.written.offsets)
 
 
 @pytest.mark.data

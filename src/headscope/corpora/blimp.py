@@ -16,6 +16,7 @@ from typing import Any
 from headscope.corpora.document import Document
 from headscope.corpora.jsontext import get_text, is_text, parse_object, show
 from headscope.corpora.text import read_lines
+from headscope.corpora.written_text import split_text
 from headscope.errors import CorpusError
 
 _SIDES = ("sentence_good", "sentence_bad")
@@ -58,7 +59,8 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     for pair in read_pairs(path):
         group = f"{prefix}:{pair.id}"
         for label, sentence in (("good", pair.good), ("bad", pair.bad)):
-            yield Document(f"{group}:{label}", tuple(sentence.split()), label=label, group=group)
+            words, written = split_text(sentence)
+            yield Document(f"{group}:{label}", words, label=label, group=group, written=written)
 
 
 def read_pairs(path: Path) -> Iterator[MinimalPair]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.markup import Markup, find_tags
+from headscope.corpora.written_text import WrittenText
 from headscope.errors import CorpusError, first_line, say_missing
 from headscope.files import check_regular
 
@@ -258,7 +259,8 @@ def _build_document(
             for type in without_words.values():
                 yield Skipped(location, f"elements without words ({type})")
     texts = tuple(sentence.text[start:end] for start, end in words)
-    yield Document(identity, words=texts, links=tuple(links), spans=tuple(spans), group=group)
+    written = WrittenText(sentence.text, tuple(words))
+    yield Document(identity, words=texts, links=tuple(links), spans=tuple(spans), group=group, written=written)
 
 
 def _find_words(location: str, sentence: Any, words: Sequence[tuple[int, int]], start: Any, end: Any) -> range:

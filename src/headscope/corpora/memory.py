@@ -12,6 +12,7 @@ from typing import Any
 
 from headscope.corpora.document import Document, Link, Span
 from headscope.corpora.jsontext import is_text
+from headscope.corpora.written_text import WrittenText, split_text
 from headscope.errors import CorpusError
 
 COLUMNS = ("text", "sentence", "words", "tokens")
@@ -94,9 +95,9 @@ def read_memory(corpus: Iterable[Any], *, column: str | None = None) -> Iterable
     an item              becomes
     ===================  ==========================================================================================
     a string             a document; its words are what white space parts
-    a list of words      a document
-    a `spacy` Doc        a document for each of its sentences, all of one text: its tokens are the words, its
-                         dependencies are links (labels as in the pipeline), its parts of speech spans
+    a list of words      a document, of which it is not known how it is written
+    a `spacy` Doc        a document for each of its sentences, all of one text: its tokens are the words, written as in
+                         the Doc, its dependencies are links (labels as in the pipeline), its parts of speech spans
     a `Document`         stays as it is
     ===================  ==========================================================================================
 
@@ -183,7 +184,8 @@ def _refuse_others(items: Iterable[Any]) -> None:
 def _convert(place: int, item: Any) -> Iterator[Document]:
     """The documents of an item; `place` is where it is, counted from 0."""
     if isinstance(item, str):
-        yield Document(str(place), _check_words(place, "an empty string", item.split()))
+        words, written = split_text(item)
+        yield Document(str(place), _check_words(place, "an empty string", words), written=written)
     elif hasattr(item, "has_annotation") and hasattr(item, "sents"):
         yield from _convert_doc(place, item)
     elif isinstance(item, Iterable) and not isinstance(item, bytes | Mapping):
@@ -194,7 +196,7 @@ def _convert(place: int, item: Any) -> Iterator[Document]:
         )
 
 
-def _check_words(place: int, empty: str, words: list[Any]) -> tuple[str, ...]:
+def _check_words(place: int, empty: str, words: Sequence[Any]) -> tuple[str, ...]:
     if not words:
         raise CorpusError(f"item {place} of the corpus, counted from 0, is {empty}; a text needs words: leave it out.")
     for position, word in enumerate(words):
@@ -224,6 +226,9 @@ def _convert_doc(place: int, doc: Any) -> Iterator[Document]:
         ]
         spans = [Span(word[token.i], word[token.i] + 1, token.pos_, "upos") for token in tokens if token.pos_]
         words = tuple(token.text for token in tokens)
-        yield Document(f"{place}:{number}", words, tuple(links), tuple(spans), group=str(place))
+        first, before = tokens[0].idx, tokens[0].idx - sentence[0].idx
+        offsets = tuple((token.idx - first, token.idx - first + len(token)) for token in tokens)
+        written = WrittenText(sentence.text[before : before + offsets[-1][1]], offsets)
+        yield Document(f"{place}:{number}", words, tuple(links), tuple(spans), group=str(place), written=written)
     if empty:
         raise CorpusError(f"item {place} of the corpus, counted from 0, is a Doc without words; leave it out.")

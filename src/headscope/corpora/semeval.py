@@ -21,6 +21,7 @@ from pathlib import Path
 
 from headscope.corpora.document import Document, Skipped, Span
 from headscope.corpora.markup import Element, Markup, find_tags
+from headscope.corpora.written_text import WrittenText, join_texts, join_words
 from headscope.errors import CorpusError, quote
 
 NO_ASPECT = "anecdotes/miscellaneous"
@@ -110,7 +111,9 @@ def _build_pair(
     sentence: str, category: str, polarity: str, review: _Review, terms: Sequence[tuple[Span, str | None]]
 ) -> Document:
     before, named, after = "what do you think of the".split(), _WORD.findall(category), "of it ?".split()
-    offset = len(before) + len(named) + len(after)
+    question = (*before, *named, *after)
+    offset = len(question)
+    text = WrittenText(review.text, tuple(zip(review.starts, review.ends, strict=True)))
     shifted = [(replace(term, start=offset + term.start, end=offset + term.end), owner) for term, owner in terms]
     spans = [term for term, _ in shifted]
     if category != NO_ASPECT:
@@ -119,11 +122,12 @@ def _build_pair(
             spans += [replace(term, kind=kind) for term, owner in shifted if owner and (owner == category) is same]
     return Document(
         f"{sentence}:{category}",
-        words=(*before, *named, *after, *review.cut()),
+        words=(*question, *review.cut()),
         spans=tuple(spans),
         label=polarity,
         group=sentence,
         boundary=offset,
+        written=join_texts((join_words(question), text)),
     )
 
 

@@ -13,6 +13,8 @@ read_wikitext      a line                                a heading, `` = = Secti
 Within a run of paragraphs 1, 2, 3 the pairs are (1, 2) and (2, 3): each paragraph is paired with
 the one that follows it, so most paragraphs stand in two documents. All pairs of a file (or of an
 article) have the same `Document.group`, so the two are never split between choosing and scoring.
+
+A pair is written as its two paragraphs joined by a space, without the white space around their lines.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ from itertools import chain, groupby, islice, pairwise
 from pathlib import Path
 
 from headscope.corpora.document import Document
+from headscope.corpora.written_text import split_text
 from headscope.errors import CorpusError
 from headscope.files import reading
 
@@ -33,7 +36,7 @@ _LONGEST_WRAPPED_LINE = 120
 @dataclass(frozen=True, slots=True)
 class _Paragraph:
     line: int
-    words: tuple[str, ...]
+    text: str
     group: str
 
 
@@ -83,7 +86,7 @@ def read_text_lines(path: Path, *, name: str | None = None, min_words: int = MIN
         CorpusError: the file is empty, or not UTF-8.
     """
     prefix = name or path.name
-    paragraphs = (_Paragraph(number, tuple(line.split()), prefix) for number, line in read_lines(path))
+    paragraphs = (_Paragraph(number, line.strip(), prefix) for number, line in read_lines(path))
     return _pair_up(path, prefix, paragraphs, min_words)
 
 
@@ -94,9 +97,7 @@ def read_text_wrapped(path: Path, *, name: str | None = None, min_words: int = M
     """
     prefix = name or path.name
     blocks = read_blocks(path, blank=None)
-    paragraphs = (
-        _Paragraph(lines[0][0], tuple(word for _, line in lines for word in line.split()), prefix) for lines in blocks
-    )
+    paragraphs = (_Paragraph(lines[0][0], " ".join(line.strip() for _, line in lines), prefix) for lines in blocks)
     return _pair_up(path, prefix, paragraphs, min_words)
 
 
@@ -113,9 +114,9 @@ def read_wikitext(path: Path, *, name: str | None = None, min_words: int = MIN_W
             heading = _parse_heading(line)
             if heading is not None:
                 group = group if heading.startswith("= ") else f"{prefix}:{heading}"
-                yield _Paragraph(number, (), group)
-            elif words := tuple(line.split()):
-                yield _Paragraph(number, words, group)
+                yield _Paragraph(number, "", group)
+            elif text := line.strip():
+                yield _Paragraph(number, text, group)
 
     return _pair_up(path, prefix, read_paragraphs(), min_words)
 
@@ -133,7 +134,8 @@ def read_sentences(path: Path, *, name: str | None = None) -> Iterator[Document]
     for block in chain(opening, blocks):
         group = f"{prefix}:{block[0][0]}" if len(opening) > 1 else ""
         for number, line in block:
-            yield Document(f"{prefix}:{number}", tuple(line.split()), group=group)
+            words, written = split_text(line)
+            yield Document(f"{prefix}:{number}", words, group=group, written=written)
 
 
 def recognise_wikitext(beginning: Sequence[str]) -> bool:
@@ -171,13 +173,14 @@ def _parse_heading(line: str) -> str | None:
 
 def _pair_up(path: Path, prefix: str, paragraphs: Iterator[_Paragraph], min_words: int) -> Iterator[Document]:
     """Join each paragraph to the next; one without words stands for a break between two runs."""
-    empty, first = True, _Paragraph(0, (), prefix)
+    empty, first, boundary = True, _Paragraph(0, "", prefix), 0
     for second in paragraphs:
-        empty = empty and not second.words
-        if min(len(first.words), len(second.words)) >= max(min_words, 1):
-            words = first.words + second.words
-            yield Document(f"{prefix}:{first.line}", words, group=first.group, boundary=len(first.words))
-        first = second
+        count = len(second.text.split())
+        empty = empty and not count
+        if min(boundary, count) >= max(min_words, 1):
+            words, written = split_text(f"{first.text} {second.text}")
+            yield Document(f"{prefix}:{first.line}", words, group=first.group, boundary=boundary, written=written)
+        first, boundary = second, count
     if empty:
         raise CorpusError(f"{path} has no text; a text corpus needs paragraphs: check that the file is whole.")
 
