@@ -232,14 +232,21 @@ def test_the_page_shows_rows_of_the_table_that_it_writes(table_of_the_page, tmp_
 
 
 def test_the_line_of_json_on_the_page_is_read(file):
-    line, _ = re.findall(r"`(?:json\n)?(\{.*\})\n?`", PAGE)
+    line, *_ = re.findall(r"`(?:json\n)?(\{.*\})\n?`", PAGE)
     (document,) = records.read(file(line))
     assert document.links == (Link(2, 0, "unlike", "link"),)
     assert document.spans == (Span(0, 1, "1", "mention"),)
 
 
+def test_the_line_with_a_text_on_the_page_is_read(file):
+    _, line, _ = re.findall(r"`(?:json\n)?(\{.*\})\n?`", PAGE)
+    (document,) = records.read(file(line))
+    assert document.words == ("She", "did", "n't")
+    assert document.written.offsets == ((0, 3), (4, 7), (7, 10))
+
+
 def test_the_line_with_rivals_on_the_page_is_read(file):
-    _, line = re.findall(r"`(?:json\n)?(\{.*\})\n?`", PAGE)
+    *_, line = re.findall(r"`(?:json\n)?(\{.*\})\n?`", PAGE)
     (document,) = records.read(file(line))
     assert document.links == (Link(4, 0, "pronoun", "link", rivals=(2,)), Link(1, 0, "subject", "link"))
 

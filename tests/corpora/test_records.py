@@ -8,6 +8,7 @@ import pytest
 
 from headscope.corpora import Document, Link, Span
 from headscope.corpora.records import read, recognise
+from headscope.corpora.written_text import WrittenText
 from headscope.errors import CorpusError
 from refusals import refusal
 
@@ -25,6 +26,10 @@ LINK = (
 SPAN = 'a span is {"start": 0, "end": 2, "label": "1", "kind": "cue"}, or [0, 2, "1", "cue"]: correct it.'
 RIVALS = "the target is a candidate by itself, and its rivals are other words, each named once: leave it out."
 POSITION = "a position is a whole number, counted from 0: correct it."
+FOLLOW = (
+    "the words follow one another in the text, with nothing but white space between them: correct one of the two, or "
+    'leave "text" out.'
+)
 STRING = "expected a string with at least one visible character: correct it, or leave it out."
 
 
@@ -341,17 +346,39 @@ def test_the_words_of_a_text_are_what_white_space_parts(file):
     path = file('{"text": "She  left\\t there .", "links": [[1, 0, "subject"]]}\n{"text": "He came", "id": "b"}\n')
     first, second = read(path)
     assert first.words == ("She", "left", "there", ".")
+    assert first.written == WrittenText("She  left\t there .", ((0, 3), (5, 9), (11, 16), (17, 18)))
     assert first.links == (Link(1, 0, "subject", "link"),)
     assert (second.words, second.id.rpartition(":")[2]) == (("He", "came"), "b")
     assert recognise(path.read_text().split("\n"))
+
+
+def test_words_may_be_given_beside_their_text(file):
+    written = WrittenText(" She didn't\u00a0see  New York.", ((1, 4), (5, 8), (8, 11), (12, 15), (17, 25), (25, 26)))
+    words = ("She", "did", "n't", "see", "New York", ".")
+    (document,) = read(file(line(*words, text=written.content, links=[[2, 1, "negation"]])))
+    links = (Link(2, 1, "negation", "link"),)
+    assert document == Document("own.jsonl:1", words, links, group="own.jsonl:1", written=written)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         (
-            '{"text": "a b", "words": ["a", "b"]}',
-            'has "words" and "text", of which one would be lost; give one of them.',
+            '{"text": "He left", "words": ["He", "did", "left"]}',
+            f'has "did" as word 1, counted from 0, where its "text" goes on with "left"; {FOLLOW}',
+        ),
+        (
+            '{"text": "He left", "words": ["He", "left", "."]}',
+            f'has "." as word 2, counted from 0, where its "text" ends; {FOLLOW}',
+        ),
+        (
+            '{"text": "He left . ", "words": ["He", "left"]}',
+            f'has no word 2, counted from 0, where its "text" goes on with "."; {FOLLOW}',
+        ),
+        (
+            '{"text": "a", "words": []}',
+            'has the "words" []; a text needs the list of its words, such as ["She", "left"], or a string as its '
+            '"text": write them there.',
         ),
         (
             '{"text": " "}',

@@ -1,8 +1,9 @@
 """Texts with a user's own links and spans, as JSON Lines: a line is a Document.
 
-The keys of a line are the attributes of `Document`; only ``words`` must be there, or ``text`` in place of it::
+The keys of a line are the attributes of `Document`; only ``words`` must be there, or ``text``, or both::
 
     {"words": ["She", "saw", "herself"], "links": [[2, 0, "reflexive"]], "group": "letter 3"}
+    {"words": ["She", "did", "n't", "."], "text": "She didn't.", "links": [[2, 1, "negation"]]}
 
 A link may have rivals, the words that are the wrong answers::
 
@@ -22,6 +23,7 @@ from headscope.corpora.document import Document, Link, Span
 from headscope.corpora.identities import Identities
 from headscope.corpora.jsontext import get_text, is_text, parse_object, show
 from headscope.corpora.text import format_count, read_lines
+from headscope.corpora.written_text import WrittenText, locate_tokens, split_text
 from headscope.errors import CorpusError
 
 KIND = "link"
@@ -46,7 +48,8 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     key            value
     =============  ================================================================================
     ``words``      a list of strings, each with a visible character
-    ``text``       instead of these, a string; its words are what white space parts
+    ``text``       a string, the text as it is written. The words follow one another in it, with nothing
+                   but white space between them; without ``words`` they are what white space parts
     ``id``         a string of its own; by default the number of the line
     ``links``      a list of ``{"source", "target", "label", "kind", "rivals"}`` or of
                    ``[source, target, label]``; ``kind`` may be left out and is then ``link``, and so
@@ -60,10 +63,10 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     A key whose value is null is one that is not there. Lines without a visible character are passed over.
 
     Raises:
-        CorpusError: a line is not a JSON object, lacks ``words`` and ``text`` or has both, has a key that is not
-            known or a value of another kind, or points outside its words; a link joins a word to itself or is there
-            twice; a rival is the source or the target of its link, or is there twice; two lines have the same id; or
-            the file holds no line or is not UTF-8.
+        CorpusError: a line is not a JSON object, lacks ``words`` and ``text`` or has other words than its text, has a
+            key that is not known or a value of another kind, or points outside its words; a link joins a word to itself
+            or is there twice; a rival is the source or the target of its link, or is there twice; two lines have the
+            same id; or the file holds no line or is not UTF-8.
     """
     prefix = name or path.name
     identities = Identities()
@@ -127,7 +130,7 @@ def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ..
 
 
 def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, Any]) -> Document:
-    words = _parse_words(where, record)
+    words, written = _parse_text(where, record)
     optional = {"kind": KIND, "rivals": []}
     links = [
         Link(source, target, label, kind=kind, rivals=_parse_rivals(where, rivals))
@@ -150,6 +153,7 @@ def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, 
         label=get_text(where, record, "label"),
         group=f"{prefix}:{text_id if group is None else group}",
         boundary=_get_boundary(where, record, len(words)),
+        written=written,
     )
 
 
@@ -173,9 +177,32 @@ def _parse_record(where: str, line: str) -> dict[str, Any]:
     return record
 
 
+def _parse_text(where: str, record: Mapping[str, Any]) -> tuple[tuple[str, ...], WrittenText | None]:
+    """The words of a text, and how it is written where that is known."""
+    if "text" not in record:
+        return _parse_words(where, record), None
+    text = record["text"]
+    if not is_text(text):
+        raise CorpusError(
+            f'{where} has the "text" {show(text)}; expected a string with at least one visible character: correct it, '
+            "or leave the line out."
+        )
+    if "words" not in record:
+        return split_text(text)
+    words = _parse_words(where, record)
+    offsets = locate_tokens(text, words)
+    place, rest = len(offsets), text[offsets[-1][1] if offsets else 0 :].strip()
+    if place < len(words) or rest:
+        word = f"{show(words[place])} as word {place}" if place < len(words) else f"no word {place}"
+        raise CorpusError(
+            f'{where} has {word}, counted from 0, where its "text" {f"goes on with {show(rest)}" if rest else "ends"}; '
+            "the words follow one another in the text, with nothing but white space between them: correct one of the "
+            'two, or leave "text" out.'
+        )
+    return words, WrittenText(text, offsets)
+
+
 def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
-    if "text" in record:
-        return _split_text(where, record)
     words = record.get("words")
     if not isinstance(words, list) or not words:
         problem = f'the "words" {show(words)}' if "words" in record else 'no "words"'
@@ -190,18 +217,6 @@ def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
             f"visible character: correct it, or leave it out and count the words anew in links and spans."
         )
     return tuple(words)
-
-
-def _split_text(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
-    text = record["text"]
-    if "words" in record:
-        raise CorpusError(f'{where} has "words" and "text", of which one would be lost; give one of them.')
-    if not is_text(text):
-        raise CorpusError(
-            f'{where} has the "text" {show(text)}; expected a string with at least one visible character: correct it, '
-            "or leave the line out."
-        )
-    return tuple(text.split())
 
 
 def _parse_entries(
