@@ -7,6 +7,7 @@ text beside its words (`locate_words`), or the words are what white space parts 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from operator import add
 
 Offsets = tuple[int, int]
 """The first character of a word and the one behind its last, counted from 0."""
@@ -52,15 +53,16 @@ class WrittenText:
 def split_text(text: str) -> tuple[tuple[str, ...], WrittenText]:
     """Return what white space parts, as `str.split` does, and the text with the characters of each."""
     words = tuple(text.split())
-    return words, WrittenText(text, locate_tokens(text, words))
+    # Most texts have single spaces, and sums of lengths are faster than a search.
+    written = join_words(words) if " ".join(words) == text else WrittenText(text, locate_tokens(text, words))
+    return words, written
 
 
 def join_words(words: Sequence[str], *, before: str = "") -> WrittenText:
     """Return words joined by single spaces, behind some characters: the text of words whose own text is not known."""
-    ends = accumulate(map(len, words), lambda end, length: end + 1 + length, initial=len(before) - 1)
-    starts = [end + 1 for end in ends]
-    offsets = tuple((start, start + len(word)) for start, word in zip(starts, words, strict=False))
-    return WrittenText(before + " ".join(words), offsets)
+    lengths = [*map(len, words)]
+    starts = [*accumulate((length + 1 for length in lengths[:-1]), initial=len(before))]
+    return WrittenText(before + " ".join(words), tuple(zip(starts, map(add, starts, lengths), strict=False)))
 
 
 def join_texts(texts: Iterable[WrittenText], separator: str = " ") -> WrittenText:
