@@ -25,10 +25,10 @@ SAMPLES = {
     "propbank": ("trees.conllup", _PROPBANK),
     "conllu": (
         "trees.conllu",
-        "# newdoc id = «n»\n# sent_id = «s1»\n1-2\tcannot\t_\t_\t_\t_\t_\t_\t_\t_\n"
+        "# newdoc id = «n»\n# sent_id = «s1»\n# text = «cannot»\n1-2\t«cannot»\t_\t_\t_\t_\t_\t_\t_\t_\n"
         "1\tcan\t_\t«AUX»\t_\t_\t«0»\troot\t_\t_\n2\tnot\t_\t«PART»\t_\t«Polarity=Neg»\t«1»\t«advmod»\t_\t_\n\n"
         "1\tNo\t_\t«DET»\t_\t«PronType=Neg»|A=B\t«2»\t«det:neg»\t_\t_\n2\tdog\t_\t«NOUN»\t_\t_\t«3»\t«nsubj»\t_\t_\n"
-        "3\tcame\t_\t«VERB»\t_\t_\t«0»\troot\t_\t_\n\n",
+        "3\tcame\t_\t«VERB»\t_\t_\t«0»\troot\t_\t«SpaceAfter=No»\n4\t!\t_\t_\t_\t_\t«3»\t«punct»\t_\t_\n\n",
     ),
     "conll2012": (
         "text.v4_gold_conll",
@@ -65,7 +65,7 @@ SAMPLES = {
         '{"words": ["Ann", "met", "Eve", "who", "she", "saw"], "links": [{"source": «4», "target": «0», '
         '"label": "«pronoun»", "kind": "«own»", "rivals": [«2»]}, [«3», «2», "«rel»"]], "spans": '
         '[{"start": «0», "end": «3», "label": "«1»", "kind": "«mention»"}], "group": "«g»", "id": "«i»"}\n'
-        '{"text": "Two parts", "boundary": «1»}\n',
+        '{"text": "«Two parts»", "boundary": «1»}\n{"words": ["«I»", "«m»"], "text": "«I m»"}\n',
     ),
     "linktable": (
         "mine.tsv",
