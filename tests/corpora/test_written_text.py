@@ -1,5 +1,6 @@
 """Texts as they are written: where the words are, in texts made up and in treebanks."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,35 @@ def test_a_last_word_that_does_not_spell_its_token_keeps_all_of_it() -> None:
     ended = end_at_last_word(Document("1", ("Er", "ging", "hin", "zu", "dem", "."), written=written))
     assert ended == Document("1", ("Er", "ging", "hin", "zu", "dem"), written=written.cut(0, 5))
     assert written.cut(0, 5).content == "Er ging hin zum"
+
+
+def test_a_document_has_a_text_with_all_of_its_words() -> None:
+    words, written = ("She", "left", "."), WrittenText("She left.", ((0, 3), (4, 8), (8, 9)))
+    document = Document("a", words, written=written)
+    assert document.text == written
+    assert Document("a", words).text == WrittenText("She left .", ((0, 3), (4, 8), (9, 10)))
+    assert document.truncate(2) == Document("a", words[:2], written=WrittenText("She left", ((0, 3), (4, 8))))
+    assert repr(document) == f"{repr(Document('a', words))[:-1]}, written={written!r})"
+    assert "written" not in repr(Document("a", words))
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (
+            WrittenText("She", ((0, 3),)),
+            "document 'a' has 2 words and a text with 1; give the characters of each word, or leave the text out.",
+        ),
+        (
+            WrittenText("She left", ((0, 3), (4, 9))),
+            "document 'a' has a word at the characters 4 to 9 of a text of 8 characters; words follow one another in "
+            "their text: correct it.",
+        ),
+    ],
+)
+def test_a_text_with_other_words_than_its_document_is_refused(written: WrittenText, message: str) -> None:
+    with pytest.raises(CorpusError, match=rf"^{re.escape(message)}$"):
+        Document("a", ("She", "left"), written=written)
 
 
 @pytest.mark.data
