@@ -6,7 +6,8 @@ from functools import partial
 import conllu as witness
 import pytest
 
-from headscope.corpora import Document, Link, Skipped, Span
+from headscope.corpora import Document, Link, Skipped, Span, summarize
+from headscope.corpora import read as read_corpus
 from headscope.corpora.conllu import read, recognise
 from headscope.corpora.written_text import WrittenText
 from headscope.errors import CorpusError
@@ -100,6 +101,15 @@ def test_a_text_that_contradicts_its_words_is_rebuilt_and_counted(file, text):
     first, second, skipped = read(path)
     assert skipped == Skipped(f"{path}:9", CONTRADICTION)
     assert first.written == second.written == WrittenText("zum See!", OFFSETS)
+
+
+def test_a_contradiction_behind_the_last_sentence_that_is_taken_is_not_counted(file):
+    path = file("".join(f"# text = {text}\n{CONTRACTED}\n" for text in ("zur See", "zum Meer", "zum See!")))
+    assert [summarize(read_corpus(path, limit=limit)).skipped for limit in (1, 2, 3)] == [
+        {CONTRADICTION: 1},
+        {CONTRADICTION: 2},
+        {CONTRADICTION: 2},
+    ]
 
 
 def test_where_nothing_says_how_words_are_written_that_is_not_known(file):

@@ -4,6 +4,7 @@
 `read`                a file, a folder or ``grammar`` -> `Corpus`, which yields documents anew each time
 `summarize`           documents -> `CorpusSummary`: check them all and count words, groups, links and spans
 `Document`            words, and what is annotated on them: `Span`, `Link`, a label, a boundary
+`WrittenText`         a text as its author wrote it, with the characters of each of its words
 `FORMATS`             the formats that `read` knows, each a `Format`
 `Shard`               one of several parts of a corpus of about as many tokens
 `read_minimal_pairs`  a file or folder of BLiMP -> each `MinimalPair`, two sentences that are compared
@@ -22,6 +23,7 @@ from headscope.corpora.formats import FORMATS, Format
 from headscope.corpora.minimalpairs import read_minimal_pairs
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary, summarize
+from headscope.corpora.written_text import WrittenText
 
 __all__ = [
     "FORMATS",
@@ -34,6 +36,7 @@ __all__ = [
     "Shard",
     "Skipped",
     "Span",
+    "WrittenText",
     "read",
     "read_minimal_pairs",
     "summarize",
