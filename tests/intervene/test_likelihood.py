@@ -99,6 +99,47 @@ def test_a_sentence_is_as_probable_as_a_plain_loop_says(family: str) -> None:
     assert len({round(each.log_probability / each.tokens, 3) for each in likelihoods}) == len(SENTENCES)
 
 
+WRITTEN_SENTENCES = ["The dogs don't walk.", " a  cat\n\nsees 1984 dogs", "naïve, U.S. cats!"]
+
+
+def predict_plainly(model: Model, sentence: str, start: str | None) -> tuple[float, int]:
+    """The log-probability of the tokens of a sentence, and how many of them something stands in front of."""
+    encoded = model.tokenizer(sentence, return_special_tokens_mask=True)
+    ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
+    if start is not None:
+        front = special.index(0)
+        ids, special = [model.tokenizer.convert_tokens_to_ids(start), *ids[front:]], [1, *special[front:]]
+    with torch.inference_mode():
+        logits = model.module(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+    places = [place for place in range(1, len(ids)) if not special[place]]
+    return float(sum(logits[place - 1, ids[place]] for place in places)), len(places)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "bloom"])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_written_sentence_is_as_probable_as_its_own_tokens(family: str, named: bool) -> None:
+    model = make(family)
+    start = model.tokenizer.convert_ids_to_tokens(3) if named else None
+    likelihoods = compute_likelihoods(model, WRITTEN_SENTENCES, start=start, text="written")
+    for sentence, likelihood in zip(WRITTEN_SENTENCES, likelihoods, strict=True):
+        total, tokens = predict_plainly(model, sentence, start)
+        assert likelihood.tokens == tokens
+        assert likelihood.log_probability == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.demo
+@pytest.mark.data
+@pytest.mark.parametrize("start", [None, "<|endoftext|>"])
+def test_minimal_pairs_are_judged_as_plain_transformers_does(smollm2: str, data, start: str | None) -> None:
+    model = load(smollm2, task="causal-lm")
+    wanted = ("npi_present_1", "anaphor_number_agreement", "wh_island")
+    pairs = read_minimal_pairs(data / "blimp", paradigms=wanted)
+    pairs = [pair for name in wanted for pair in [each for each in pairs if each.paradigm == name][:7]]
+    scores = score_minimal_pairs(model, pairs, start=start, text="written")
+    plain = [predict_plainly(model, pair.good, start)[0] - predict_plainly(model, pair.bad, start)[0] for pair in pairs]
+    np.testing.assert_allclose(scores["difference"], plain, atol=1e-4)
+
+
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_few_logits_are_held_at_once(family: str, monkeypatch) -> None:
     model, expected = make(family), compute_likelihoods(make(family), SENTENCES)

@@ -81,12 +81,15 @@ class EvaluationSource:
                 "folder of the runs on it."
             )
 
-    def prepare(self, model: "Model", *, start: str | None = None, **settings: Any) -> "Evaluation":
+    def prepare(
+        self, model: "Model", *, start: str | None = None, text: str | None = None, **settings: Any
+    ) -> "Evaluation":
         """The evaluation of a model.
 
         Args:
             model: with its task head.
             start: the token from which a causal model predicts the first one of a text.
+            text: how texts without labels are read, ``written`` or ``spaced``; those with labels are read as in tuning.
             settings: ``batch_tokens``, and ``max_tokens``, which minimal pairs do not take.
 
         Raises:
@@ -98,15 +101,18 @@ class EvaluationSource:
         if self.task is not None:
             if start is not None:
                 raise HeadscopeError(f"{self.name} has labels, and no token is predicted; leave out the start token.")
+            if text is not None:
+                raise HeadscopeError(f"{self.name} has labels, and is read as in tuning; leave out how texts are read.")
             return prepare_task(model, self._sample(self.task), split=self.split, **settings)
+        settings |= {"start": start} | ({} if text is None else {"text": text})
         if self.corpus is not None and self.last_words:
             chosen = self._choose([*self.corpus])
-            return prepare_last_words(model, chosen, name=self.name, start=start, **settings)
+            return prepare_last_words(model, chosen, name=self.name, **settings)
         if self.corpus is not None:
-            return prepare_texts(model, self.corpus, name=self.name, start=start, **settings)
+            return prepare_texts(model, self.corpus, name=self.name, **settings)
         if settings.pop("max_tokens", None) is not None:
             raise HeadscopeError("minimal pairs are never cut; leave out the longest text in tokens.")
-        return prepare_pairs(model, self.pairs, name=self.name, start=start, **settings)
+        return prepare_pairs(model, self.pairs, name=self.name, **settings)
 
     def _sample(self, task: Task) -> Task:
         """The task with so many examples of the split."""

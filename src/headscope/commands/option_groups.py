@@ -143,7 +143,21 @@ class TaskData(Options):
     )
 
 
-class EvaluationOptions(TaskData, LanguageOptions):
+class TextForm(Options):
+    """How a model is given a text."""
+
+    text: str | None = option(
+        CORPUS,
+        "Read texts as they are `written`, such as don't, or `spaced`: their words with a space before each, as many "
+        "papers did.",
+        default=None,
+        unset="spaced",
+        metavar="HOW",
+        choices=("written", "spaced"),
+    )
+
+
+class EvaluationOptions(TaskData, TextForm, LanguageOptions):
     """The examples on which a model is evaluated."""
 
     paradigms: Sequence[str] = option(

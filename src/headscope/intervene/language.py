@@ -13,7 +13,7 @@ from torch import Tensor
 from headscope.analyse.metrics import ratio_metric
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import BATCH_TOKENS
-from headscope.capture.tokens.align import Aligned, Alignment
+from headscope.capture.tokens.align import SPACED, Aligned, Alignment
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.blimp import MinimalPair
 from headscope.corpora.document import Document, Origin
@@ -32,6 +32,7 @@ from headscope.intervene.prediction import (
     Row,
     batch_rows,
     begin,
+    find_bos,
     find_mask,
     find_scored,
     find_start,
@@ -51,6 +52,7 @@ def prepare_texts(
     *,
     name: str,
     start: str | None = None,
+    text: str = SPACED,
     max_tokens: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Evaluation:
@@ -64,6 +66,7 @@ def prepare_texts(
         documents: the texts.
         name: of the corpus.
         start: the token from which a causal model predicts the first one (`headscope.intervene.likelihood`).
+        text: ``spaced`` or ``written``, likewise.
         max_tokens: longer texts are cut, and counted. Default: the limit of the model.
         batch_tokens: tokens of a batch, padding included.
 
@@ -72,12 +75,12 @@ def prepare_texts(
         ModelError: the model is no language model, or does not know the token `start`.
     """
     mask = find_mask(model)
-    aligned, skipped = _align(model, [*documents], mask, start, max_tokens, cut=True)
-    texts = [text for text in aligned if find_scored(text, causal=mask is None)]
+    aligned, skipped = _align(model, [*documents], mask, start, text, max_tokens, cut=True)
+    texts = [each for each in aligned if find_scored(each, causal=mask is None)]
     skipped["texts without a token that could be predicted"] = len(aligned) - len(texts)
     if not texts:
         raise CorpusError(f"{name} has no text with a token that {model.name!r} could predict; give longer texts.")
-    rows = [next(make_rows(text, None)) if mask is None else mask_some(text, mask) for text in texts]
+    rows = [next(make_rows(each, None)) if mask is None else mask_some(each, mask) for each in texts]
     return Evaluation(
         name=name,
         batches=_collate(model, rows, range(len(rows)), batch_tokens),
@@ -95,6 +98,7 @@ def prepare_pairs(
     *,
     name: str,
     start: str | None = None,
+    text: str = SPACED,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Evaluation:
     """Minimal pairs, of which a language model is to prefer the grammatical sentence (Warstadt et al. 2020).
@@ -105,12 +109,13 @@ def prepare_pairs(
     """
     mask = find_mask(model)
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
-    texts = tokenize(model, sentences, causal=mask is None, start=find_start(model, start, causal=mask is None))
+    first = find_start(model, start, causal=mask is None)
+    texts = tokenize(model, sentences, causal=mask is None, start=first, text=text)
     # Sentences of the same tokens are one item: what is the same must be a tie.
-    numbers = {ids: number for number, ids in enumerate(dict.fromkeys(tuple(text.ids) for text in texts))}
-    item = np.array([numbers[tuple(text.ids)] for text in texts])
-    distinct = {tuple(text.ids): text for text in texts}
-    rows = [row for text in distinct.values() for row in make_rows(text, mask)]
+    numbers = {ids: number for number, ids in enumerate(dict.fromkeys(tuple(each.ids) for each in texts))}
+    item = np.array([numbers[tuple(each.ids)] for each in texts])
+    distinct = {tuple(each.ids): each for each in texts}
+    rows = [row for each in distinct.values() for row in make_rows(each, mask)]
 
     def gather(sums: Float[np.ndarray, "... item quantity"]) -> Mapping[str, Float[np.ndarray, "... example"]]:
         good, bad = (name_sums(sums[..., item[side::2], :], QUANTITIES) for side in (0, 1))
@@ -140,6 +145,7 @@ def prepare_last_words(
     *,
     name: str,
     start: str | None = None,
+    text: str = SPACED,
     max_tokens: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Evaluation:
@@ -153,17 +159,17 @@ def prepare_last_words(
     """
     mask, given = find_mask(model), [*documents]
     passages = [passage for passage in map(end_at_last_word, given) if passage is not None]
-    aligned, skipped = _align(model, passages, mask, start, max_tokens, cut=False)
-    scored = [_find_last(text, causal=mask is None) for text in aligned]
-    texts = [text for text, places in zip(aligned, scored, strict=True) if places]
+    aligned, skipped = _align(model, passages, mask, start, text, max_tokens, cut=False)
+    scored = [_find_last(each, causal=mask is None) for each in aligned]
+    texts = [each for each, places in zip(aligned, scored, strict=True) if places]
     skipped["texts without a word behind the first"] = len(given) - len(passages)
     skipped["texts whose last word has no token that could be predicted"] = len(aligned) - len(texts)
     if not texts:
         raise CorpusError(f"{name} has no text whose last word {model.name!r} could predict; give other texts.")
     rows = [
         (row, number)
-        for number, (text, places) in enumerate(zip(texts, filter(None, scored), strict=True))
-        for row in make_rows(text, mask, places)
+        for number, (each, places) in enumerate(zip(texts, filter(None, scored), strict=True))
+        for row in make_rows(each, mask, places)
     ]
 
     quantities = (*QUANTITIES, "correct")
@@ -193,6 +199,7 @@ def _align(
     documents: Sequence[Document],
     mask: int | None,
     start: str | None,
+    text: str,
     max_tokens: int | None,
     *,
     cut: bool,
@@ -201,9 +208,10 @@ def _align(
     first = find_start(model, start, causal=mask is None)
     # A token is put in front of some texts.
     limits = [limit for limit in (max_tokens, model.max_tokens and model.max_tokens - 1) if limit is not None]
-    aligned, skipped = Alignment.for_model(model, max_tokens=min(limits, default=None), cut=cut).align(documents)
+    alignment = Alignment.for_model(model, max_tokens=min(limits, default=None), cut=cut, text=text)
+    aligned, skipped = alignment.align(documents)
     if mask is None:
-        aligned = [begin(text, first, model.tokenizer.bos_token_id) for text in aligned]
+        aligned = [begin(each, first, find_bos(model, text)) for each in aligned]
     return aligned, skipped
 
 

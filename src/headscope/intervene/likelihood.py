@@ -18,6 +18,7 @@ import torch
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import BATCH_TOKENS
+from headscope.capture.tokens.align import SPACED
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.blimp import MinimalPair
 from headscope.errors import ModelError, quote
@@ -46,7 +47,12 @@ class Likelihood:
 
 
 def compute_likelihoods(
-    model: Model, sentences: Sequence[str], *, start: str | None = None, batch_tokens: int = BATCH_TOKENS
+    model: Model,
+    sentences: Sequence[str],
+    *,
+    start: str | None = None,
+    text: str = SPACED,
+    batch_tokens: int = BATCH_TOKENS,
 ) -> list[Likelihood]:
     """The log-probability of each sentence, not divided by its length.
 
@@ -66,6 +72,8 @@ def compute_likelihoods(
         sentences: plain text; words are what white space parts.
         start: the token from which a causal model predicts the first one, in place of the special tokens that the
             tokenizer puts there. Default: as above.
+        text: ``spaced``, the words with a space before each; or ``written``, the sentence as it is. Then nothing stands
+            in front of it but `start` and what the tokenizer puts there, and white space is scored too.
         batch_tokens: tokens of a batch, padding included; fewer if the vocabulary is large (`HELD_LOGITS`).
 
     Raises:
@@ -74,29 +82,35 @@ def compute_likelihoods(
             the token `start` or has no use for it.
     """
     mask = find_mask(model)
-    texts = tokenize(model, sentences, causal=mask is None, start=find_start(model, start, causal=mask is None))
+    first = find_start(model, start, causal=mask is None)
+    texts = tokenize(model, sentences, causal=mask is None, start=first, text=text)
     # Each once: what is the same must be a tie, which rounding in different batches would break.
-    distinct = {tuple(text.ids): text for text in texts}
+    distinct = {tuple(each.ids): each for each in texts}
     totals = dict.fromkeys(distinct, 0.0)
-    longest_first = sorted(distinct.values(), key=lambda text: -len(text.ids))
-    rows = (row for text in longest_first for row in make_rows(text, mask))
+    longest_first = sorted(distinct.values(), key=lambda each: -len(each.ids))
+    rows = (row for each in longest_first for row in make_rows(each, mask))
     for batch in batch_rows(model, rows, batch_tokens):
         with torch.inference_mode():
             output = run_model(model, collate(model, [row.text for row in batch]).inputs)
             log_probabilities = score_rows(output.logits, batch)
         for row, total in zip(batch, log_probabilities.tolist(), strict=True):
             totals[row.sentence] += total
-    for text in texts:
-        if not abs(totals[tuple(text.ids)]) < float("inf"):
+    for each in texts:
+        if not abs(totals[tuple(each.ids)]) < float("inf"):
             raise ModelError(
-                f"{model.name!r} gives the sentence {quote(' '.join(text.document.words))} the log-probability "
-                f"{totals[tuple(text.ids)]}; a finite number was expected: check the weights, or load them in float32."
+                f"{model.name!r} gives the sentence {quote(each.document.text.content)} the log-probability "
+                f"{totals[tuple(each.ids)]}; a finite number was expected: check the weights, or load them in float32."
             )
-    return [Likelihood(totals[tuple(text.ids)], len(find_scored(text, causal=mask is None))) for text in texts]
+    return [Likelihood(totals[tuple(each.ids)], len(find_scored(each, causal=mask is None))) for each in texts]
 
 
 def score_minimal_pairs(
-    model: Model, pairs: Sequence[MinimalPair], *, start: str | None = None, batch_tokens: int = BATCH_TOKENS
+    model: Model,
+    pairs: Sequence[MinimalPair],
+    *,
+    start: str | None = None,
+    text: str = SPACED,
+    batch_tokens: int = BATCH_TOKENS,
 ) -> pd.DataFrame:
     """A row for each minimal pair, in their order: which of its sentences the model takes to be more probable.
 
@@ -107,7 +121,7 @@ def score_minimal_pairs(
     The arguments and errors are those of `compute_likelihoods`.
     """
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
-    likelihoods = compute_likelihoods(model, sentences, start=start, batch_tokens=batch_tokens)
+    likelihoods = compute_likelihoods(model, sentences, start=start, text=text, batch_tokens=batch_tokens)
     good, bad = likelihoods[::2], likelihoods[1::2]
     return pd.DataFrame(
         {

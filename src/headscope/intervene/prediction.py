@@ -14,9 +14,11 @@ from transformers.models.auto import modeling_auto
 
 from headscope.capture.forward.loss import choose_masked
 from headscope.capture.model.model import Model
-from headscope.capture.tokens.align import Aligned, Alignment
+from headscope.capture.tokens.align import WRITTEN, Aligned, Alignment
+from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.companions import divide, list_thresholds
 from headscope.corpora.document import Document
+from headscope.corpora.written_text import split_text
 from headscope.errors import CorpusError, ModelError, quote
 
 HELD_LOGITS = 1 << 26
@@ -82,45 +84,54 @@ def find_start(model: Model, start: str | None, *, causal: bool) -> int | None:
     return int(vocabulary[start])
 
 
-def tokenize(model: Model, sentences: Sequence[str], *, causal: bool, start: int | None) -> list[Aligned]:
+def tokenize(model: Model, sentences: Sequence[str], *, causal: bool, start: int | None, text: str) -> list[Aligned]:
     """Each sentence as tokens, with what a causal model predicts the first of them from.
+
+    The text is read as it is written, or its words with a space before each (`headscope.capture.tokens.align`).
 
     Raises:
         CorpusError: it has no token that could be scored, or more tokens than the model takes.
     """
-    documents = [Document(str(number), tuple(sentence.split())) for number, sentence in enumerate(sentences)]
-    texts, _ = Alignment(model.tokenizer, None, cut=False, pair_tokens=1).align(documents)
+    split = [split_text(sentence) for sentence in sentences]
+    documents = [Document(str(number), words, written=written) for number, (words, written) in enumerate(split)]
+    texts, _ = Alignment(model.tokenizer, None, cut=False, pair_tokens=1, text=text).align(documents)
     if causal:
-        texts = [begin(text, start, model.tokenizer.bos_token_id) for text in texts]
-    scored = {int(text.document.id) for text in texts if find_scored(text, causal=causal)}
+        texts = [begin(each, start, find_bos(model, text)) for each in texts]
+    scored = {int(each.document.id) for each in texts if find_scored(each, causal=causal)}
     for number, sentence in enumerate(sentences):
         if number not in scored:
             raise CorpusError(
                 f"the sentence {quote(sentence)} has no token that the model could predict; leave it out, or add words."
             )
-    for text in texts:
-        if model.max_tokens is not None and len(text.ids) > model.max_tokens:
+    for each in texts:
+        if model.max_tokens is not None and len(each.ids) > model.max_tokens:
             raise CorpusError(
-                f"the sentence {quote(sentences[int(text.document.id)])} has {len(text.ids)} tokens, and the model "
+                f"the sentence {quote(sentences[int(each.document.id)])} has {len(each.ids)} tokens, and the model "
                 f"takes {model.max_tokens}; leave it out, or shorten it."
             )
     return texts
 
 
+def find_bos(model: Model, text: str) -> int | None:
+    """Return the token in front of texts whose tokenizer puts none there; None where texts are read as written."""
+    bos: int | None = None if text == WRITTEN else model.tokenizer.bos_token_id
+    return bos
+
+
 def begin(text: Aligned, start: int | None, bos: int | None) -> Aligned:
     """The tokens with that from which the first is predicted in front of them."""
-    front = next((place for place, word in enumerate(text.word) if word >= 0), len(text.word))
+    front = next((place for place, word in enumerate(text.word) if word != SPECIAL), len(text.word))
     first = bos if start is None and front == 0 else start
     if first is None:
         return text
     return replace(
-        text, ids=[first, *text.ids[front:]], word=[-1, *text.word[front:]], segment=[0, *text.segment[front:]]
+        text, ids=[first, *text.ids[front:]], word=[SPECIAL, *text.word[front:]], segment=[0, *text.segment[front:]]
     )
 
 
 def find_scored(text: Aligned, *, causal: bool) -> list[int]:
-    """The places of the tokens that are predicted: those of words, if anything before them could predict them."""
-    return [place for place, word in enumerate(text.word) if word >= 0 and not (causal and place == 0)]
+    """The places of the tokens that are predicted: those of the text, if anything before them could predict them."""
+    return [place for place, word in enumerate(text.word) if word != SPECIAL and not (causal and place == 0)]
 
 
 def make_rows(text: Aligned, mask: int | None, scored: Sequence[int] | None = None) -> Iterator[Row]:

@@ -18,14 +18,14 @@ from headscope.capture.forward.interface import Capture
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.model import Model
 from headscope.capture.passes.projection import find_projections
-from headscope.capture.tokens.align import Aligned, Alignment, explain_unread, is_cut, spell_token
+from headscope.capture.tokens.align import SPACED, Aligned, Alignment, explain_unread, is_cut, spell_token
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.intervene.ablation import HEAD, Ablation, Unit
 from headscope.intervene.edit import capture_model, collate_sample
 from headscope.intervene.placebo import DisabledUnit, MeasureNorm, prepare_norm
-from headscope.intervene.prediction import begin, find_mask, find_scored, find_start, make_rows, score_rows
+from headscope.intervene.prediction import begin, find_bos, find_mask, find_scored, find_start, make_rows, score_rows
 from headscope.intervene.replacement import Replacement, uniform, zero
 from headscope.intervene.selected_heads import select_heads
 
@@ -165,7 +165,7 @@ class TextModel:
             return ask_states(self.model, text)
         start = find_start(self.model, self.start, causal=mask is None)
         if mask is None:
-            return ask_next(self.model, begin(text, start, self.model.tokenizer.bos_token_id))
+            return ask_next(self.model, begin(text, start, find_bos(self.model, SPACED)))
         return ask_masked(self.model, text, mask)
 
 

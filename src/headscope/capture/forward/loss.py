@@ -24,6 +24,7 @@ from torch.nn.functional import cross_entropy
 
 from headscope.capture.forward.outputs import Loss
 from headscope.capture.model.model import Model
+from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import ModelError
 
@@ -103,7 +104,7 @@ def make_loss(model: Model, batch: Batch) -> tuple[Batch, Loss]:
         return posed, partial(_sum_losses, predicted=masked, targets=tokens.ids)
     if task == "causal-lm":
         read = batch.decoder or tokens
-        predicted, targets = read.word.roll(-1, 1) >= 0, read.ids.roll(-1, 1)
+        predicted, targets = read.word.roll(-1, 1) != SPECIAL, read.ids.roll(-1, 1)
         predicted[:, -1] = False
         return batch, partial(_sum_losses, predicted=predicted, targets=targets)
     if task == "tagging":

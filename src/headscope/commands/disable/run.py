@@ -31,7 +31,8 @@ from headscope.view.figures.draw_effects import draw_effects
 def run(request: Disable, progress: Progress) -> xr.Dataset:
     """Measure the effects of disabling units of the model, or of each of its runs, and write the folder."""
     source, runs = request.source, request.tuned
-    settings: dict[str, Any] = {"start": request.start, "batch_tokens": request.batch_tokens or BATCH_TOKENS}
+    settings: dict[str, Any] = {"start": request.start, "text": request.text}
+    settings |= {"batch_tokens": request.batch_tokens or BATCH_TOKENS}
     settings |= {} if request.max_tokens is None else {"max_tokens": request.max_tokens}
     with open_folder(request, progress) as folder:
 

@@ -59,7 +59,9 @@ def disable_sets(
     how, random, match, seed = request.how, request.random, request.match, request.seed
     units = [unite_heads(model, label, heads) for label, heads in request.heads.items()]
     compared = [[unit, *draw_random_sets(model, unit, random, seed, match)] for unit in units]
-    evaluation = source.prepare(model, start=request.start, batch_tokens=request.batch_tokens or BATCH_TOKENS)
+    evaluation = source.prepare(
+        model, start=request.start, text=request.text, batch_tokens=request.batch_tokens or BATCH_TOKENS
+    )
     capture = capture_model(model)
     folder.progress("preparing what takes the place of heads", 0, 0)
     ways = prepare_ways(capture, evaluation, [how], seed=seed)

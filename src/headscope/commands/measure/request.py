@@ -9,7 +9,14 @@ from headscope.capture.passes.views import VIEWS
 from headscope.commands.function import make_function
 from headscope.commands.measure.engine import ENGINES, check_engine
 from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, SPEED, option, output_file, reducer_option
-from headscope.commands.option_groups import PERMUTATIONS, CorpusOptions, ModelOptions, Replicable, RunsOptions
+from headscope.commands.option_groups import (
+    PERMUTATIONS,
+    CorpusOptions,
+    ModelOptions,
+    Replicable,
+    RunsOptions,
+    TextForm,
+)
 from headscope.commands.output import Resumable, check_file
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import HeadTable, Request
@@ -27,7 +34,7 @@ else:
     ShardSums, Measured = "ShardSums", "xr.Dataset | ShardSums"
 
 
-class Measuring(CorpusOptions, ModelOptions, Resumable):
+class Measuring(CorpusOptions, TextForm, ModelOptions, Resumable):
     """What is measured of a model on a corpus, or on a shard of it."""
 
     reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
@@ -36,15 +43,6 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         kw_only=False,
         python="A name (`headscope.reducers.REDUCERS`), a name with settings, a reducer as an object, or several of "
         "these.",
-    )
-    text: str | None = option(
-        CORPUS,
-        "Read texts as they are `written`, such as don't, or `spaced`: their words with a space before each, as many "
-        "papers did.",
-        default=None,
-        unset="spaced",
-        metavar="HOW",
-        choices=("written", "spaced"),
     )
     seed: int = option(CORPUS, "Random seed of `sample` and `sample_queries`, such as 7.", default=0)
     permutations: int | None = option(
