@@ -11,8 +11,9 @@ from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
 from headscope.view.need_report import NeededHead, describe_effect, read_metric
-from headscope.view.reports import Interval, Report, Reported, format_measure
+from headscope.view.reports import Report, Reported, format_measure
 from headscope.view.verdicts import enumerate_parts
+from headscope.view.wording import format_interval
 
 LEAST = 0.05
 """By so much more than the mean of all heads a head must attend to a target for that to be said."""
@@ -26,7 +27,7 @@ VERDICTS = {
 
 def describe_row(report: Report, row: Reported) -> list[str]:
     """Sentences about a row with a head: its held-out score, the rivals, and whether the head stands out."""
-    score = f"{format_measure(report.score)} {_format(row.score)}"
+    score = f"{format_measure(report.score)} {format_interval(*row.score, digits=2)}"
     attends = f", from the {row.attends}" if row.direction else ""
     best = (
         f"For {row.label}, head {row.where} is best: {score} on {row.scored:,} held-out {report.score.items}{attends}."
@@ -38,7 +39,7 @@ def _compare(row: Reported) -> Iterator[str]:
     """Sentences about the rivals of a head, and the score that is left when the gold is permuted."""
     rival = row.strongest_rival
     if rival is not None:
-        lift = _format(row.lift, sign="+")
+        lift = format_interval(*row.lift, digits=2, sign=True)
         yield f"Its lift over the strongest rival, {rival.label} ({rival.score.value:.2f}), is {lift}."
     if math.isfinite(row.permuted):
         yield f"With the gold permuted it has {row.permuted:.2f}."
@@ -138,9 +139,3 @@ def _describe_rows(rows: Sequence[Reported]) -> str:
     }
     described = " ".join(text.format(enumerate_parts(labels)) for text, labels in sentences.items() if labels)
     return described or "It is the best head of no row."
-
-
-def _format(interval: Interval, sign: str = "") -> str:
-    """A value with the ends of its interval."""
-    ends = f" [{interval.lower:{sign}.2f}, {interval.upper:{sign}.2f}]" if math.isfinite(interval.lower) else ""
-    return f"{interval.value:{sign}.2f}{ends}".replace("-", "−")

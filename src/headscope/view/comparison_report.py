@@ -18,6 +18,7 @@ from headscope.view.lines import make_grid
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
     check_comparison,
+    count_digits,
     count_sides,
     describe_comparison,
     describe_differences,
@@ -29,18 +30,18 @@ from headscope.view.wording import (
     describe_test,
     describe_too_few,
     describe_welch,
-    format_change,
+    format_interval,
     format_number,
     format_p,
     format_ratio,
     format_runs,
     format_spread,
+    in_percent,
     is_of_score,
     list_groups,
     name_group,
     name_unit,
     name_variable,
-    percent_factor,
     select_before,
     select_outcome,
     select_standing,
@@ -97,7 +98,7 @@ def list_sections(
     other: str = "the other corpus",
 ) -> list[str]:
     """The lines of `render_markdown` below its head, for a page that has a head of its own."""
-    comparisons = [check_comparison(comparison) for comparison in comparisons]
+    comparisons = [in_percent(check_comparison(comparison)) for comparison in comparisons]
     differences = describe_differences(comparisons[0])
     lines = [*([f"**{differences}**", ""] if differences else []), *_scores(comparisons), *_tests(comparisons)]
     for heading, part in (("Layers", _layers), ("The heads that change most", _heads)):
@@ -121,15 +122,15 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     contrast = ["task less control [95 %]", "ratio of spreads"] if "contrast" in comparisons[0] else []
     yield from _head(["", "head", "before", *after, *_name_gains(comparisons[0]), *contrast], right=2)
     for comparison in comparisons:
-        scale = percent_factor(comparison)
+        digits = count_digits(comparison)
         for which, name in _name_means(comparison):
-            ends = [format_spread(comparison[which].sel(group=group), scale) for group in groups]
+            ends = [format_spread(comparison[which].sel(group=group), digits) for group in groups]
             gains = _format_gains(comparison, f"{which}_change", which)
             if contrast:
-                less, lower, upper = (comparison[f"{which}_contrast{end}"] for end in ("", "_lower", "_upper"))
+                less, lower, upper = (float(comparison[f"{which}_contrast{end}"]) for end in ("", "_lower", "_upper"))
                 ratio = format_ratio(float(comparison[f"{which}_spread_ratio"]))
-                gains += [format_change(less, lower, upper, scale), ratio]
-            before = format_number(float(comparison[f"{which}_before"]), scale)
+                gains += [format_interval(less, lower, upper, digits=digits, sign=True), ratio]
+            before = format_number(float(comparison[f"{which}_before"]), digits)
             yield _row(f"{describe_comparison(comparison)} ({name_unit(comparison)})", name, before, *ends, *gains)
     yield ""
     yield (
@@ -188,7 +189,7 @@ def _layers(comparison: xr.Dataset) -> Iterator[str]:
     before = select_before(comparison).mean("head")
     for layer in comparison["layer"].values:
         row = comparison.sel(layer=layer)
-        start = format_number(float(before.sel(layer=layer)), percent_factor(row))
+        start = format_number(float(before.sel(layer=layer)), count_digits(row))
         gains = _format_gains(row, "layer_change", "layer")
         yield _row(str(layer), start, *gains, *_format_outcomes(row, "layer_"))
     yield ""
@@ -205,8 +206,10 @@ def _format_gains(row: xr.Dataset, change: str, stem: str) -> list[str]:
     mean = row[change].mean("run") if "run" in row[change].dims else row[change]
     gains = []
     for group in list_groups(row):
-        value, lower, upper = (each.sel(group=group) for each in (mean, row[f"{stem}_lower"], row[f"{stem}_upper"]))
-        gains.append(format_change(value, lower, upper, percent_factor(row)))
+        value, lower, upper = (
+            float(each.sel(group=group)) for each in (mean, row[f"{stem}_lower"], row[f"{stem}_upper"])
+        )
+        gains.append(format_interval(value, lower, upper, digits=count_digits(row), sign=True))
     return gains
 
 
@@ -225,10 +228,10 @@ def _format_outcomes(row: xr.Dataset, prefix: str = "") -> list[str]:
 
 
 def _heads(comparison: xr.Dataset) -> Iterator[str]:
-    scale, after = percent_factor(comparison), f"after {name_group(comparison, 'task')}"
+    digits, after = count_digits(comparison), f"after {name_group(comparison, 'task')}"
     yield from _head(["head", "before", after, *_name_gains(comparison), *_name_outcomes(comparison)], right=1)
     for layer, head, row in _changing_most(comparison, MOST):
-        start, end = format_number(float(row["before"]), scale), format_spread(row["after"].sel(group="task"), scale)
+        start, end = format_number(float(row["before"]), digits), format_spread(row["after"].sel(group="task"), digits)
         gains = _format_gains(row, "change", "change")
         yield _row(head_name(layer, head), start, end, *gains, *_format_outcomes(row))
     yield ""
@@ -338,7 +341,8 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
     Raises:
         TableError: it is no comparison.
     """
-    groups, scale = list_groups(check_comparison(comparison)), percent_factor(comparison)
+    comparison = in_percent(check_comparison(comparison))
+    groups, digits = list_groups(comparison), count_digits(comparison)
     write = partial(console.print, highlight=False, markup=False, emoji=False)
     model = f"\n[bold]{escape(name_model(comparison.attrs['model']))}[/]: "
     heading = f"{describe_comparison(comparison)} before and after fine-tuning on {name_group(comparison, 'task')}"
@@ -353,12 +357,12 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
     after = [escape(f"after {name_group(comparison, group)}") for group in groups]
     grid = make_grid("head", "before", *after, "p", *welch, wraps=after)
     for which, name in (("average", "average"), ("best", f"best, {comparison.attrs['best_head']}")):
-        ends = [format_spread(comparison[which].sel(group=group), scale) for group in groups]
+        ends = [format_spread(comparison[which].sel(group=group), digits) for group in groups]
         outcomes = [format_p(float(select_outcome(comparison, "p", f"{which}_")))]
         if welch:
             welch_p, ratio = (float(comparison[f"{which}_{end}"]) for end in ("welch_p", "spread_ratio"))
             outcomes += [format_p(welch_p), format_ratio(ratio)]
-        grid.add_row(name, format_number(float(comparison[f"{which}_before"]), scale), *ends, *outcomes)
+        grid.add_row(name, format_number(float(comparison[f"{which}_before"]), digits), *ends, *outcomes)
     console.print(grid)
     write(f"\np, q: {describe_test(comparison)[1]}.")
     for sentence in filter(None, (describe_null(comparison), describe_welch(comparison))):
@@ -369,7 +373,7 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
         for sentence in _list_significant(comparison):
             write(sentence)
     most = [
-        f"{head_name(layer, head)} {format_number(float(row['change'].sel(group='task')), scale, sign=True)}"
+        f"{head_name(layer, head)} {format_number(float(row['change'].sel(group='task')), digits, sign=True)}"
         for layer, head, row in _changing_most(comparison, 4)
     ]
     write(f"Changing most: {'   '.join(most) or 'no head changes'}")

@@ -198,7 +198,7 @@ def _print_self_repair(table: xr.Dataset, metric: Mapping[str, Any], how: str, c
     lines = make_grid("layer", "self-repair", "95 % interval")
     for layer in known:
         share, lower, upper = (float(row.sel(layer=layer)) for row in rows)
-        lines.add_row(str(layer), f"{share:+.2f}", format_range(lower, upper, 2))
+        lines.add_row(str(layer), f"{share:+.2f}", format_range(lower, upper, digits=2))
     console.print(lines if known else "No layer has a direct effect that is surely other than 0.", highlight=False)
 
 

@@ -44,6 +44,6 @@ def make_grid(
     return grid
 
 
-def format_range(lower: float, upper: float, digits: int = 3, sign: str = "+") -> str:
+def format_range(lower: float, upper: float, *, digits: int = 3, sign: str = "+") -> str:
     """Return the ends of an interval; empty where there are none."""
     return "" if math.isnan(lower) else f"{lower:{sign}.{digits}f} to {upper:{sign}.{digits}f}"

@@ -1,8 +1,11 @@
 """A section for a model card, in Markdown: which heads do what, how sure that is, and how to see it again."""
 
+import math
+
 from headscope.headlists import HeadEntry, HeadList
 from headscope.headlists.head_list import GROUP
 from headscope.view.headings import name_corpus, name_model
+from headscope.view.wording import format_interval
 
 COLUMNS = ("row", "head", "score [95 %]", "items", "strongest rival", "verdict")
 
@@ -30,14 +33,12 @@ def _describe_source(heads: HeadList) -> str:
 
 
 def _describe(entry: HeadEntry) -> list[str]:
-    score = "" if entry.value is None else f"{entry.value:.3f}"
-    if entry.lower is not None and entry.upper is not None:
-        score += f" [{entry.lower:.3f}, {entry.upper:.3f}]"
+    ends = (math.nan if end is None else end for end in (entry.value, entry.lower, entry.upper))
     rival = entry.rival if entry.rival_value is None else f"{entry.rival} ({entry.rival_value:.3f})"
     count = "" if entry.count is None else f"{entry.count:,}"
     texts = (_escape(text) for text in (entry.title or entry.key, entry.place, rival, entry.verdict))
     row, place, rival, verdict = texts
-    return [row, place, score, count, rival, verdict]
+    return [row, place, format_interval(*ends), count, rival, verdict]
 
 
 def _make_line(cells: tuple[str, ...] | list[str]) -> str:

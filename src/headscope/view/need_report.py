@@ -19,6 +19,7 @@ from headscope.analyse.metrics import read_metrics
 from headscope.analyse.need import BETTER_WITHOUT, METRIC_ATTRIBUTE, NEEDED, NEEDS
 from headscope.view.headings import name_corpus, name_head
 from headscope.view.reports import Interval, Report, Reported
+from headscope.view.wording import format_interval, format_number
 
 MARKS_AND_NEEDED, MARKS_NOT_NEEDED = "marks and needed", "marks, not needed"
 NEEDED_MARKS_NOTHING = "needed, marks nothing we measured"
@@ -173,19 +174,10 @@ def describe_effect(head: NeededHead, metric: Mapping[str, Any]) -> str:
     """A sentence about what happens without a head."""
     if math.isnan(head.effect.value):
         return "It was not disabled."
-    placebo = f"; with placebos {format_change(head.placebo.value)}" if math.isfinite(head.placebo.value) else ""
-    change = f"{format_change(head.effect.value)}{format_ends(head.effect)}{placebo}"
-    return f"Without it the {metric['title']} changes by {change}: {head.need}."
-
-
-def format_change(change: float) -> str:
-    """A change with its sign, with three decimals."""
-    return f"{round(change, 3) + 0.0:+.3f}".replace("-", "−")
-
-
-def format_ends(change: Interval) -> str:
-    """The ends of the interval of a change, behind a blank; empty where there are none."""
-    return f" [{format_change(change.lower)}, {format_change(change.upper)}]" if math.isfinite(change.lower) else ""
+    changes = [format_interval(*head.effect, sign=True)]
+    if placebo := format_number(head.placebo.value, sign=True):
+        changes.append(f"with placebos {placebo}")
+    return f"Without it the {metric['title']} changes by {'; '.join(changes)}: {head.need}."
 
 
 def make_need_frame(table: xr.Dataset, heads: Sequence[NeededHead]) -> pd.DataFrame:
@@ -215,8 +207,9 @@ def print_need(table: xr.Dataset, reports: Sequence[Report], console: Console) -
     console.print(f"\n[bold]{escape(describe_need(table, heads))}[/]", highlight=False, emoji=False)
     for role, members in group_by_role(heads).items():
         names = [
-            f"{head.where} ({', '.join([*(row.label for row in head.rows[:2]), format_change(head.effect.value)])})"
+            f"{head.where} ({', '.join(filter(None, [*(row.label for row in head.rows[:2]), change]))})"
             for head in members[:SHOWN]
+            for change in [format_number(head.effect.value, sign=True)]
         ]
         rest = f" and {len(members) - SHOWN} more" if len(members) > SHOWN else ""
         console.print(f"{role}: {escape(', '.join(names))}{rest}", highlight=False, emoji=False)

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.view.headings import name_corpus, name_model
+from headscope.view.wording import format_ends
 
 
 def list_patterns(table: xr.Dataset) -> pd.DataFrame:
@@ -51,9 +52,9 @@ def print_patterns(table: xr.Dataset, console: Console) -> None:
         rows.add_row("all", *(f"{100 * value:.0f}" for value in of_type.mean("layer").values), style="bold")
         console.print(rows)
     if "classifier_f1_by_maps" in table.attrs:
-        low, high = table.attrs["classifier_f1_by_maps_interval"]
+        ends = format_ends(*table.attrs["classifier_f1_by_maps_interval"], digits=2)
         console.print(
             f"The classifier was trained on your labels; on maps that it was not trained on its macro F1 is "
-            f"{table.attrs['classifier_f1_by_maps']:.2f} [{low:.2f}, {high:.2f}].",
+            f"{table.attrs['classifier_f1_by_maps']:.2f} {ends}.",
             soft_wrap=True,
         )

@@ -8,6 +8,7 @@ from rich.markup import escape
 from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
 from headscope.view.headings import describe_copies, name_corpus, name_model
 from headscope.view.lines import format_range, make_grid, write
+from headscope.view.wording import format_ends, format_interval
 
 RELATIONS = 8
 """Relations that the terminal shows, the most frequent."""
@@ -59,8 +60,9 @@ def describe_gain(table: xr.Dataset) -> str:
         for name in (WITH_ATTENTION, WITHOUT_ATTENTION)
     }
     surely = "adds" if gains["_lower"] > 0 else "takes" if gains["_upper"] < 0 else "does not surely add"
+    ends = format_ends(gains["_lower"], gains["_upper"], digits=1, sign=True)
     return (
-        f"Attention {surely} {abs(gains['']):.1f} points [{gains['_lower']:+.1f}, {gains['_upper']:+.1f}] to words and "
+        f"Attention {surely} {abs(gains['']):.1f} points {ends} to words and "
         f"their distance: {accuracy[WITH_ATTENTION]:.1f} with attention, {accuracy[WITHOUT_ATTENTION]:.1f} without."
     )
 
@@ -82,17 +84,18 @@ def print_probes(table: xr.Dataset, console: Console) -> None:
         row = table.sel(probe=name, relation=ALL)
         by_seed = 100 * row["probe_accuracy_by_seed"].values
         spread = "" if seeds == 1 else f"{by_seed.min():.1f} to {by_seed.max():.1f}"
-        lines.add_row(name, *_format_accuracy(row, "probe_accuracy"), spread)
+        value, *ends = _read_percent(row, "probe_accuracy")
+        lines.add_row(name, f"{value:.1f}", format_range(*ends, digits=1, sign=""), spread)
     console.print(lines, highlight=False)
     _print_controls(table, console)
     write(console, f"\n{describe_gain(table)}")
     _print_relations(table, console)
     if "structural_uuas" in table:
         best = table.isel(hidden_layer=int(table["structural_uuas"].values.argmax()))
-        accuracy, interval = _format_accuracy(best, "structural_uuas")
+        accuracy = format_interval(*_read_percent(best, "structural_uuas"), digits=1)
         write(
             console,
-            f"\nStructural probe of the hidden states: UUAS {accuracy} [{interval}] on layer "
+            f"\nStructural probe of the hidden states: UUAS {accuracy} on layer "
             f"{int(best['hidden_layer'].item())}, the best of {table.sizes['hidden_layer'] - 1} and the embeddings.",
         )
 
@@ -131,6 +134,6 @@ def _print_relations(table: xr.Dataset, console: Console) -> None:
     console.print(lines, highlight=False)
 
 
-def _format_accuracy(row: xr.Dataset, name: str) -> tuple[str, str]:
+def _read_percent(row: xr.Dataset, name: str) -> tuple[float, float, float]:
     value, lower, upper = (100 * float(row[f"{name}{end}"]) for end in ENDS)
-    return f"{value:.1f}", format_range(lower, upper, 1, "")
+    return value, lower, upper

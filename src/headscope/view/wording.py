@@ -73,15 +73,24 @@ def describe_comparison(comparison: xr.Dataset) -> str:
     return ", ".join([name_variable(comparison.attrs["variable"]), *(str(place).replace("_", " ") for place in places)])
 
 
-def percent_factor(comparison: xr.Dataset) -> int:
-    """100 where the variable is a share, which is shown in percent; else 1."""
-    return 100 if str(comparison["before"].attrs["units"]).startswith("share") else 1
+def in_percent(comparison: xr.Dataset) -> xr.Dataset:
+    """The comparison as people read it: where its variable is a share, that and its changes in percent."""
+    units = str(comparison["before"].attrs["units"])
+    if not units.startswith("share"):
+        return comparison
+    shares = comparison[[name for name, values in comparison.items() if values.attrs["units"] == units]]
+    percent = {"units": units.replace("share", "%", 1)}
+    return comparison.assign({name: (100 * v).assign_attrs(v.attrs | percent) for name, v in shares.items()})
 
 
 def name_unit(comparison: xr.Dataset) -> str:
-    """The unit of the numbers with `percent_factor`."""
-    units = str(comparison["before"].attrs["units"])
-    return units.replace("share", "%", 1) if percent_factor(comparison) == 100 else units
+    """The unit of what is compared."""
+    return str(comparison["before"].attrs["units"])
+
+
+def count_digits(comparison: xr.Dataset) -> int:
+    """The decimals with which its numbers are shown: one in percent, else three."""
+    return 1 if name_unit(comparison).startswith("%") else 3
 
 
 def is_of_score(comparison: xr.Dataset) -> bool:
@@ -90,29 +99,31 @@ def is_of_score(comparison: xr.Dataset) -> bool:
     return score is None or score.is_ratio
 
 
-def format_number(value: float, scale: int = 1, *, sign: bool = False) -> str:
-    """A value with three decimals or, of a share, in percent with one; empty where there is none."""
-    if math.isnan(value):
+def format_number(value: float, digits: int = 3, *, sign: bool = False) -> str:
+    """A value with so many decimals; empty where there is none."""
+    return "" if math.isnan(value) else f"{value:{'+' if sign else ''}z.{digits}f}".replace("-", "−")
+
+
+def format_ends(lower: float, upper: float, *, digits: int = 3, sign: bool = False) -> str:
+    """The ends of an interval in brackets; empty where there are none."""
+    if not (math.isfinite(lower) and math.isfinite(upper)):
         return ""
-    digits = 1 if scale == 100 else 3
-    rounded = round(scale * value, digits) + 0.0  # so that none is "-0.0"
-    return f"{rounded:{'+' if sign else ''}.{digits}f}".replace("-", "−")
+    return f"[{format_number(lower, digits, sign=sign)}, {format_number(upper, digits, sign=sign)}]"
 
 
-def format_spread(values: ArrayLike, scale: int = 1) -> str:
+def format_interval(value: float, lower: float, upper: float, *, digits: int = 3, sign: bool = False) -> str:
+    """A value and, where there is one, its 95 % interval; empty without a value."""
+    return f"{format_number(value, digits, sign=sign)} {format_ends(lower, upper, digits=digits, sign=sign)}".strip()
+
+
+def format_spread(values: ArrayLike, digits: int = 3) -> str:
     """Mean and standard deviation over runs (of these runs, as the paper has it: ddof 0); of one run, its value."""
     of_runs = np.asarray(values, dtype=float)
     known = of_runs[np.isfinite(of_runs)]
     if not len(known):
         return ""
-    mean = format_number(float(known.mean()), scale)
-    return mean if len(known) == 1 else f"{mean} ± {format_number(float(known.std()), scale)}"
-
-
-def format_change(change: xr.DataArray, lower: xr.DataArray, upper: xr.DataArray, scale: int = 1) -> str:
-    """A mean change over runs with its 95 % interval, where there is one."""
-    ends = [format_number(float(end), scale, sign=True) for end in (lower, upper)]
-    return format_number(float(change), scale, sign=True) + (f" [{ends[0]}, {ends[1]}]" if all(ends) else "")
+    mean = format_number(float(known.mean()), digits)
+    return mean if len(known) == 1 else f"{mean} ± {format_number(float(known.std()), digits)}"
 
 
 def format_ratio(ratio: float) -> str:

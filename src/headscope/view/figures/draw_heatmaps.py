@@ -25,7 +25,7 @@ from headscope.score import Score, find_score, main_score, read_scores
 from headscope.view.figures import style
 from headscope.view.offsets import Offset, best_offset, format_offset
 from headscope.view.reports import Reported, format_measure, read_report
-from headscope.view.wording import name_variable
+from headscope.view.wording import format_ends, format_interval, format_number, name_variable
 
 ABREAST = 2
 """Panels side by side; more stand below."""
@@ -116,9 +116,8 @@ def draw_consistency_heatmap(first: xr.Dataset, second: xr.Dataset, variable: st
         Panel(name, table[variable], _list_reported(table, score)[0] if score else None)
         for name, table in zip(names, (first, second), strict=True)
     ]
-    title = f"{name_variable(variable)} on two corpora\nKendall's τ {agreement.tau:.3f}"
-    if not math.isnan(agreement.lower):
-        title += f" [{agreement.lower:.2f}, {agreement.upper:.2f}]"
+    tau = f"{format_number(agreement.tau)} {format_ends(agreement.lower, agreement.upper, digits=2)}".rstrip()
+    title = f"{name_variable(variable)} on two corpora\nKendall's τ {tau}"
     documents = sum(int(table.attrs["documents"]) for table in (first, second))
     both = first.assign_attrs(corpus=" and ".join(names), documents=documents)
     units = str(first[variable].attrs["units"])
@@ -190,9 +189,7 @@ def _describe_held_out(row: Reported) -> str:
     line = f"held out: {row.where}"
     if row.attends:
         line += f" from {row.attends}"
-    line += f": {row.score.value:.2f}"
-    if not math.isnan(row.score.lower):
-        line += f" [{row.score.lower:.2f}, {row.score.upper:.2f}]"
+    line += f": {format_interval(*row.score, digits=2)}"
     if rival := row.strongest_rival:
         line += f" · {rival.label} {rival.score.value:.2f}"
     return f"{line} · {row.verdict}" if row.verdict else line

@@ -14,13 +14,10 @@ import xarray as xr
 from headscope.view.need_report import (
     NeededHead,
     explain_need,
-    format_change,
-    format_ends,
     group_by_role,
     read_metric,
 )
-from headscope.view.page.reported_heads import NONE
-from headscope.view.reports import Interval
+from headscope.view.page.reported_heads import NONE, render_interval
 from headscope.view.wording import format_brief_p
 
 COLUMNS: Mapping[str, str] = {
@@ -95,8 +92,8 @@ def _row(head: NeededHead, metric: Mapping[str, Any]) -> str:
     cells = [
         f"{escape(head.target)} <small>{head.share:.2f}</small>" if head.target else NONE,
         f'<span class="rivals">{escape(rows)}</span>' if rows else NONE,
-        _format_change(head.effect),
-        _format_change(head.placebo),
+        render_interval(head.effect, 3, sign=True),
+        render_interval(head.placebo, 3, sign=True),
         escape(format_brief_p(head.p)) or NONE,
         escape(format_brief_p(head.placebo_p)) or NONE,
     ]
@@ -111,11 +108,3 @@ def _row(head: NeededHead, metric: Mapping[str, Any]) -> str:
     order = escape(f"{head.attention_type} {head.layer:04d}-{head.head:04d}".strip())
     name = f'<th scope="row" data-value="{order}"><a href="#{escape(address)}">{escape(head.where)}</a></th>'
     return f"<tr>{name}{body}</tr>"
-
-
-def _format_change(change: Interval) -> str:
-    """A change with its interval."""
-    if not math.isfinite(change.value):
-        return NONE
-    ends = f" <small>{format_ends(change).strip()}</small>" if math.isfinite(change.lower) else ""
-    return format_change(change.value) + ends

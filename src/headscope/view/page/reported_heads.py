@@ -16,6 +16,7 @@ from headscope.heads import head_name
 from headscope.view.offsets import format_offset
 from headscope.view.reports import Interval, Part, Replicated, Report, Reported
 from headscope.view.verdicts import describe_rare
+from headscope.view.wording import format_ends, format_number
 
 NONE = "–"
 """The content of a cell where nothing was measured."""
@@ -60,10 +61,11 @@ class Column:
         return ", ".join(filter(None, (self.heading, self.texts)))
 
 
-def _format_interval(interval: Interval) -> str:
-    """A score with its interval."""
-    small = f" <small>[{interval.lower:.2f}, {interval.upper:.2f}]</small>" if math.isfinite(interval.lower) else ""
-    return f"{interval.value:.2f}{small}" if math.isfinite(interval.value) else NONE
+def render_interval(interval: Interval, digits: int = 2, *, sign: bool = False) -> str:
+    """A number and, in small type, its interval; HTML."""
+    value, *ends = interval
+    small = format_ends(*ends, digits=digits, sign=sign)
+    return (format_number(value, digits, sign=sign) or NONE) + (f" <small>{small}</small>" if small else "")
 
 
 def _optional(
@@ -117,7 +119,7 @@ COLUMNS = (
         "score",
         "The score of the head on the odd folds, on which it was not chosen, and its 95 % interval, clustered by fold "
         "(Wilson 1927; Cochran 1977, section 6.3).",
-        lambda row: _format_interval(row.score),
+        lambda row: render_interval(row.score),
         lambda row: row.score.value,
         texts=HELD_OUT,
     ),
@@ -125,7 +127,7 @@ COLUMNS = (
         "lift",
         "The score of the head less that of its strongest rival on the same items, and its 95 % interval, paired and "
         "clustered by fold (Cochran 1977, section 6.3).",
-        lambda row: _format_lift(row.lift),
+        lambda row: render_interval(row.lift, sign=True),
         lambda row: row.lift.value,
         has_content=lambda row: math.isfinite(row.lift.value),
         texts=HELD_OUT,
@@ -313,14 +315,6 @@ def _rare_row(row: Reported) -> str:
     return f'<tr><th scope="row">{name}</th><td>{row.count:,}</td></tr>'
 
 
-def _format_lift(lift: Interval) -> str:
-    """A difference with its sign and its interval."""
-    if not math.isfinite(lift.value):
-        return NONE
-    ends = f" <small>[{lift.lower:+.2f}, {lift.upper:+.2f}]</small>" if math.isfinite(lift.lower) else ""
-    return f"{lift.value:+.2f}{ends}".replace("-", "−")
-
-
 def _format_replication(there: Replicated | None) -> str:
     """The lift on another corpus and what follows from it; the score, the items and the rival when pointed at."""
     if there is None:
@@ -329,7 +323,7 @@ def _format_replication(there: Replicated | None) -> str:
     about += [f"strongest rival: {there.rival}"] if there.rival else []
     verdict = f"<strong>{there.verdict}</strong>" if there.verdict == SURVIVES else there.verdict
     title = escape("; ".join(about) or "nothing of this row there")
-    return f'<span title="{title}">{_format_lift(there.lift)}<br><small>{verdict}</small></span>'
+    return f'<span title="{title}">{render_interval(there.lift, sign=True)}<br><small>{verdict}</small></span>'
 
 
 def _list_rivals(row: Reported) -> str:
