@@ -1,6 +1,7 @@
 """The sentences about rows and heads, beside loops over the table: nothing stands in them but its numbers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -30,7 +31,7 @@ def shares_of(
 @pytest.mark.parametrize("attention_types", [False, True])
 def test_a_head_is_said_to_attend_most_to_what_a_loop_gives(attention_types: bool) -> None:
     table = head_table(attention_types=attention_types)
-    sentences = describe_heads(table, [], [])
+    sentences = describe_heads(table, [], pd.DataFrame())
     assert len(sentences) == 35 * (3 if attention_types else 1)
     differs = 0
     for place, sentence in sentences.items():
@@ -51,7 +52,7 @@ def test_a_head_is_said_to_attend_most_to_what_a_loop_gives(attention_types: boo
 
 def test_a_head_is_said_to_be_reported_for_the_rows_of_which_it_is() -> None:
     table = with_verdicts(head_table(), *VERDICTS)
-    sentences = describe_heads(table, read_reports(table), [])
+    sentences = describe_heads(table, read_reports(table), pd.DataFrame())
     ends = {"nsubj": "It stands out for nsubj.", "obj": "It is the best head of obj, but does not stand out."}
     reported = {
         ("", int(row["reported_layer"]), int(row["reported_head"])): ends[name]
@@ -68,7 +69,9 @@ def test_too_few_texts_are_said_to_be_too_few() -> None:
     (report,) = read_reports(table)
     assert describe_row(report, report.rows[0])[-1] == "There are too few texts to decide whether it stands out."
     row = table.sel(relation="nsubj")
-    sentence = describe_heads(table, [report], [])["", int(row["reported_layer"]), int(row["reported_head"])]
+    sentence = describe_heads(table, [report], pd.DataFrame())[
+        "", int(row["reported_layer"]), int(row["reported_head"])
+    ]
     assert sentence.endswith("It is the best head of nsubj, with too few texts to decide.")
 
 

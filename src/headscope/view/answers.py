@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
-from headscope.view.need_report import NeededHead, describe_effect, read_metric
-from headscope.view.reports import Report, Reported, format_measure
+from headscope.view.need_report import describe_effect, read_metric
+from headscope.view.reports import Report, Reported, find_place, format_measure, group_by_head
 from headscope.view.verdicts import enumerate_parts
 from headscope.view.wording import format_interval
 
@@ -49,23 +50,20 @@ def _compare(row: Reported) -> Iterator[str]:
 
 
 def describe_heads(
-    table: xr.Dataset, reports: Sequence[Report], needed: Sequence[NeededHead]
+    table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame
 ) -> dict[tuple[str, int, int], str]:
     """Sentences about each head: what it attends to most, the rows it is reported for, and what happens without it.
 
     Args:
         table: a head table.
         reports: of the table.
-        needed: its heads with their effects; none of a table without effects.
+        needed: its heads with their effects, of `list_needed_heads`.
 
     Returns:
         By attention type (empty of a model with one), layer and head.
     """
-    rows: dict[tuple[str, int, int], list[Reported]] = {}
-    for row in (row for report in reports for row in report.rows_with_heads):
-        rows.setdefault((row.attention_type, row.layer, row.head), []).append(row)
-    metric = read_metric(table)
-    effects = {(head.attention_type, head.layer, head.head): describe_effect(head, metric) for head in needed if metric}
+    rows, metric = group_by_head(reports), read_metric(table)
+    effects = {find_place(head): describe_effect(head, metric) for head in needed.to_dict("records") if metric}
     targets = dict(_describe_targets(table))
     types = table["attention_type"].values.tolist() if "attention_type" in table.dims else [""]
     matches = dict(_describe_matches(table))
@@ -93,7 +91,7 @@ def _describe_matches(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int],
     names = ["matched_layer", "matched_head", "matched_distance", "own_distance"]
     matches = table[names].reset_coords(drop=True).to_dataframe().reset_index().dropna(subset="matched_distance")
     for match in matches.to_dict("records"):
-        place = match.get("attention_type", ""), match["layer"], match["head"]
+        place = find_place(match)
         layer, head, distance, own = (match[name] for name in names)
         other, same = head_name(int(layer), int(head)), (layer, head) == place[1:]
         whom = "itself" if same else f"head {other}"

@@ -1,7 +1,9 @@
 """How a table is headed where people read: model and corpus by their names, and what kind of model it is."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -27,6 +29,11 @@ def name_model(model: object) -> str:
 def name_head(layer: int, head: int, attention_type: str = "") -> str:
     """A head by its name, behind that of its attention type where there are several: ``decoder 2-3``."""
     return f"{attention_type} {head_name(layer, head)}".strip()
+
+
+def name_row(row: Mapping[Any, Any]) -> str:
+    """The name of the head that a row of a data frame is of."""
+    return name_head(row["layer"], row["head"], row.get("attention_type", ""))
 
 
 def describe_view(table: xr.Dataset) -> str:

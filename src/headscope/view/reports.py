@@ -213,6 +213,19 @@ def read_report(table: xr.Dataset, score: Score) -> Report | None:
     return _report(table, score) if has_report else None
 
 
+def group_by_head(reports: Sequence[Report]) -> dict[tuple[str, int, int], list[Reported]]:
+    """The rows that each head is reported for, by attention type (empty of a model with one), layer and head."""
+    rows: dict[tuple[str, int, int], list[Reported]] = {}
+    for row in (row for report in reports for row in report.rows_with_heads):
+        rows.setdefault((row.attention_type, row.layer, row.head), []).append(row)
+    return rows
+
+
+def find_place(row: Mapping[Any, Any]) -> tuple[str, int, int]:
+    """The head that a row of a data frame is of, as `group_by_head` has it."""
+    return row.get("attention_type", ""), row["layer"], row["head"]
+
+
 def describe_regressions(table: xr.Dataset) -> list[str]:
     """The regression of each score that has one, of the head with the best score (Zhao and Bethard 2020, 4.2)."""
     return list(filter(None, (_describe_regression(table, score) for score in read_scores(table))))

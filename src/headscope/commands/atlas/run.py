@@ -47,7 +47,7 @@ from headscope.view.figures.draw_atlas import list_figures
 from headscope.view.figures.draw_probes import list_probe_figures
 from headscope.view.figures.style import file_stem
 from headscope.view.headings import name_model
-from headscope.view.need_report import list_needed_heads, make_need_frame
+from headscope.view.need_report import list_needed_heads
 from headscope.view.page import write_page
 from headscope.view.reports import read_reports
 from headscope.view.table_frames import make_frames
@@ -196,7 +196,7 @@ def _list_files(result: AtlasResult, figures: Mapping[str, str]) -> dict[str, An
         files["examples.nc"] = partial(write_examples, result.examples)
     files |= {f"tables/{name}.csv": frame for name, frame in make_frames(table).items()}
     if "need" in table:
-        files["tables/need.csv"] = make_need_frame(table, list_needed_heads(table, read_reports(table)))
+        files["tables/need.csv"] = list_needed_heads(table, read_reports(table))
 
     def write(path: Path) -> None:
         pictures = {title: (path.parent / f"{name}.svg").read_text(encoding="utf-8") for title, name in figures.items()}

@@ -16,6 +16,7 @@ from string import Template
 from types import MappingProxyType
 from typing import Any
 
+import pandas as pd
 import xarray as xr
 
 from headscope import heads
@@ -30,7 +31,7 @@ from headscope.view.headings import (
     name_corpus,
     name_model,
 )
-from headscope.view.need_report import NeededHead, describe_need, list_needed_heads
+from headscope.view.need_report import describe_need, list_needed_heads
 from headscope.view.page.average_maps import find_maps
 from headscope.view.page.needed_heads import render_needed_heads
 from headscope.view.page.numbers import PageView, describe_numbers, name_shares
@@ -180,7 +181,7 @@ def fill_page(
             map="head_map_x" in table,
             sentences=examples is not None,
             reported=bool(reported or rare),
-            needed=bool(needed),
+            needed=not needed.empty,
             figures=bool(figures),
         ),
         figures=_figures(figures),
@@ -269,9 +270,7 @@ def _parsed(text: object) -> Any:
         return text
 
 
-def _summary(
-    table: xr.Dataset, reports: Sequence[Report], needed: Sequence[NeededHead], probes: xr.Dataset | None
-) -> str:
+def _summary(table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame, probes: xr.Dataset | None) -> str:
     """The rows for which a head stands out, how many are needed, and what all heads together know, with links."""
     sentence = " ".join(filter(None, (describe_verdicts(reports), describe_replication(table, reports))))
     sentences = {"reported": sentence, "needed": describe_need(table, needed)}

@@ -4,20 +4,24 @@ It is HTML that can be read without a script; ``scripts/tables.js`` sorts it, an
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
+import pandas as pd
 import xarray as xr
 
+from headscope.heads import head_name
+from headscope.view.headings import name_row
 from headscope.view.need_report import (
-    NeededHead,
+    BETWEEN,
     explain_need,
     group_by_role,
     read_metric,
 )
 from headscope.view.page.reported_heads import NONE, render_interval
+from headscope.view.reports import Interval, find_place
 from headscope.view.wording import format_brief_p
 
 COLUMNS: Mapping[str, str] = {
@@ -37,12 +41,11 @@ COLUMNS: Mapping[str, str] = {
 """From left to right, with what each means and its source."""
 
 
-def render_needed_heads(table: xr.Dataset, heads: Sequence[NeededHead]) -> str:
+def render_needed_heads(table: xr.Dataset, heads: pd.DataFrame) -> str:
     """The section of the page, HTML; empty of a table without effects."""
-    metric = read_metric(table)
-    if metric is None:
+    if read_metric(table) is None:
         return ""
-    rows = _render_rows(heads, metric)
+    rows = _render_rows(heads)
     columns = "".join(f"<dt>{name}</dt><dd>{escape(about)}</dd>" for name, about in COLUMNS.items())
     shown = (
         '<div class="scroll long" role="region" aria-label="Table of needed heads" tabindex="0">\n'
@@ -61,7 +64,7 @@ def render_needed_heads(table: xr.Dataset, heads: Sequence[NeededHead]) -> str:
     )
 
 
-def _render_rows(heads: Sequence[NeededHead], metric: Mapping[str, Any]) -> str:
+def _render_rows(heads: pd.DataFrame) -> str:
     """The table without its tag: a part for each role; empty where no head stands out or is needed."""
     groups = group_by_role(heads)
     if not groups:
@@ -74,7 +77,7 @@ def _render_rows(heads: Sequence[NeededHead], metric: Mapping[str, Any]) -> str:
         count = f"{len(members)} head{'s' * (len(members) > 1)}"
         title = f"<div><h3>{escape(role[0].upper() + role[1:])}</h3><p>{count}</p></div>"
         group = f'<tr class="group"><th scope="rowgroup" colspan="{len(COLUMNS)}">{title}</th></tr>'
-        lines += ["<tbody>", group, *(_row(head, metric) for head in members), "</tbody>"]
+        lines += ["<tbody>", group, *map(_row, members), "</tbody>"]
     return "\n".join(lines)
 
 
@@ -82,29 +85,34 @@ def _align(name: str) -> str:
     return ' class="right"' if name.startswith("p") else ""
 
 
-def _row(head: NeededHead, metric: Mapping[str, Any]) -> str:
+def _row(head: Mapping[Any, Any]) -> str:
+    attention_type, layer, number = find_place(head)
     places = {
-        "view": "weights", "variable": f"effect_{metric['name']}", "attention_type": head.attention_type,
-        "head": f"{head.layer}-{head.head}",
+        "view": "weights", "variable": f"effect_{head['metric']}", "attention_type": attention_type,
+        "head": head_name(layer, number),
     }  # fmt: skip
     address = urlencode({name: value for name, value in places.items() if value})
-    rows = ", ".join(dict.fromkeys(row.label for row in head.rows))
+    rows = head["stands_out_for"].split(BETWEEN) if head["stands_out_for"] else []
+    effect, placebo = (
+        render_interval(Interval(head[name], head[f"{ends}lower"], head[f"{ends}upper"]), 3, sign=True)
+        for name, ends in (("effect", ""), ("placebo", "placebo_"))
+    )
+    target = head["attends_most_to"]
     cells = [
-        f"{escape(head.target)} <small>{head.share:.2f}</small>" if head.target else NONE,
-        f'<span class="rivals">{escape(rows)}</span>' if rows else NONE,
-        render_interval(head.effect, 3, sign=True),
-        render_interval(head.placebo, 3, sign=True),
-        escape(format_brief_p(head.p)) or NONE,
-        escape(format_brief_p(head.placebo_p)) or NONE,
+        f"{escape(target)} <small>{head['share']:.2f}</small>" if target else NONE,
+        f'<span class="rivals">{escape(", ".join(rows))}</span>' if rows else NONE,
+        effect,
+        placebo,
+        escape(format_brief_p(head["p_corrected"])) or NONE,
+        escape(format_brief_p(head["placebo_p_corrected"])) or NONE,
     ]
-    values = [
-        f"{head.share:.6f}", str(len(head.rows)), head.effect.value, head.placebo.value, head.p, head.placebo_p,
-    ]  # fmt: skip
+    values: list[Any] = [f"{head['share']:.6f}", str(len(rows))]
+    values += [head[name] for name in ("effect", "placebo", "p_corrected", "placebo_p_corrected")]
     sorted_by = ["" if isinstance(value, float) and math.isnan(value) else value for value in values]
     body = "".join(
         f'<td{_align(name)} data-value="{value}">{cell}</td>'
         for name, value, cell in zip([*COLUMNS][1:], sorted_by, cells, strict=True)
     )
-    order = escape(f"{head.attention_type} {head.layer:04d}-{head.head:04d}".strip())
-    name = f'<th scope="row" data-value="{order}"><a href="#{escape(address)}">{escape(head.where)}</a></th>'
+    order = escape(f"{attention_type} {layer:04d}-{number:04d}".strip())
+    name = f'<th scope="row" data-value="{order}"><a href="#{escape(address)}">{escape(name_row(head))}</a></th>'
     return f"<tr>{name}{body}</tr>"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from headscope import heads
@@ -16,8 +17,7 @@ from headscope.layers import read_without_attention
 from headscope.score import HEAD, Score, read_scores
 from headscope.view.answers import describe_heads, describe_row
 from headscope.view.glosses import explain_relation
-from headscope.view.headings import describe_view
-from headscope.view.need_report import NeededHead
+from headscope.view.headings import describe_view, name_row
 from headscope.view.offsets import best_offset
 from headscope.view.page.average_maps import describe_maps
 from headscope.view.page.head_map_data import describe_map
@@ -51,7 +51,7 @@ class PageView:
 def describe_numbers(
     views: Sequence[PageView],
     reports: Sequence[Report],
-    needed: Sequence[NeededHead],
+    needed: pd.DataFrame,
     distances: xr.Dataset | None,
     against: str = "",
 ) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def describe_numbers(
     Args:
         views: those of a page, first the one that all else is about.
         reports: of the first view, and so is what is needed.
-        needed: the heads that are needed.
+        needed: what happens without each head, of `headscope.view.need_report.list_needed_heads`.
         distances: with ``js_distance``, for the neighbours of each head.
         against: the view that the first is compared with when the page opens.
     """
@@ -77,7 +77,7 @@ def describe_numbers(
         "views": [{"shows": describe_view(view.table), **_numbers(view)} for view in views[1:]],
         "rows": list(_rows(reports)),
         "about": _describe_heads(table, reports, needed),
-        "needed": [head.where for head in needed if head.need == NEEDED],
+        "needed": [name_row(head) for head in needed.to_dict("records") if head["need"] == NEEDED],
         "map": describe_map(table, distances),
     }
 
@@ -266,9 +266,7 @@ def _rows(reports: Sequence[Report]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _describe_heads(
-    table: xr.Dataset, reports: Sequence[Report], needed: Sequence[NeededHead]
-) -> list[list[list[str]]]:
+def _describe_heads(table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame) -> list[list[list[str]]]:
     """Sentences about each head, by attention type, layer and head."""
     sentences = describe_heads(table, reports, needed)
     layers, in_layer = table["layer"].values.tolist(), table["head"].values.tolist()
