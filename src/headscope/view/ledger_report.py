@@ -29,6 +29,11 @@ def list_parts(table: xr.Dataset) -> pd.DataFrame:
     return chosen.to_dataframe(dim_order=["layer", "head", "part"]).reset_index()
 
 
+def average_parts(parts: pd.DataFrame) -> pd.DataFrame:
+    """The ``mass`` of each part in the mean over heads, and that of ``uniform`` attention, of rows of `list_parts`."""
+    return parts.groupby("part", sort=False)[["mass", "uniform"]].mean()
+
+
 def list_content(table: xr.Dataset) -> pd.DataFrame:
     """A row for each head with what it reads of the document with the answer, the head that reads most first.
 
@@ -56,9 +61,8 @@ def print_ledger(table: xr.Dataset, console: Console) -> None:
         write(console, f"left out: {count} {escape(reason)}")
     write(console, "\n[bold]All heads[/], mean share of attention of each part")
     lines = make_grid("part", "all heads", "uniform attention")
-    for part in table["part"].values:
-        mass = table["ledger_mass"].sel(part=part).mean()
-        lines.add_row(str(part), f"{float(mass):.3f}", f"{float(table['ledger_mass_uniform'].sel(part=part)):.3f}")
+    for part in average_parts(list_parts(table)).itertuples():
+        lines.add_row(str(part.Index), f"{part.mass:.3f}", f"{part.uniform:.3f}")
     console.print(lines, highlight=False)
     if "ledger_content" in table:
         _print_content(table, console)

@@ -1,5 +1,8 @@
 """The context ledger: what heads read from each part of a prompt, and what is read at each token that is written."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -7,9 +10,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headscope.analyse.ledger import FIRST_SLOT, find_selected, rank_readers
+from headscope.analyse.ledger import FIRST_SLOT, SELECTED, rank_readers
 from headscope.heads import head_name
 from headscope.view.figures.style import ABOVE, finish, make_figure, styled
+from headscope.view.ledger_report import average_parts, list_content, list_parts
 
 HEADS = 20
 """Heads that have a bar."""
@@ -42,27 +46,21 @@ def draw_heads(table: xr.Dataset) -> Figure:
     Beside them stands the content effect with its interval, if it is known which documents hold the answers. A dot is
     filled if the head reads them beyond their place and their length.
     """
-    parts, ranked = [str(part) for part in table["part"].values], rank_readers(table)[:HEADS]
-    rows = {"uniform attention": table["ledger_mass_uniform"].values}
-    rows["all heads"] = table["ledger_mass"].mean(["layer", "head"]).values
-    masses = table["ledger_mass"]
-    rows |= {head_name(layer, head): masses.sel(layer=layer, head=head).values for layer, head in ranked}
-    has_content = "ledger_content" in table
+    parts, has_content = list_parts(table), "ledger_content" in table
+    ranked = parts.pivot(index=["layer", "head"], columns="part", values="mass").loc[rank_readers(table)[:HEADS]]
+    labels = ["uniform attention", "all heads", *(head_name(*place) for place in ranked.index)]
+    rows = pd.concat([average_parts(parts)[["uniform", "mass"]].T, ranked]).set_axis(labels)
     figure, body = make_figure(7.2 if has_content else 5.2, 1.4 + 0.19 * len(rows))
     ratios = [3, 2] if has_content else [1]
     panels = body.subplots(1, len(ratios), sharey=True, squeeze=False, width_ratios=ratios)[0]
     places = np.arange(len(rows)) + (np.arange(len(rows)) > 1) * 0.5
-    left = np.zeros(len(rows))
-    for part, colour in _choose_colours(parts).items():
-        widths = np.array([values[parts.index(part)] for values in rows.values()])
-        panels[0].barh(places, widths, left=left, color=colour, height=0.82, label=part, linewidth=0)
-        left += widths
-    panels[0].set_yticks(places, [*rows])
+    _draw_bars(panels[0].barh, places, rows, 0.82)
+    panels[0].set_yticks(places, rows.index)
     panels[0].invert_yaxis()
     panels[0].set(xlim=(0, 1), xlabel="share of attention, documents in the given order")
     panels[0].tick_params(axis="y", length=0)
     if has_content:
-        _draw_content(panels[1], table, ranked, places[-len(ranked) :])
+        _draw_content(panels[1], list_content(table).head(HEADS), places[2:])
     handles, labels = panels[0].get_legend_handles_labels()
     body.legend(handles, labels, **ABOVE, ncols=4 if has_content else 3, fontsize=7)
     what = "of the document with the answer, beyond its place" if has_content else "of the documents"
@@ -71,19 +69,16 @@ def draw_heads(table: xr.Dataset) -> Figure:
     return _finish(figure, table, title, key)
 
 
-def _draw_content(axes: Axes, table: xr.Dataset, ranked: list[tuple[int, int]], places: np.ndarray) -> None:
+def _draw_content(axes: Axes, content: pd.DataFrame, places: np.ndarray) -> None:
     """The content effects of some heads, and a tick where lengths alone would have them."""
-    selected = find_selected(table)
-    for (layer, head), place in zip(ranked, places, strict=True):
-        of_head = table.sel(layer=layer, head=head)
-        ends = [float(of_head[f"ledger_content_{end}"]) for end in ("lower", "upper")]
-        filled = bool(selected.sel(layer=layer, head=head))
-        axes.plot(ends, [place, place], color="black", linewidth=0.9)
+    for row, place in zip(content.to_dict("records"), places, strict=True):
+        axes.plot([row["lower"], row["upper"]], [place, place], color="black", linewidth=0.9)
         axes.plot(
-            float(of_head["ledger_content"]), place, marker="o", markersize=4, color="black",
-            markerfacecolor="black" if filled else "white", gid=f"content {head_name(layer, head)}",
+            row["content"], place, marker="o", markersize=4, color="black",
+            markerfacecolor="black" if row["verdict"] == SELECTED else "white",
+            gid=f"content {head_name(row['layer'], row['head'])}",
         )  # fmt: skip
-        axes.plot(float(of_head["ledger_content_length"]), place, marker="|", markersize=6, color="#D55E00")
+        axes.plot(row["length"], place, marker="|", markersize=6, color="#D55E00")
     axes.axvline(0, color="0.8", linewidth=0.8, zorder=0)
     axes.tick_params(axis="y", length=0)
     axes.set(xlabel="content effect (tick: by lengths)")
@@ -99,8 +94,9 @@ def draw_tokens(table: xr.Dataset, tokens: pd.DataFrame) -> Figure:
     figure, body = make_figure(max(4.4, 1.6 + 0.2 * count), 1.3 + 1.35 * len(names))
     panels = body.subplots(len(names), sharex=True, squeeze=False)[:, 0]
     for axes, name in zip(panels, names, strict=True):
-        _draw_panel(axes, of_prompt[of_prompt["head"] == name], parts)
-        axes.set(title="all heads" if name == "all" else f"head {name}", ylabel="share")
+        _draw_bars(axes.bar, range(count), of_prompt.loc[of_prompt["head"] == name, parts], 0.9)
+        title = "all heads" if name == "all" else f"head {name}"
+        axes.set(ylim=(0, 1), xlim=(-0.6, count - 0.4), title=title, ylabel="share")
     words = of_prompt[of_prompt["head"] == names[0]]["token"]
     step = 1 + count // LABELLED
     labels = [_shorten(str(word)) for word in words][::step]
@@ -118,14 +114,12 @@ def _finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Fi
     return finish(figure, xr.Dataset(attrs=about), title, " · ".join(filter(None, [prompts, note])))
 
 
-def _draw_panel(axes: Axes, frame: pd.DataFrame, parts: list[str]) -> None:
-    """The shares of one head as bars, one above the other."""
-    below = np.zeros(len(frame))
-    for part, colour in _choose_colours(parts).items():
-        heights = frame[part].to_numpy(dtype=float)
-        axes.bar(range(len(frame)), heights, bottom=below, color=colour, width=0.9, label=part, linewidth=0)
-        below += heights
-    axes.set(ylim=(0, 1), xlim=(-0.6, len(frame) - 0.4))
+def _draw_bars(draw: Callable[..., Any], places: range | np.ndarray, shares: pd.DataFrame, wide: float) -> None:
+    """Draw a bar for each row, by `Axes.bar` or `Axes.barh`: the shares of the parts, one behind the other."""
+    begin = np.zeros(len(shares))
+    for part, colour in _choose_colours([*shares]).items():
+        draw(places, shares[part], wide, begin, color=colour, label=part, linewidth=0)
+        begin = begin + shares[part]
 
 
 def _choose_colours(parts: list[str]) -> dict[str, object]:
