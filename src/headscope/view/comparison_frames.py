@@ -4,7 +4,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.heads import DIMENSIONS
-from headscope.view.wording import check_comparison, list_groups, select_before
+from headscope.view.wording import check_comparison, list_groups
 
 
 def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
@@ -17,17 +17,12 @@ def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
     about = []
     means = check_comparison(comparison).assign(
         after=_mean(comparison["after"]),
-        layer_before=_mean(select_before(comparison), "head"),
+        layer_before=_mean(comparison["before"].where(comparison["change"].notnull().all("group")), "head"),
         layer_change=_mean(comparison["layer_change"]),
     )
     for name, dims in {"heads": ("layer", "head"), "layers": ("layer",), "runs": ("group", "run")}.items():
         source = comparison if name == "runs" else means
-        columns: dict[str, xr.DataArray] = {}
-        for variable, values in source.data_vars.items():
-            if set(values.dims) == set(dims):
-                columns[str(variable)] = values
-            elif set(values.dims) == {"group", *dims}:
-                columns |= {f"{variable}_{group}": values.sel(group=group, drop=True) for group in list_groups(source)}
+        columns = _list_columns(source, *dims)
         frame = xr.Dataset(columns).to_dataframe(dim_order=list(dims)).dropna(how="all", subset=list(columns))
         frames[name] = frame.reset_index()
         for column in map(str, frames[name].columns):
@@ -35,6 +30,22 @@ def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
             attrs = columns[column].attrs if column in columns else other
             about.append((name, column, *(attrs.get(key, "") for key in ("long_name", "units", "source"))))
     return frames | {"columns": pd.DataFrame(about, columns=["table", "column", "what", "units", "source"])}
+
+
+def read_means(comparison: xr.Dataset) -> dict[str, float]:
+    """What there is of the mean over heads and of the best head, and the numbers of runs, named as the columns are."""
+    return {name: float(values) for name, values in _list_columns(comparison).items()}
+
+
+def _list_columns(comparison: xr.Dataset, *dims: str) -> dict[str, xr.DataArray]:
+    """The variables along some dimensions; of those of each group, one for each, which ends in its name."""
+    columns: dict[str, xr.DataArray] = {}
+    for variable, values in comparison.data_vars.items():
+        if set(values.dims) == set(dims):
+            columns[str(variable)] = values
+        elif set(values.dims) == {"group", *dims}:
+            columns |= {f"{variable}_{group}": values.sel(group=group, drop=True) for group in list_groups(comparison)}
+    return columns
 
 
 def _mean(values: xr.DataArray, dim: str = "run") -> xr.DataArray:

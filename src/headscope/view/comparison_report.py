@@ -4,16 +4,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
+from typing import Any
 
-import numpy as np
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 
 from headscope.analyse import Consistencies, rank_sum
 from headscope.analyse.change_against_baseline import BIAS
-from headscope.heads import head_name
-from headscope.view.headings import name_corpus, name_model
+from headscope.view.comparison_frames import make_frames, read_means
+from headscope.view.headings import name_corpus, name_model, name_row
 from headscope.view.lines import make_grid
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
@@ -40,9 +40,9 @@ from headscope.view.wording import (
     is_of_score,
     list_groups,
     name_group,
+    name_outcome,
     name_unit,
     name_variable,
-    select_before,
     select_outcome,
     select_standing,
 )
@@ -122,15 +122,15 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     contrast = ["task less control [95 %]", "ratio of spreads"] if "contrast" in comparisons[0] else []
     yield from _head(["", "head", "before", *after, *_name_gains(comparisons[0]), *contrast], right=2)
     for comparison in comparisons:
-        digits = count_digits(comparison)
+        digits, means = count_digits(comparison), read_means(comparison)
         for which, name in _name_means(comparison):
             ends = [format_spread(comparison[which].sel(group=group), digits) for group in groups]
-            gains = _format_gains(comparison, f"{which}_change", which)
+            gains = _format_gains(comparison, means, f"{which}_")
             if contrast:
-                less, lower, upper = (float(comparison[f"{which}_contrast{end}"]) for end in ("", "_lower", "_upper"))
-                ratio = format_ratio(float(comparison[f"{which}_spread_ratio"]))
-                gains += [format_interval(less, lower, upper, digits=digits, sign=True), ratio]
-            before = format_number(float(comparison[f"{which}_before"]), digits)
+                less = (means[f"{which}_contrast{end}"] for end in ("", "_lower", "_upper"))
+                ratio = format_ratio(means[f"{which}_spread_ratio"])
+                gains += [format_interval(*less, digits=digits, sign=True), ratio]
+            before = format_number(means[f"{which}_before"], digits)
             yield _row(f"{describe_comparison(comparison)} ({name_unit(comparison)})", name, before, *ends, *gains)
     yield ""
     yield (
@@ -167,31 +167,27 @@ def _tests(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
 
 def _test_rows(comparison: xr.Dataset, which: str) -> Iterator[tuple[str, str, float, float]]:
     """Each test of a mean or a head: what it is, of how many runs, its p and the smallest that there could be."""
-    runs = [int(count) for count in comparison["runs"].values]
-    task = name_group(comparison, "task")
-    if "p_least" in comparison:
-        least = float(comparison["p_least"])
-        yield f"{task} against control, rank-sum", f"{runs[0]} + {runs[1]}", float(comparison[f"{which}_p"]), least
-        if not math.isnan(p := float(comparison[f"{which}_welch_p"])):
-            yield f"{task} against control, Welch", f"{runs[0]} + {runs[1]}", p, math.nan
-    if "pairs" in comparison and int(comparison["pairs"]):
-        p, least = float(comparison[f"{which}_paired_p"]), float(comparison["paired_p_least"])
-        pairs = format_runs(int(comparison["pairs"])).replace("run", "pair")
-        yield f"{task} against control by seed, signed-rank", pairs, p, least
-    for group, count in zip(list_groups(comparison), runs, strict=True):
-        side = comparison.sel(group=group)
-        p, least = float(side[f"{which}_before_p"]), float(side["before_p_least"])
-        yield f"{name_group(comparison, group)} against before, signed-rank", str(count), p, least
+    task, means = name_group(comparison, "task"), read_means(comparison)
+    if "p_least" in means:
+        runs = f"{means['runs_task']:.0f} + {means['runs_control']:.0f}"
+        yield f"{task} against control, rank-sum", runs, means[f"{which}_p"], means["p_least"]
+        if not math.isnan(p := means[f"{which}_welch_p"]):
+            yield f"{task} against control, Welch", runs, p, math.nan
+    if means.get("pairs"):
+        pairs = format_runs(int(means["pairs"])).replace("run", "pair")
+        test = f"{task} against control by seed, signed-rank"
+        yield test, pairs, means[f"{which}_paired_p"], means["paired_p_least"]
+    for group in list_groups(comparison):
+        test, runs = f"{name_group(comparison, group)} against before, signed-rank", f"{means[f'runs_{group}']:.0f}"
+        yield test, runs, means[f"{which}_before_p_{group}"], means[f"before_p_least_{group}"]
 
 
 def _layers(comparison: xr.Dataset) -> Iterator[str]:
     yield from _head(["layer", "before", *_name_gains(comparison), *_name_outcomes(comparison)], right=1)
-    before = select_before(comparison).mean("head")
-    for layer in comparison["layer"].values:
-        row = comparison.sel(layer=layer)
-        start = format_number(float(before.sel(layer=layer)), count_digits(row))
-        gains = _format_gains(row, "layer_change", "layer")
-        yield _row(str(layer), start, *gains, *_format_outcomes(row, "layer_"))
+    for row in make_frames(comparison)["layers"].to_dict("records"):
+        start = format_number(row["layer_before"], count_digits(comparison))
+        cells = [*_format_gains(comparison, row, "layer_"), *_format_outcomes(comparison, row, "layer_")]
+        yield _row(str(row["layer"]), start, *cells)
     yield ""
     yield f"Means over the heads of a layer. p: {describe_test(comparison)[1]}; q: corrected for all layers."
 
@@ -201,16 +197,13 @@ def _name_gains(comparison: xr.Dataset) -> list[str]:
     return [f"change, {name_group(comparison, group)} [95 %]" for group in list_groups(comparison)]
 
 
-def _format_gains(row: xr.Dataset, change: str, stem: str) -> list[str]:
-    """The mean change of each group with its interval, whose ends are called after a stem."""
-    mean = row[change].mean("run") if "run" in row[change].dims else row[change]
-    gains = []
-    for group in list_groups(row):
-        value, lower, upper = (
-            float(each.sel(group=group)) for each in (mean, row[f"{stem}_lower"], row[f"{stem}_upper"])
-        )
-        gains.append(format_interval(value, lower, upper, digits=count_digits(row), sign=True))
-    return gains
+def _format_gains(comparison: xr.Dataset, row: Mapping[Any, float], prefix: str = "") -> list[str]:
+    """The mean change of each group with its interval."""
+    names = [f"{prefix}change", *(f"{prefix or 'change_'}{end}" for end in ("lower", "upper"))]
+    return [
+        format_interval(*(row[f"{name}_{group}"] for name in names), digits=count_digits(comparison), sign=True)
+        for group in list_groups(comparison)
+    ]
 
 
 def _name_outcomes(comparison: xr.Dataset) -> list[str]:
@@ -218,22 +211,22 @@ def _name_outcomes(comparison: xr.Dataset) -> list[str]:
     return ["p", "q", *(["Welch p", "Welch q", "ratio of spreads"] if "welch_q" in comparison else [])]
 
 
-def _format_outcomes(row: xr.Dataset, prefix: str = "") -> list[str]:
+def _format_outcomes(comparison: xr.Dataset, row: Mapping[Any, float], prefix: str = "") -> list[str]:
     """The p-values and false discovery rates of a head or a layer and, with a control, the ratio of its spreads."""
-    cells = [format_p(float(select_outcome(row, name, prefix))) for name in ("p", "q")]
-    if "welch_q" in row:
-        cells += [format_p(float(row[f"{prefix}{name}"])) for name in ("welch_p", "welch_q")]
-        cells.append(format_ratio(float(row[f"{prefix}spread_ratio"])))
-    return cells
+    names = [name_outcome(comparison, name, prefix) for name in ("p", "q")]
+    if "welch_q" not in comparison:
+        return [format_p(row[name]) for name in names]
+    names += [f"{prefix}welch_p", f"{prefix}welch_q"]
+    return [*(format_p(row[name]) for name in names), format_ratio(row[f"{prefix}spread_ratio"])]
 
 
 def _heads(comparison: xr.Dataset) -> Iterator[str]:
     digits, after = count_digits(comparison), f"after {name_group(comparison, 'task')}"
     yield from _head(["head", "before", after, *_name_gains(comparison), *_name_outcomes(comparison)], right=1)
-    for layer, head, row in _changing_most(comparison, MOST):
-        start, end = format_number(float(row["before"]), digits), format_spread(row["after"].sel(group="task"), digits)
-        gains = _format_gains(row, "change", "change")
-        yield _row(head_name(layer, head), start, end, *gains, *_format_outcomes(row))
+    for row in _changing_most(comparison, MOST):
+        place = {"layer": row["layer"], "head": row["head"], "group": "task"}
+        start, end = format_number(row["before"], digits), format_spread(comparison["after"].sel(place), digits)
+        yield _row(name_row(row), start, end, *_format_gains(comparison, row), *_format_outcomes(comparison, row))
     yield ""
     note = describe_too_few(comparison) or f"{describe_needed(comparison)} {_count_standing(comparison)}"
     yield f"p: {describe_test(comparison)[1]}; q: corrected for all heads. {note}"
@@ -258,14 +251,12 @@ def _change_against_baseline(comparisons: Sequence[xr.Dataset]) -> Iterator[str]
     columns = ["", "runs of", "τ as published", f"p < {LEVEL}", "of them above / below 0", "τ corrected"]
     yield from _head(columns, right=2)
     for comparison in comparisons:
-        for group in list_groups(comparison):
-            side = comparison.sel(group=group)
-            significant, runs = side["baseline_p"] < LEVEL, int(side["runs"])
-            signs = [int((significant & (sign * side["baseline_tau"] > 0)).sum()) for sign in (1, -1)]
-            counts = f"{int(significant.sum())}/{runs}", f"{signs[0]} / {signs[1]}"
-            corrected = format_spread(side["baseline_tau_corrected"]) or "none"
-            tau = format_spread(side["baseline_tau"]) or "none"
-            yield _row(describe_comparison(comparison), name_group(comparison, group), tau, *counts, corrected)
+        for group, runs in make_frames(comparison)["runs"].groupby("group", sort=False):
+            significant = runs["baseline_p"] < LEVEL
+            signs = [int((significant & (sign * runs["baseline_tau"] > 0)).sum()) for sign in (1, -1)]
+            counts = f"{int(significant.sum())}/{len(runs)}", f"{signs[0]} / {signs[1]}"
+            tau, corrected = (format_spread(runs[f"baseline_tau{which}"]) or "none" for which in ("", "_corrected"))
+            yield _row(describe_comparison(comparison), name_group(comparison, str(group)), tau, *counts, corrected)
     yield ""
     without = [f"There is {lacking}." for lacking in dict.fromkeys(filter(None, map(_lacking, comparisons)))]
     yield " ".join([BIAS, *without, INDEPENDENT])
@@ -300,13 +291,11 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -
     yield ""
 
 
-def _changing_most(comparison: xr.Dataset, count: int) -> Iterator[tuple[int, int, xr.Dataset]]:
+def _changing_most(comparison: xr.Dataset, count: int) -> list[dict[Any, Any]]:
     """The heads whose mean change with the task is largest, in either direction."""
-    change = np.abs(comparison["change"].sel(group="task").transpose("layer", "head").values)
-    order = np.argsort(-change, axis=None, kind="stable")[: min(count, int((change > 0).sum()))]
-    for place in order:
-        layer, head = (int(at) + 1 for at in np.unravel_index(place, change.shape))
-        yield layer, head, comparison.sel(layer=layer, head=head)
+    heads = make_frames(comparison)["heads"]
+    most = heads["change_task"].abs().sort_values(ascending=False, kind="stable")
+    return heads.loc[most[most > 0].head(count).index].to_dict("records")
 
 
 def _head(columns: Sequence[str], *, right: int) -> Iterator[str]:
@@ -342,7 +331,7 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
         TableError: it is no comparison.
     """
     comparison = in_percent(check_comparison(comparison))
-    groups, digits = list_groups(comparison), count_digits(comparison)
+    groups, digits, means = list_groups(comparison), count_digits(comparison), read_means(comparison)
     write = partial(console.print, highlight=False, markup=False, emoji=False)
     model = f"\n[bold]{escape(name_model(comparison.attrs['model']))}[/]: "
     heading = f"{describe_comparison(comparison)} before and after fine-tuning on {name_group(comparison, 'task')}"
@@ -358,11 +347,10 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
     grid = make_grid("head", "before", *after, "p", *welch, wraps=after)
     for which, name in (("average", "average"), ("best", f"best, {comparison.attrs['best_head']}")):
         ends = [format_spread(comparison[which].sel(group=group), digits) for group in groups]
-        outcomes = [format_p(float(select_outcome(comparison, "p", f"{which}_")))]
+        outcomes = [format_p(means[name_outcome(comparison, "p", f"{which}_")])]
         if welch:
-            welch_p, ratio = (float(comparison[f"{which}_{end}"]) for end in ("welch_p", "spread_ratio"))
-            outcomes += [format_p(welch_p), format_ratio(ratio)]
-        grid.add_row(name, format_number(float(comparison[f"{which}_before"]), digits), *ends, *outcomes)
+            outcomes += [format_p(means[f"{which}_welch_p"]), format_ratio(means[f"{which}_spread_ratio"])]
+        grid.add_row(name, format_number(means[f"{which}_before"], digits), *ends, *outcomes)
     console.print(grid)
     write(f"\np, q: {describe_test(comparison)[1]}.")
     for sentence in filter(None, (describe_null(comparison), describe_welch(comparison))):
@@ -372,11 +360,9 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
     else:
         for sentence in _list_significant(comparison):
             write(sentence)
-    most = [
-        f"{head_name(layer, head)} {format_number(float(row['change'].sel(group='task')), digits, sign=True)}"
-        for layer, head, row in _changing_most(comparison, 4)
-    ]
-    write(f"Changing most: {'   '.join(most) or 'no head changes'}")
+    most = _changing_most(comparison, 4)
+    changes = [f"{name_row(row)} {format_number(row['change_task'], digits, sign=True)}" for row in most]
+    write(f"Changing most: {'   '.join(changes) or 'no head changes'}")
     if not is_of_score(comparison):
         return
     taus = comparison.sel(group="task")

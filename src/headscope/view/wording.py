@@ -159,9 +159,10 @@ def select_outcome(comparison: xr.Dataset, name: str, prefix: str = "") -> xr.Da
     return values.sel(group="task") if "group" in values.dims else values
 
 
-def select_before(comparison: xr.Dataset) -> xr.DataArray:
-    """The score before, of the heads that are compared."""
-    return comparison["before"].where(comparison["change"].notnull().all("group"))
+def name_outcome(comparison: xr.Dataset, name: str, prefix: str = "") -> str:
+    """The column of `headscope.view.comparison_frames` that `select_outcome` is in."""
+    test, _ = describe_test(comparison)
+    return f"{prefix}{test}{name}" + ("_task" if test else "")
 
 
 def count_sides(comparison: xr.Dataset) -> tuple[int, int]:

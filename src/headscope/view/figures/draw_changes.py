@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib import patheffects
 from matplotlib.axes import Axes
@@ -19,6 +20,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.heads import parse_head
+from headscope.view.comparison_frames import make_frames, read_means
 from headscope.view.figures import style
 from headscope.view.figures.draw_heatmaps import draw_cells
 from headscope.view.reports import LEVEL
@@ -27,10 +29,11 @@ from headscope.view.wording import (
     describe_comparison,
     describe_group,
     describe_test,
+    format_number,
     list_groups,
     list_layer_values,
     name_group,
-    select_outcome,
+    name_outcome,
 )
 
 COLOURS = {"task": "#0072B2", "control": "#E69F00"}
@@ -54,7 +57,8 @@ def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
     change = comparison["change"].transpose("group", "layer", "head")
     most = float(np.abs(change).max())
     scale = CenteredNorm(0, most if most > 0 else 1.0)
-    marked = select_outcome(comparison, "q").transpose("layer", "head") <= LEVEL
+    heads = make_frames(comparison)["heads"]
+    marked = heads[heads[name_outcome(comparison, "q")] <= LEVEL]
     height = style.height_of_cells(comparison)
     figure = Figure(figsize=(1.4 + 3.1 * len(groups), 0.9 + height))
     panels = figure.subplots(1, len(groups), squeeze=False)[0]
@@ -62,12 +66,12 @@ def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
         draw_cells(axes, change.sel(group=group), scale, style.DIVERGING)
         outline_best(axes, comparison)
         if group == "task":
-            _dots(axes, marked, height)
+            _dots(axes, marked, comparison, height)
         axes.set_title(describe_group(comparison, group))
     label = f"mean change ({comparison['change'].attrs['units']})"
     set_signed_ticks(style.add_colour_bar(figure, panels, scale, style.DIVERGING, label).ax.yaxis, most)
     what = f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}"
-    keys = [_key(comparison, marked), f"□ {comparison.attrs['best_head']}, the best head before"]
+    keys = [_key(comparison, len(marked)), f"□ {comparison.attrs['best_head']}, the best head before"]
     keys += ["▨ no value"] if change.isnull().any() else []
     note = f"{sizes['layer']} layers of {sizes['head']} heads, mean over runs of each"
     return style.annotate(figure, comparison, what, note, *keys)
@@ -106,7 +110,8 @@ def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
         handles.append(Line2D([], [], color=colour, marker=MARKERS[group], linestyle="", markersize=5, label=label))
     if any(len(values) >= FEW for group in groups for _, values in list_layer_values(comparison, group)):
         handles.append(Patch(facecolor="0.9", edgecolor="0.3", label="quartiles and median"))
-    starred = layers[select_outcome(comparison, "q", "layer_").values <= LEVEL]
+    of_layers = make_frames(comparison)["layers"]
+    starred = of_layers.loc[of_layers[name_outcome(comparison, "q", "layer_")] <= LEVEL, "layer"]
     if len(starred):
         above: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "clip_on": False, "gid": "starred"}
         axes.scatter(starred, [1.03] * len(starred), s=36, color="0.1", marker="*", linewidth=0, **above)
@@ -128,16 +133,15 @@ def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
 
     Above each panel, Kendall's tau as the paper has it, and corrected by split halves where it could be.
     """
-    groups = list_groups(check_comparison(comparison))
-    before = comparison["before"].transpose("layer", "head").values.ravel()
+    groups, frames = list_groups(check_comparison(comparison)), make_frames(comparison)
+    heads, runs = frames["heads"], frames["runs"].set_index("group")
     figure = Figure(figsize=(0.8 + 3.3 * len(groups), 3.9))
     panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
     for axes, group in zip(panels, groups, strict=True):
-        values = comparison.sel(group=group)
         axes.axhline(0, color="0.4", linewidth=0.8, zorder=1)
-        changes = values["change"].transpose("layer", "head").values.ravel()
-        axes.scatter(before, changes, s=14, color=COLOURS[group], alpha=0.6, linewidth=0, zorder=2, gid=group)
-        axes.set_title(f"{describe_group(comparison, group)}\n{_describe_taus(values)}", fontsize="small")
+        look: dict[str, Any] = {"s": 14, "color": COLOURS[group], "alpha": 0.6, "linewidth": 0, "zorder": 2}
+        axes.scatter(heads["before"], heads[f"change_{group}"], gid=group, **look)
+        axes.set_title(f"{describe_group(comparison, group)}\n{_describe_taus(runs.loc[[group]])}", fontsize="small")
         axes.set_xlabel(f"before ({comparison['before'].attrs['units']})")
     set_signed_ticks(panels[0].yaxis, float(np.abs(comparison["change"]).max()))
     panels[0].set_ylabel(f"mean change ({comparison['change'].attrs['units']})")
@@ -164,21 +168,19 @@ def outline_best(axes: Axes, comparison: xr.Dataset) -> None:
     axes.add_patch(outline)
 
 
-def _dots(axes: Axes, marked: xr.DataArray, height: float) -> None:
+def _dots(axes: Axes, marked: pd.DataFrame, comparison: xr.Dataset, height: float) -> None:
     """Draw a dot in the cell of each marked head, a third as wide as the cell."""
-    where = np.argwhere(marked.values)
-    wide = 72 * min(height / marked.sizes["layer"], 2.6 / marked.sizes["head"])
-    heads, layers = marked["head"].values[where[:, 1]], marked["layer"].values[where[:, 0]]
-    size, line = (0.33 * wide) ** 2, 0.06 * wide
-    axes.scatter(heads, layers, s=size, color="black", edgecolor="white", linewidth=line, gid="marked")
+    wide = 72 * min(height / comparison.sizes["layer"], 2.6 / comparison.sizes["head"])
+    look: dict[str, Any] = {"s": (0.33 * wide) ** 2, "color": "black", "edgecolor": "white", "linewidth": 0.06 * wide}
+    axes.scatter(marked["head"], marked["layer"], gid="marked", **look)
 
 
-def _key(comparison: xr.Dataset, marked: xr.DataArray) -> str:
+def _key(comparison: xr.Dataset, marked: int) -> str:
     """The meaning of the dots and their number; where no head can be marked, that."""
-    least = float(select_outcome(comparison, "p_least"))
+    least = read_means(comparison)[name_outcome(comparison, "p_least")]
     if least > LEVEL:
         return f"no head can be marked: p is {least:.3g} at least with so few runs"
-    return f"● q ≤ {LEVEL} ({describe_test(comparison)[1]}): {int(marked.sum())} of {comparison.attrs['heads']} heads"
+    return f"● q ≤ {LEVEL} ({describe_test(comparison)[1]}): {marked} of {comparison.attrs['heads']} heads"
 
 
 def _box(axes: Axes, values: np.ndarray, at: float, apart: float, colour: str) -> None:
@@ -189,9 +191,8 @@ def _box(axes: Axes, values: np.ndarray, at: float, apart: float, colour: str) -
     axes.boxplot(values, positions=[at], widths=0.78 * apart, capprops=line, **look, **plain)
 
 
-def _describe_taus(values: xr.Dataset) -> str:
-    if bool(values["baseline_tau"].isnull().all()):
+def _describe_taus(runs: pd.DataFrame) -> str:
+    published, corrected = (format_number(runs[f"baseline_tau{which}"].mean(), 2) for which in ("", "_corrected"))
+    if not published:
         return "no τ: the heads are all alike before, or change alike"
-    published = f"τ as published {float(values['baseline_tau'].mean()):.2f}".replace("-", "−")
-    corrected = float(values["baseline_tau_corrected"].mean())
-    return published + ("" if np.isnan(corrected) else f" · corrected {corrected:.2f}".replace("-", "−"))
+    return f"τ as published {published}" + (f" · corrected {corrected}" if corrected else "")
