@@ -15,6 +15,7 @@ import xarray as xr
 from headscope import heads
 from headscope.analyse.change_against_baseline import correlate_change
 from headscope.analyse.comparable import check_before_after, name_table, runs_of, seeds_of, split_runs
+from headscope.analyse.ends import describe_ends
 from headscope.analyse.rank import top_heads, values_of_heads
 from headscope.analyse.ranktests import WILCOXON, least_rank_sum, least_signed_rank, rank_sums, signed_ranks
 from headscope.analyse.significance import BENJAMINI, count_needed, false_discoveries
@@ -223,12 +224,11 @@ def _contrast(prefix: str, runs: _Runs, what: str, units: str, which: str) -> di
     task, control = (values.transpose("run", ...) for values in runs.groups.values())
     means, place = compare_means(task.values, control.values), task.isel(run=0, drop=True)
     contrast = f"mean change with the task less that with the control: {what}"
-    end, p = f"end of the 95 % interval of the {contrast}", f"p-value of equal means: task against control{which}"
+    p = f"p-value of equal means: task against control{which}"
+    differences = zip((means.difference, means.lower, means.upper), describe_ends(contrast).items(), strict=True)
     ratio = f"ratio of standard deviations over runs, task to control{which}"
     columns = {
-        "contrast": (means.difference, contrast, units, WELCH),
-        "contrast_lower": (means.lower, f"lower {end}", units, WELCH),
-        "contrast_upper": (means.upper, f"upper {end}", units, WELCH),
+        **{f"contrast{end}": (values, text, units, WELCH) for values, (end, text) in differences},
         "spread_ratio": (means.spread_ratio, ratio, "1", SPREAD),
         "welch_p": (means.p, p, "probability", WELCH),
     }

@@ -14,12 +14,10 @@ import xarray as xr
 
 from headscope.analyse.effect_table import DIRECT, DIRECT_LIVE, NOUNS, PATHS, PREFIXES, TOTAL, Grid, Measured
 from headscope.analyse.effects import Effects, compute_effects
+from headscope.analyse.ends import ENDS, make_ends
 from headscope.analyse.metrics import Metric
-from headscope.heads import variable
 
 SOURCE = "McGrath et al. 2023; Rushing and Nanda 2024; intervals as docs/howto/disable-heads.md says"
-
-ENDS = {"": "", "_lower": ": lower end of its interval of 95 %", "_upper": ": upper end of its interval of 95 %"}
 
 TEXTS: Mapping[str, str] = {
     "direct_effect": "change of the {title} if only the final norm, scaled as it was, reads what disabling the {unit} "
@@ -53,8 +51,8 @@ def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence
     grid = Grid.for_kind(measured, kind)
     whole_layers = kind == "head" and bool(metric.better)
     shape = (len(ways), len(measured.subsets), *grid.shape)
-    values = {f"{name}{end}": np.full(shape, np.nan) for name in TEXTS for end in ENDS}
-    by_layer = {end: np.full(shape[:-1], np.nan) for end in ENDS}
+    values = {name: np.full((len(ENDS), *shape), np.nan) for name in TEXTS}
+    by_layer = np.full((len(ENDS), *shape[:-1]), np.nan)
     for way, how in enumerate(ways):
         own = [n for n, a in enumerate(measured.ablations) if (a.place.kind, a.how, a.placebo) == (kind, how, 0)]
         places = [measured.ablations[n].place for n in own if measured.ablations[n].path == DIRECT]
@@ -67,39 +65,30 @@ def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence
                 for path in PATHS
             }
             direct, total = of_path[DIRECT], of_path[TOTAL]
-            _fill(values, "direct_effect", (way, number, *cells), direct)
-            _fill(values, "direct_effect_live", (way, number, *cells), of_path[DIRECT_LIVE])
+            known = {"direct_effect": direct, "direct_effect_live": of_path[DIRECT_LIVE]}
             if metric.better:  # of a divergence, parts do not add up
-                _fill(values, "self_repair", (way, number, *cells), _compare(total, direct))
+                known["self_repair"] = _compare(total, direct)
+            at: tuple[Any, ...] = (slice(None), way, number)
+            for name, each in known.items():
+                values[name][(*at, *cells)] = each.values, *each.interval()
             if whole_layers:
                 for layer, heads in _find_whole_layers(cells, grid).items():
                     repair = _compare(total.average([heads]), direct.average([heads]))
-                    for end, value in zip(ENDS, (repair.values, *repair.interval()), strict=True):
-                        by_layer[end][(way, number, *layer)] = value[0]
+                    by_layer[(*at, *layer)] = np.concatenate([repair.values, *repair.interval()])
     noun, prefix, dims = NOUNS[kind], PREFIXES[kind], ["how", "subset", *grid.dims]
-    new = {
-        f"{prefix}{name}_{metric.name}{end}": variable(
-            values[f"{name}{end}"], dims, name=text.format(title=metric.title, unit=noun) + ending, source=SOURCE,
-            units="share of the direct effect" if name == "self_repair" else metric.units,
-        )
-        for name, text in TEXTS.items()
-        for end, ending in ENDS.items()
-        if name != "self_repair" or metric.better
-    }  # fmt: skip
+    share = "share of the direct effect"
+    new: dict[str, xr.Variable] = {}
+    for name, text in TEXTS.items():
+        if name != "self_repair" or metric.better:
+            new |= make_ends(
+                f"{prefix}{name}_{metric.name}", values[name], dims, what=text.format(title=metric.title, unit=noun),
+                units=share if name == "self_repair" else metric.units, source=SOURCE,
+            )  # fmt: skip
     if whole_layers:
         what = "share of the direct effects of all heads of a layer, in sum, that is gone from the total effects"
-        new |= {
-            f"self_repair_by_layer_{metric.name}{end}": variable(
-                by_layer[end], dims[:-1], name=what + ending, units="share of the direct effect", source=SOURCE
-            )
-            for end, ending in ENDS.items()
-        }
+        name = f"self_repair_by_layer_{metric.name}"
+        new |= make_ends(name, by_layer, dims[:-1], what=what, units=share, source=SOURCE)
     return xr.Dataset(new, coords=grid.coords)
-
-
-def _fill(values: Mapping[str, np.ndarray], name: str, cells: tuple[Any, ...], effects: Effects) -> None:
-    for end, each in zip(ENDS, (effects.values, *effects.interval()), strict=True):
-        values[f"{name}{end}"][cells] = each
 
 
 def _compare(total: Effects, direct: Effects) -> Effects:

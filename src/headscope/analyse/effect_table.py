@@ -20,19 +20,19 @@ from headscope.analyse.effects import (
     correct_by_sign_flips,
     rank_agreement,
 )
+from headscope.analyse.ends import BY_TEXT, ENDS, describe_ends, make_ends
 from headscope.analyse.metrics import ATTRIBUTE, Metric, describe_metrics
 from headscope.heads import variable
 
 STATISTICS: Mapping[str, str] = {
-    "": "change of the {title} with the {unit} disabled",
-    "_lower": "the lower end of its interval of 95 %, paired and clustered by text",
-    "_upper": "the upper end of its interval of 95 %, paired and clustered by text",
+    **describe_ends("change of the {title} with the {unit} disabled", BY_TEXT),
     "_p_corrected": "p-value of no change, by random signs of the texts, corrected for all of its kind",
-    "_placebo": "mean change with placebos of the {unit}: changes of the same norm in the same layer",
-    "_placebo_lower": "the lower end of where 95 % of its placebos lie",
-    "_placebo_upper": "the upper end of where 95 % of its placebos lie",
+    **describe_ends(
+        "mean change with placebos of the {unit}: changes of the same norm in the same layer",
+        "where 95 % of its placebos lie", "_placebo",
+    ),
     "_placebo_p_corrected": "p-value of a change no other than with placebos, corrected for all of its kind",
-}
+}  # fmt: skip
 """The endings of variables, and what they are of."""
 
 PREFIXES = {"head": "", "layer": "layer_", "group": "group_", "pair": "pair_"}
@@ -281,7 +281,7 @@ def _tabulate_interactions(measured: Measured, metric: Metric, ways: Sequence[st
     """The effect of each pair of heads less the sum of those of the two, with intervals."""
     grid = Grid.for_kind(measured, "pair")
     shape = (len(ways), len(measured.subsets), *grid.shape)
-    values = {end: np.full(shape, np.nan) for end in ("", "_lower", "_upper")}
+    values = np.full((len(ENDS), *shape), np.nan)
     number_of = {(a.how, a.place.name): n for n, a in enumerate(measured.ablations) if not a.placebo}
     for cell in np.ndindex(shape):
         how, subset, pair = ways[cell[0]], [*measured.subsets.values()][cell[1]], grid.coords["pair"][cell[2]]
@@ -290,16 +290,10 @@ def _tabulate_interactions(measured: Measured, metric: Metric, ways: Sequence[st
         effects = compute_effects(metric, measured.whole, chosen, measured.clusters, subset)
         both, first, second = (effects.select(np.array([place])) for place in range(3))
         interaction = both.less(first).less(second)
-        for end, value in zip(values, (interaction.values, *interaction.interval()), strict=True):
-            values[end][cell] = value[0]
+        values[:, *cell] = np.concatenate([interaction.values, *interaction.interval()])
     what = f"change of the {metric.title} with both heads disabled, less the sum of the changes with one"
-    ends = {"": what, "_lower": f"{what}: lower end of its interval of 95 %", "_upper": f"{what}: upper end"}
-    return {
-        f"pair_interaction_{metric.name}{end}": variable(
-            values[end], ["how", "subset", *grid.dims], name=text, units=metric.units, source=SOURCE
-        )
-        for end, text in ends.items()
-    }
+    name, dims = f"pair_interaction_{metric.name}", ["how", "subset", *grid.dims]
+    return make_ends(name, values, dims, what=what, units=metric.units, source=SOURCE)
 
 
 def _tabulate_agreement(table: xr.Dataset, metric: Metric) -> dict[str, xr.Variable]:

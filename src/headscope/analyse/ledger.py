@@ -13,6 +13,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 
+from headscope.analyse.ends import INTERVAL, describe_ends, make_ends
 from headscope.analyse.significance import BENJAMINI, false_discoveries
 from headscope.analyse.student import sf, standard_error, t_interval
 from headscope.analyse.uncertainty import ALPHA
@@ -30,16 +31,18 @@ ROUNDING = 1e-6
 SELECTED = "selected"
 """The verdict on a head that reads the document with the answer beyond its place and its length."""
 
+BY_PROMPT = f"{INTERVAL}, clustered by prompt"
+
 CONTENT: Mapping[str, str] = {
-    "ledger_content": "content effect: attention to the document with the answer less that to the others, each in the "
-    "mean over all slots",
-    "ledger_content_lower": "the lower end of its interval of 95 %, clustered by prompt",
-    "ledger_content_upper": "the upper end of its interval of 95 %, clustered by prompt",
+    **describe_ends(
+        "content effect: attention to the document with the answer less that to the others, each in the mean over all "
+        "slots", BY_PROMPT, "ledger_content",
+    ),
     "ledger_content_length": "content effect of what the head gives all documents if it were shared by their lengths",
     "ledger_content_p": "p-value of a content effect of 0 or less, or no larger than by lengths; the larger of the two "
     "(one-sided)",
     "ledger_content_q": "false discovery rate at this p-value, over all heads",
-}
+}  # fmt: skip
 """The variables of the content effect, and what they are."""
 
 
@@ -94,16 +97,15 @@ def tabulate_ledger(measured: MeasuredPrompts) -> xr.Dataset:
     lower, upper = _find_interval(given)
     head, mass = ["layer", "head"], "mean share of attention, over the tokens of the model's own text and over prompts"
     described = {
-        "ledger_mass": (given.mean(0), [*head, "part"], mass),
-        "ledger_mass_lower": (lower.clip(0), [*head, "part"], "the lower end of its interval of 95 %, by prompt"),
-        "ledger_mass_upper": (upper.clip(None, 1), [*head, "part"], "the upper end of its interval of 95 %, by prompt"),
         "ledger_mass_uniform": (measured.uniform.mean(0), ["part"], "the same of uniform attention"),
         "ledger_by_slot": (
             measured.by_slot.mean((0, 1)), [*head, "slot"],
             "mean share of attention to the documents that stand in a slot, all in turn",
         ),
     }  # fmt: skip
-    new = {
+    ends = given.mean(0), lower.clip(0), upper.clip(None, 1)
+    new = make_ends("ledger_mass", ends, [*head, "part"], what=mass, units=SHARE, source=SOURCE, interval=BY_PROMPT)
+    new |= {
         name: variable(values, dims, name=what, units=SHARE, source=SOURCE)
         for name, (values, dims, what) in described.items()
     }

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 
 from headscope.analyse import student
 from headscope.analyse.effects import Quantities, compute_effects
+from headscope.analyse.ends import BY_TEXT, ENDS, INTERVAL, describe_ends, make_ends
 from headscope.analyse.folding import is_pooled
 from headscope.analyse.metrics import ATTRIBUTE, Metric, describe_metrics, read_metrics
 from headscope.analyse.rank import rank_heads
@@ -27,24 +28,16 @@ from headscope.heads import variable
 from headscope.score import Score, read_scores
 
 STATISTICS: Mapping[str, str] = {
-    "": "change of the {title} with the heads of the set disabled together",
-    "_lower": "the lower end of its interval of 95 %, paired and clustered by text",
-    "_upper": "the upper end of its interval of 95 %, paired and clustered by text",
+    **describe_ends("change of the {title} with the heads of the set disabled together", BY_TEXT),
     "_random": "mean change with its random sets",
-    "_excess": "change with the set less the mean change with random sets",
-    "_excess_lower": "the lower end of its interval of 95 %, by how much random sets differ",
-    "_excess_upper": "the upper end of its interval of 95 %, by how much random sets differ",
+    **describe_ends(
+        "change with the set less the mean change with random sets", f"{INTERVAL}, by how much random sets differ",
+        "_excess",
+    ),
     "_p": "p-value of a change no worse than with one more random set (one-sided)",
     "_q": "false discovery rate at this p-value, over all sets and the subsets of the same level",
-}
+}  # fmt: skip
 """The endings of variables ``lesion_<metric>``, and what they are of."""
-
-BETWEEN_SETS: Mapping[str, str] = {
-    "_less": "change of the {title} with the heads of the set disabled less that with those of the other set",
-    "_less_lower": "the lower end of its interval of 95 %, paired and clustered by text",
-    "_less_upper": "the upper end of its interval of 95 %, paired and clustered by text",
-}
-"""The endings of those that compare two sets."""
 
 BY_LAYER, BY_SIZE = MATCHES = ("layer", "size")
 """What random sets have in common with a set: the number of heads in each layer, or the number of heads."""
@@ -123,7 +116,7 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
 def _tabulate_metric(measured: MeasuredSets, metric: Metric) -> dict[str, xr.Variable]:
     sets, shape = len(measured.sets), (len(measured.sets), len(measured.subsets))
     values = {end: np.full(shape, np.nan) for end in STATISTICS}
-    between = {end: np.full((sets, *shape), np.nan) for end in BETWEEN_SETS}
+    between = np.full((len(ENDS), sets, *shape), np.nan)
     whole, examples = np.full(shape[1], np.nan), np.zeros(shape[1], dtype=int)
     for place, subset in enumerate(measured.subsets.values()):
         effects = compute_effects(metric, measured.whole, measured.disabled, measured.clusters, subset)
@@ -136,8 +129,7 @@ def _tabulate_metric(measured: MeasuredSets, metric: Metric) -> dict[str, xr.Var
         own = effects.select(np.arange(sets) * by_set.shape[1])
         for other in range(sets):
             less = own.less(own.select(np.full(sets, other)))
-            for end, statistic in zip(BETWEEN_SETS, (less.values, *less.interval()), strict=True):
-                between[end][:, other, place] = statistic
+            between[:, :, other, place] = less.values, *less.interval()
     levels = np.array([name.partition(" ")[0] for name in measured.subsets])
     for level in dict.fromkeys(levels):
         at = levels == level
@@ -149,13 +141,11 @@ def _tabulate_metric(measured: MeasuredSets, metric: Metric) -> dict[str, xr.Var
         )
         for end, text in STATISTICS.items()
     }  # fmt: skip
-    new |= {
-        f"lesion_{metric.name}{end}": variable(
-            between[end], ["set", "set_other", "subset"], name=text.format(title=metric.title), units=metric.units,
-            source=SOURCE,
-        )
-        for end, text in BETWEEN_SETS.items()
-    }  # fmt: skip
+    what = f"change of the {metric.title} with the heads of the set disabled less that with those of the other set"
+    new |= make_ends(
+        f"lesion_{metric.name}_less", between, ["set", "set_other", "subset"], what=what, units=metric.units,
+        source=SOURCE, interval=BY_TEXT,
+    )  # fmt: skip
     title = f"{metric.title} of the whole model"
     new[f"whole_{metric.name}"] = variable(whole, ["subset"], name=title, units=metric.units, source=SOURCE)
     new["examples"] = variable(examples, ["subset"], name="number of examples", units="examples", source=SOURCE)

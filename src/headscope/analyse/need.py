@@ -17,6 +17,7 @@ from jaxtyping import Int
 
 from headscope.analyse.effect_table import STATISTICS
 from headscope.analyse.effects import judge
+from headscope.analyse.ends import ENDS
 from headscope.analyse.metrics import ATTRIBUTE, read_metrics
 from headscope.analyse.report import STANDS_OUT, UNDECIDED
 from headscope.errors import TableError
@@ -160,7 +161,7 @@ def add_need(table: xr.Dataset, effects: xr.Dataset, *, bound: float = BOUND) ->
 def _judge_need(effects: xr.Dataset, metric: Mapping[str, Any], bound: float) -> Int[np.ndarray, "*head"]:
     """The place in `NEEDS` of each head."""
     stem = f"effect_{metric['name']}"
-    values, lower, upper = (effects[f"{stem}{end}"].values for end in ("", "_lower", "_upper"))
+    values, lower, upper = (effects[f"{stem}{end}"].values for end in ENDS)
     p, placebo, placebo_p = (
         effects[f"{stem}_{end}"].values.ravel() for end in ("p_corrected", "placebo", "placebo_p_corrected")
     )

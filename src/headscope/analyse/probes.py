@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from headscope.analyse.ends import make_ends
 from headscope.analyse.uncertainty import Lift, Ratio
 from headscope.errors import TableError
 from headscope.heads import variable
@@ -22,6 +23,7 @@ WITHOUT_ATTENTION, WITH_ATTENTION = "words-and-distances", "attention-and-words"
 """The two probes whose difference is the headline."""
 
 ALL = "all"
+SHARE = "share of choices"
 CLARK = "Clark et al. 2019, section 5"
 HEWITT_LIANG = "Hewitt and Liang 2019, section 2"
 HEWITT_MANNING = "Hewitt and Manning 2019, section 3"
@@ -49,35 +51,29 @@ def add_probe_scores(table: xr.Dataset, baselines: Sequence[str] = GAIN_OVER) ->
     by_row = {name: _add_all(table[name]) for name in (RIGHT, COUNT)}
     right, count = (by_row[name].sum("seed") for name in (RIGHT, COUNT))
     ratio = Ratio(right, count)
-    share = "share of choices"
-    values = _with_ends("probe_accuracy", ratio, "choices that a probe gets right", "its 95 % interval", CLARK)
+    scores = _describe("probe_accuracy", ratio, "choices that a probe gets right", CLARK)
     seeds = by_row[RIGHT].sel(relation=ALL).sum("fold") / by_row[COUNT].sel(relation=ALL).sum("fold")
-    values["probe_accuracy_by_seed"] = (seeds, "choices that a probe gets right, by seed", CLARK)
+    what, dims = "choices that a probe gets right, by seed", [str(dim) for dim in seeds.dims]
+    scores["probe_accuracy_by_seed"] = variable(seeds.values, dims, name=what, units=SHARE, source=CLARK)
     if baselines:
         lift = Lift(ratio, Ratio(right.sel(probe=[*baselines]).rename(probe="baseline"), count))
-        what = "accuracy of a probe less that of a baseline"
-        values |= _with_ends("probe_gain", lift, what, f"the 95 % interval of the {what}", CLARK)
+        scores |= _describe("probe_gain", lift, "accuracy of a probe less that of a baseline", CLARK)
     if CONTROL in table:
         control = Ratio(table[CONTROL].sum("seed"), table[f"{CONTROL}_count"].sum("seed"))
         names = [str(name) for name in table["controlled"].values]
         task = Ratio(right.sel(probe=names, relation=ALL).rename(probe="controlled"), count.sel(relation=ALL))
         what = "choices of the control task that a probe gets right"
-        values["control_accuracy"] = (control.value, what, HEWITT_LIANG)
+        accuracy = control.value.values
+        scores["control_accuracy"] = variable(accuracy, ["controlled"], name=what, units=SHARE, source=HEWITT_LIANG)
         lift, what = Lift(task, control), "accuracy of a probe less that on the control task"
-        values |= _with_ends("probe_selectivity", lift, what, f"the 95 % interval of the {what}", HEWITT_LIANG)
+        scores |= _describe("probe_selectivity", lift, what, HEWITT_LIANG)
     if "structural_found" in table:
         ratio = Ratio(table["structural_found"], table["structural_links"])
         what = "links of the trees that the structural probe finds"
-        values |= _with_ends("structural_uuas", ratio, what, "its 95 % interval", HEWITT_MANNING)
+        scores |= _describe("structural_uuas", ratio, what, HEWITT_MANNING)
     counts = variable(
         count.sum("fold").values, ("relation",), name="choices that are tested", units="choices", source=CLARK
     )
-    scores = {
-        name: variable(
-            array.values.astype(float), [str(dim) for dim in array.dims], name=what, units=share, source=source
-        )
-        for name, (array, what, source) in values.items()
-    }
     sums = {name: by_row[name].variable.copy() for name in (RIGHT, COUNT)}
     for name, values_of in sums.items():
         values_of.attrs = dict(table[name].attrs)
@@ -122,16 +118,10 @@ def add_probe_strengths(table: xr.Dataset, probes: xr.Dataset) -> xr.Dataset:
     })  # fmt: skip
 
 
-def _with_ends(
-    name: str, measured: Ratio | Lift, what: str, interval: str, source: str
-) -> dict[str, tuple[xr.DataArray, str, str]]:
-    """A value and the ends of its interval by name, each with what it is and its source."""
-    lower, upper = measured.interval()
-    return {
-        name: (measured.value, what, source),
-        f"{name}_lower": (lower, f"lower end of {interval}", source),
-        f"{name}_upper": (upper, f"upper end of {interval}", source),
-    }
+def _describe(name: str, measured: Ratio | Lift, what: str, source: str) -> dict[str, xr.Variable]:
+    """A share of choices with its interval, as variables."""
+    values, dims = (measured.value, *measured.interval()), [str(dim) for dim in measured.value.dims]
+    return make_ends(name, (each.values.astype(float) for each in values), dims, what=what, units=SHARE, source=source)
 
 
 def _add_all(sums: xr.DataArray) -> xr.DataArray:

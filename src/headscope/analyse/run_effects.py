@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from headscope.analyse.effect_table import NOUNS, PREFIXES
 from headscope.analyse.effects import correct_by_holm, judge
+from headscope.analyse.ends import make_ends
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.ranktests import TIED
 from headscope.analyse.student import standard_error, t_interval, two_sided_p
@@ -70,31 +71,22 @@ def _summarize_kind(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> 
     dims = [str(dim) for dim in effects.dims[1:]]
     title, noun, runs = metric["title"], NOUNS[kind], f"over {table.sizes['run']} runs"
     mean, lower, upper, p = _average(effects.values)
-    new = {
-        "": (mean, f"mean {runs} of the change of the {title} with the {noun} disabled"),
-        "_lower": (lower, "the lower end of the interval of 95 % of that mean"),
-        "_upper": (upper, "the upper end of the interval of 95 % of that mean"),
-    }
+    what = f"mean {runs} of the change of the {title} with the {noun} disabled"
+    units, kind_and_runs = metric["units"], "by a t test over runs, corrected for all of its kind"
+    described = make_ends(stem, (mean, lower, upper), dims, what=what, units=units, source=SOURCE)
+    tests = {}
     if metric["better"]:  # a divergence is above 0 whatever is disabled
-        new["_p_corrected"] = (p, "p-value of a mean of 0, by a t test over runs, corrected for all of its kind")
+        tests["_p_corrected"] = p, "p-value of a mean of 0"
     if f"{stem}_placebo" in table:
         placebos = table[f"{stem}_placebo"].transpose("run", *dims).values
-        of_placebos, lower, upper, _ = _average(placebos)
-        new |= {
-            "_placebo": (of_placebos, f"mean {runs} of the mean change with placebos of the {noun}"),
-            "_placebo_lower": (lower, "the lower end of the interval of 95 % of that mean"),
-            "_placebo_upper": (upper, "the upper end of the interval of 95 % of that mean"),
-            "_placebo_p_corrected": (
-                _average(effects.values - placebos)[3],
-                "p-value of a mean change no other than with placebos, by a t test over runs, corrected for all of its "
-                "kind",
-            ),
-        }
-    described = {
-        f"{stem}{end}": variable(
-            values, dims, name=what, units="probability" if "_p_" in end else metric["units"], source=SOURCE
-        )
-        for end, (values, what) in new.items()
+        what = f"mean {runs} of the mean change with placebos of the {noun}"
+        ends = _average(placebos)[:3]
+        described |= make_ends(f"{stem}_placebo", ends, dims, what=what, units=units, source=SOURCE)
+        beside = _average(effects.values - placebos)[3]
+        tests["_placebo_p_corrected"] = beside, "p-value of a mean change no other than with placebos"
+    described |= {
+        f"{stem}{end}": variable(values, dims, name=f"{what}, {kind_and_runs}", units="probability", source=SOURCE)
+        for end, (values, what) in tests.items()
     }
     verdicts = _judge_runs(table, metric, stem, dims)
     for verdict in COUNTED[:2] if metric["better"] else COUNTED[2:]:

@@ -2,6 +2,7 @@
 
 import xarray as xr
 
+from headscope.analyse.ends import ENDS
 from headscope.studies.extractors import PERCENT, make_extractor
 from headscope.studies.study import NotMeasuredError, Value
 
@@ -41,5 +42,5 @@ def _refuse_missing(probes: xr.Dataset, *names: str) -> None:
 
 
 def _read(place: xr.Dataset, name: str, detail: str = "") -> Value:
-    number, lower, upper = (PERCENT * float(place[f"{name}{end}"]) for end in ("", "_lower", "_upper"))
+    number, lower, upper = (PERCENT * float(place[f"{name}{end}"]) for end in ENDS)
     return Value(number, detail, lower, upper)

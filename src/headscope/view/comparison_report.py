@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from headscope.analyse import Consistencies, rank_sum
 from headscope.analyse.change_against_baseline import BIAS
+from headscope.analyse.ends import ENDS
 from headscope.view.comparison_frames import make_frames, read_means
 from headscope.view.headings import name_corpus, name_model, name_row
 from headscope.view.lines import make_grid
@@ -127,7 +128,7 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
             ends = [format_spread(comparison[which].sel(group=group), digits) for group in groups]
             gains = _format_gains(comparison, means, f"{which}_")
             if contrast:
-                less = (means[f"{which}_contrast{end}"] for end in ("", "_lower", "_upper"))
+                less = (means[f"{which}_contrast{end}"] for end in ENDS)
                 ratio = format_ratio(means[f"{which}_spread_ratio"])
                 gains += [format_interval(*less, digits=digits, sign=True), ratio]
             before = format_number(means[f"{which}_before"], digits)

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from headscope.analyse.effect_table import NOUNS, PREFIXES, STATISTICS
 from headscope.analyse.effects import judge
+from headscope.analyse.ends import ENDS
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import COUNTED, name_count, summarize_effects
 from headscope.view.headings import name_head
@@ -30,9 +31,7 @@ COLUMNS = {end: end.removeprefix("_") or "effect" for end in STATISTICS}
 """The columns of `list_effects`, by the endings of the variables of the table."""
 
 DIRECT = {
-    f"{name}{end}": (name, end)
-    for name in ("direct_effect", "direct_effect_live", "self_repair")
-    for end in ("", "_lower", "_upper")
+    f"{name}{end}": (name, end) for name in ("direct_effect", "direct_effect_live", "self_repair") for end in ENDS
 }
 """Further columns, where direct effects were measured: how names of variables begin and end."""
 
@@ -193,7 +192,7 @@ def _print_self_repair(table: xr.Dataset, metric: Mapping[str, Any], how: str, c
         f"\nSelf-repair of the {metric['title']}: the share of the direct effects of all heads of a layer that the "
         "layers above and the final norm undo; below 0 they add to them.",
     )
-    rows = [table[f"{name}{end}"].sel(how=how).isel(subset=0) for end in ("", "_lower", "_upper")]
+    rows = [table[f"{name}{end}"].sel(how=how).isel(subset=0) for end in ENDS]
     known = [layer for layer in table["layer"].values if not np.isnan(float(rows[0].sel(layer=layer)))]
     lines = make_grid("layer", "self-repair", "95 % interval")
     for layer in known:

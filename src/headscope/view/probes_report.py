@@ -5,6 +5,7 @@ import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 
+from headscope.analyse.ends import ENDS
 from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
 from headscope.view.headings import describe_copies, name_corpus, name_model
 from headscope.view.lines import format_range, make_grid, write
@@ -23,8 +24,6 @@ FURTHER = {
     "probe_compression": ("compression", 1),
 }
 """What the terminal shows of probes that are trained on the control task too: the heading, and a factor."""
-
-ENDS = {"": "", "_lower": "_lower", "_upper": "_upper"}
 
 
 def list_probes(table: xr.Dataset) -> pd.DataFrame:

@@ -8,11 +8,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from headscope.analyse.ends import ENDS
 from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
 from headscope.view.figures import style
 from headscope.view.figures.draw_heatmaps import draw_cells
 from headscope.view.headings import name_corpus
-from headscope.view.probes_report import ENDS
 
 RELATIONS = 15
 """Relations that are drawn, the most frequent."""

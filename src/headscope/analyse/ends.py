@@ -1,0 +1,32 @@
+"""A number and the ends of its interval, as variables of a head table."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from headscope.heads import variable
+
+ENDS = ("", "_lower", "_upper")
+"""How the names of the variables end."""
+
+INTERVAL = "the 95 % interval"
+
+BY_TEXT = f"{INTERVAL}, paired and clustered by text"
+
+
+def describe_ends(what: str, interval: str = INTERVAL, begin: str = "") -> dict[str, str]:
+    """What a number and the ends of its interval are, by `begin` and `ENDS`."""
+    texts = (what, f"{what}: lower end of {interval}", f"{what}: upper end of {interval}")
+    return {f"{begin}{end}": text for end, text in zip(ENDS, texts, strict=True)}
+
+
+def make_ends(
+    name: str, values: Iterable[np.ndarray], dims: Sequence[str], *, what: str, units: str, source: str,
+    interval: str = INTERVAL,
+) -> dict[str, xr.Variable]:  # fmt: skip
+    """The variables, of the number and the lower and the upper end of its interval."""
+    return {
+        end: variable(each, dims, name=text, units=units, source=source)
+        for each, (end, text) in zip(values, describe_ends(what, interval, name).items(), strict=True)
+    }
