@@ -8,19 +8,18 @@ from headscope.analyse.comparable import check_read_alike
 from headscope.analyse.report import (
     CLUSTERS,
     MINIMUM,
-    UNDECIDED,
+    describe_verdicts,
     has_few_texts,
     list_reported_scores,
     locate_reported,
 )
 from headscope.analyse.rivals import (
-    UNTRAINED,
     choose_rivals,
+    compare_lifts,
     describe_lift,
     describe_lift_over_strongest,
     describe_values,
     describe_with_ends,
-    is_above_rivals,
     select_strongest,
 )
 from headscope.analyse.uncertainty import Lift, Ratio
@@ -169,16 +168,11 @@ def _lift(
 def _judge(table: xr.Dataset, other: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     """The verdict on the reported head of each row on the other corpus."""
     prefix = score.report_prefix
-    names = [rival.name for rival in score.rivals]
-    lifts = [f"{prefix}replication_lift_over_{name}" for name in (*names, UNTRAINED)]
-    lifts = [name for name in lifts if name in table]
-    reported = table[f"{prefix}reported_layer"] > 0
+    above, compared = compare_lifts(table, score, "replication_")
     few = (table[f"{prefix}replication_clusters"] < CLUSTERS) | (table[f"{prefix}replication_count"] < MINIMUM)
-    few = few | (not lifts) | (_has_sums(other, score) and has_few_texts(other, score))
-    survives = xr.full_like(reported, SURVIVES, dtype=object).where(is_above_rivals(table, lifts), FAILS)
-    verdict = survives.where(~few, UNDECIDED).where(reported, "").astype(str)
+    few = few | ~compared | (_has_sums(other, score) and has_few_texts(other, score))
     what = f"verdict on the other corpus: {SURVIVES} if the lift over every rival there has an interval above 0"
-    return {f"{prefix}replication_verdict": describe_values(verdict, what, "label")}
+    return {f"{prefix}replication_verdict": describe_verdicts(table, score, above, few, (SURVIVES, FAILS), what)}
 
 
 def _describe_corpus(other: xr.Dataset) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import reduce
-from operator import and_, or_
+from operator import and_
 
 import numpy as np
 import xarray as xr
@@ -13,11 +13,11 @@ from headscope.analyse.rivals import (
     ChosenRival,
     choose_best,
     choose_rivals,
+    compare_lifts,
     describe_lift,
     describe_lift_over_strongest,
     describe_values,
     describe_with_ends,
-    is_above_rivals,
     locate_largest,
     select_strongest,
 )
@@ -249,23 +249,30 @@ def _test_lifts(
 def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     """The verdict on the reported head of each row."""
     prefix = score.report_prefix
-    names = [rival.name for rival in score.rivals] + [UNTRAINED]
-    applied = [f"{prefix}lift_over_{name}" for name in names if f"{prefix}lift_over_{name}" in table]
-    enough = table[f"{prefix}reported_layer"] > 0
-    beats = (table[f"{prefix}heldout_lower"] > 0) & is_above_rivals(table, applied)
+    above, compared = compare_lifts(table, score)
+    beats = (table[f"{prefix}heldout_lower"] > 0) & above
     if f"{prefix}reported_q" in table:
         beats = beats & (table[f"{prefix}reported_q"] < ALPHA)
     else:
         if f"{prefix}lift_q" in table:
             beats = beats & (table[f"{prefix}lift_q"] < ALPHA)
         # A row that no rival has, such as one that the untrained model lacks, is compared with nothing.
-        beats = beats & reduce(or_, (table[name].notnull() for name in applied), xr.zeros_like(beats))
-    few = table[f"{prefix}heldout_clusters"] < CLUSTERS
-    few = few | has_few_texts(table, score)
-    decided = xr.full_like(beats, DOES_NOT, dtype=object).where(~beats, STANDS_OUT)
-    verdict = decided.where(~few, UNDECIDED).where(enough, "").astype(str)
+        beats = beats & compared
+    few = (table[f"{prefix}heldout_clusters"] < CLUSTERS) | has_few_texts(table, score)
     what = f"verdict: {STANDS_OUT} if every lift has an interval above 0 and q is below {ALPHA}"
-    return {f"{prefix}reported_verdict": describe_values(verdict, what, "label")}
+    return {f"{prefix}reported_verdict": describe_verdicts(table, score, beats, few, (STANDS_OUT, DOES_NOT), what)}
+
+
+def describe_verdicts(
+    table: xr.Dataset, score: Score, beats: xr.DataArray, few: xr.DataArray, verdicts: tuple[str, str], what: str
+) -> xr.Variable:
+    """The first of two verdicts on the reported head of each row where it beats all, or the second, as a variable.
+
+    Where texts or items are `few` it is `UNDECIDED`, and without a reported head empty.
+    """
+    decided = xr.full_like(beats, verdicts[1], dtype=object).where(~beats, verdicts[0]).where(~few, UNDECIDED)
+    verdict = decided.where(table[f"{score.report_prefix}reported_layer"] > 0, "")
+    return describe_values(verdict.astype(str), what, "label")
 
 
 def has_few_texts(table: xr.Dataset, score: Score) -> bool:

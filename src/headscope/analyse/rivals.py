@@ -1,13 +1,16 @@
 """The rivals of a head: their options chosen, in the head's direction, and the lift of the head over each."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from headscope import heads
+from headscope.analyse.ends import describe_ends
 from headscope.analyse.uncertainty import Lift, Ratio
 from headscope.score import HEAD, Score
 
@@ -86,12 +89,17 @@ def select_strongest(lifts: Mapping[str, Lift], rivals: Mapping[str, ChosenRival
     return Strongest(names, lift, lower, upper, detectable)
 
 
-def is_above_rivals(table: xr.Dataset, lifts: Sequence[str]) -> xr.DataArray | bool:
-    """True where the interval of every one of these lifts lies above 0; a rival without a score is passed over."""
-    above: xr.DataArray | bool = True
-    for name in lifts:
-        above = above & ((table[f"{name}_lower"] > 0) | table[name].isnull())
-    return above
+def compare_lifts(table: xr.Dataset, score: Score, begin: str = "") -> tuple[xr.DataArray, xr.DataArray]:
+    """Where the intervals of the lifts over all rivals of a score lie above 0, and where there is a lift at all.
+
+    A rival without a score in a row is passed over. `begin` is that of the variables, behind the prefix of the score.
+    """
+    prefix = score.report_prefix
+    names = (f"{prefix}{begin}lift_over_{rival}" for rival in (*(rival.name for rival in score.rivals), UNTRAINED))
+    lifts = [name for name in names if name in table]
+    none = xr.zeros_like(table[f"{prefix}reported_layer"], dtype=bool)
+    above = reduce(and_, ((table[f"{name}_lower"] > 0) | table[name].isnull() for name in lifts), ~none)
+    return above, reduce(or_, (table[name].notnull() for name in lifts), none)
 
 
 def describe_lift(
@@ -116,11 +124,11 @@ def describe_with_ends(
     there: xr.DataArray, measure: str = "",
 ) -> dict[str, xr.Variable]:  # fmt: skip
     """A number and the ends of its interval, as variables; NaN where it is not `there`."""
-    units = f"share of {score.items}"
-    new = {f"{name}_{measure}".rstrip("_"): describe_values(value.where(there), what, units)}
-    for end, values in zip(("lower", "upper"), ends, strict=True):
-        new[f"{name}_{end}"] = describe_values(values.where(there), f"{what}: {end} end of the 95 % interval", units)
-    return new
+    names = f"{name}_{measure}".rstrip("_"), f"{name}_lower", f"{name}_upper"
+    return {
+        each: describe_values(values.where(there), text, f"share of {score.items}")
+        for each, values, text in zip(names, (value, *ends), describe_ends(what).values(), strict=True)
+    }
 
 
 def describe_values(values: xr.DataArray, name: str, units: str) -> xr.Variable:
