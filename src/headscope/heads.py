@@ -15,6 +15,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from headscope import netcdf
 from headscope.errors import HeadscopeError, TableError, quote
@@ -146,6 +147,18 @@ def variable(
     shown = {"title": title, "target": target, "baseline": baseline}
     attrs = {"long_name": name, "units": units, "source": source} | {key: text for key, text in shown.items() if text}
     return xr.Variable(tuple(dims), values, attrs=attrs)
+
+
+Described = tuple[ArrayLike, Sequence[str], str, str]
+"""The numbers of a variable, its dimensions, what it measures and its unit."""
+
+
+def describe(values: Mapping[str, Described], source: str) -> dict[str, xr.Variable]:
+    """Variables of a head table by name, all from one source."""
+    return {
+        name: variable(np.asarray(data), dims, name=what, units=units, source=source)
+        for name, (data, dims, what, units) in values.items()
+    }
 
 
 def get_share(table: xr.Dataset) -> str:

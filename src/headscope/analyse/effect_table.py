@@ -22,7 +22,7 @@ from headscope.analyse.effects import (
 )
 from headscope.analyse.ends import BY_TEXT, ENDS, describe_ends, make_ends
 from headscope.analyse.metrics import ATTRIBUTE, Metric, describe_metrics
-from headscope.heads import variable
+from headscope.heads import Described, describe, variable
 
 STATISTICS: Mapping[str, str] = {
     **describe_ends("change of the {title} with the {unit} disabled", BY_TEXT),
@@ -162,15 +162,12 @@ def _tabulate_whole(measured: Measured, metric: Metric) -> dict[str, xr.Variable
         values.append(compute_effects(metric, measured.whole, none, measured.clusters, subset).whole)
         examples.append(int(subset.sum()))
         texts.append(len(set(np.asarray(measured.clusters)[subset])))
-    described = {
-        f"whole_{metric.name}": (values, f"{metric.title} of the whole model", metric.units),
-        "examples": (examples, "number of examples", "examples"),
-        "texts": (texts, "number of texts that the examples are from", "texts"),
+    described: dict[str, Described] = {
+        f"whole_{metric.name}": (values, ["subset"], f"{metric.title} of the whole model", metric.units),
+        "examples": (examples, ["subset"], "number of examples", "examples"),
+        "texts": (texts, ["subset"], "number of texts that the examples are from", "texts"),
     }
-    return {
-        name: variable(np.array(numbers), ["subset"], name=what, units=units, source=SOURCE)
-        for name, (numbers, what, units) in described.items()
-    }
+    return describe(described, SOURCE)
 
 
 def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence[str]) -> xr.Dataset:
@@ -261,20 +258,16 @@ def _check_estimates(table: xr.Dataset, measured: Measured, metric: Metric) -> d
     for index in np.ndindex(agreement.shape):
         agreement[index] = rank_agreement(np.stack([runs[index], estimates[index]]))[0, 1]
     error = np.abs(runs - estimates).max(-1, initial=0.0)
-    described = {
+    dims, sample = ["how", "subset"], "on heads that were chosen at random"
+    described: dict[str, Described] = {
         f"first_order_agreement_{metric.name}": (
-            agreement, "rank correlation (Spearman) of estimates and effects on heads that were chosen at random",
-            "correlation",
+            agreement, dims, f"rank correlation (Spearman) of estimates and effects {sample}", "correlation",
         ),
         f"first_order_error_{metric.name}": (
-            error, "largest difference of an estimate from the effect on heads that were chosen at random",
-            metric.units,
+            error, dims, f"largest difference of an estimate from the effect {sample}", metric.units,
         ),
     }  # fmt: skip
-    return {
-        name: variable(values, ["how", "subset"], name=what, units=units, source=FIRST_ORDER)
-        for name, (values, what, units) in described.items()
-    }
+    return describe(described, FIRST_ORDER)
 
 
 def _tabulate_interactions(measured: Measured, metric: Metric, ways: Sequence[str]) -> dict[str, xr.Variable]:

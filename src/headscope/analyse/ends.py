@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import xarray as xr
 
-from headscope.heads import variable
+from headscope.heads import describe
 
 ENDS = ("", "_lower", "_upper")
 """How the names of the variables end."""
@@ -26,7 +26,5 @@ def make_ends(
     interval: str = INTERVAL,
 ) -> dict[str, xr.Variable]:  # fmt: skip
     """The variables, of the number and the lower and the upper end of its interval."""
-    return {
-        end: variable(each, dims, name=text, units=units, source=source)
-        for each, (end, text) in zip(values, describe_ends(what, interval, name).items(), strict=True)
-    }
+    texts = describe_ends(what, interval, name).items()
+    return describe({end: (each, dims, text, units) for each, (end, text) in zip(values, texts, strict=True)}, source)

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from headscope.analyse.parts import apply_to_parts
 from headscope.errors import HeadscopeError, TableError
-from headscope.heads import variable
+from headscope.heads import Described, describe
 
 CLARK = "Clark et al. 2019, section 6"
 DISTANCE = "js_distance"
@@ -93,37 +93,33 @@ def _map_heads(distances: xr.Dataset, clusters: int | None) -> xr.Dataset:
     halves = [square(by_half.sel(half=half))[0] for half in by_half["half"]]
     same_layer = np.equal.outer(*[[layer for layer, _ in heads]] * 2)
     pairs = np.triu(np.ones_like(matrix, dtype=bool), 1)
-    numbers = {
-        "head_map_stress": (stress, "stress-1 of the map", "share of the distances"),
-        "cluster_silhouette": (_silhouette(matrix, labels), "mean silhouette of the clusters", "silhouette"),
+    numbers: dict[str, Described] = {
+        "head_map_stress": (stress, (), "stress-1 of the map", "share of the distances"),
+        "cluster_silhouette": (_silhouette(matrix, labels), (), "mean silhouette of the clusters", "silhouette"),
         "cluster_stability": (
-            _stability(halves, len(set(labels))), "adjusted Rand index of the clusters of both halves", "index",
+            _stability(halves, len(set(labels))), (), "adjusted Rand index of the clusters of both halves", "index",
         ),
         f"{DISTANCE}_agreement": (
-            _agreement(halves, pairs), "Spearman's correlation of the distances on both halves", "correlation",
+            _agreement(halves, pairs), (), "Spearman's correlation of the distances on both halves", "correlation",
         ),
-        f"{DISTANCE}_within_layer": (_mean(matrix, pairs & same_layer), "mean distance of heads of one layer", "nats"),
+        f"{DISTANCE}_within_layer": (
+            _mean(matrix, pairs & same_layer), (), "mean distance of heads of one layer", "nats",
+        ),
         f"{DISTANCE}_across_layers": (
-            _mean(matrix, pairs & ~same_layer), "mean distance of heads of two layers", "nats",
+            _mean(matrix, pairs & ~same_layer), (), "mean distance of heads of two layers", "nats",
         ),
     }  # fmt: skip
-    new = {
-        name: variable(np.asarray(number), (), name=what, units=units, source=CLARK)
-        for name, (number, what, units) in numbers.items()
-    }
     by_head = {
         "head_map_x": (places[:, 0], "place of the head in the map, from the left", "nats"),
         "head_map_y": (places[:, 1], "place of the head in the map, from below", "nats"),
         "cluster": (labels.astype(float), "cluster of the head", "label"),
     }
     for name, (values, what, units) in by_head.items():
-        spread = _spread(values, heads, distances.sizes)
-        new[name] = variable(spread, ("layer", "head"), name=what, units=units, source=CLARK)
-    new["cluster_merge"] = variable(
-        tree, ("step", "merge"), name="steps of the average linkage of heads", units="head, nats or heads", source=CLARK
-    )
+        numbers[name] = _spread(values, heads, distances.sizes), ("layer", "head"), what, units
+    what = "steps of the average linkage of heads"
+    numbers["cluster_merge"] = tree, ("step", "merge"), what, "head, nats or heads"
     coords = {"merge": ["first", "second", "distance", "heads"], "step": range(1, len(heads))}
-    return xr.Dataset(new, coords=coords)
+    return xr.Dataset(describe(numbers, CLARK), coords=coords)
 
 
 def _scale(

@@ -18,7 +18,7 @@ from headscope.analyse.significance import BENJAMINI, false_discoveries
 from headscope.analyse.student import sf, standard_error, t_interval
 from headscope.analyse.uncertainty import ALPHA
 from headscope.corpora.prompts import name_parts
-from headscope.heads import SHARE, head_name, variable
+from headscope.heads import SHARE, Described, describe, head_name, variable
 
 SOURCE = "headscope"
 
@@ -96,19 +96,16 @@ def tabulate_ledger(measured: MeasuredPrompts) -> xr.Dataset:
     given = measured.shares[:, 0]
     lower, upper = _find_interval(given)
     head, mass = ["layer", "head"], "mean share of attention, over the tokens of the model's own text and over prompts"
-    described = {
-        "ledger_mass_uniform": (measured.uniform.mean(0), ["part"], "the same of uniform attention"),
+    described: dict[str, Described] = {
+        "ledger_mass_uniform": (measured.uniform.mean(0), ["part"], "the same of uniform attention", SHARE),
         "ledger_by_slot": (
             measured.by_slot.mean((0, 1)), [*head, "slot"],
-            "mean share of attention to the documents that stand in a slot, all in turn",
+            "mean share of attention to the documents that stand in a slot, all in turn", SHARE,
         ),
     }  # fmt: skip
     ends = given.mean(0), lower.clip(0), upper.clip(None, 1)
     new = make_ends("ledger_mass", ends, [*head, "part"], what=mass, units=SHARE, source=SOURCE, interval=BY_PROMPT)
-    new |= {
-        name: variable(values, dims, name=what, units=SHARE, source=SOURCE)
-        for name, (values, dims, what) in described.items()
-    }
+    new |= describe(described, SOURCE)
     new |= _tabulate_content(measured)
     coords = {
         "layer": np.arange(1, layers + 1), "head": np.arange(1, heads + 1), "part": name_parts(measured.slots),

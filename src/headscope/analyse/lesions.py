@@ -24,7 +24,7 @@ from headscope.analyse.significance import false_discoveries
 from headscope.analyse.uncertainty import ALPHA
 from headscope.corpora.paths import KIND as PATH
 from headscope.errors import TableError
-from headscope.heads import variable
+from headscope.heads import Described, describe, variable
 from headscope.score import Score, read_scores
 
 STATISTICS: Mapping[str, str] = {
@@ -98,15 +98,12 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
         member = member[:, 0]
     norm = "norm of what disabling the heads changes, root mean square over tokens"
     random = "the same of their random sets, as a mean"
-    described = {
+    described: dict[str, Described] = {
         "set_member": (member, ["set", *heads], "1 if a head is in the set", "flag"),
         "set_removed_norm": (measured.norms[:, 0], ["set"], norm, "norm of a vector"),
         "set_removed_norm_random": (measured.norms[:, 1:].mean(1), ["set"], random, "norm of a vector"),
     }
-    new = {
-        name: variable(np.asarray(values), dims, name=what, units=units, source=SOURCE)
-        for name, (values, dims, what, units) in described.items()
-    }
+    new = describe(described, SOURCE)
     for metric in measured.metrics:
         new |= _tabulate_metric(measured, metric)
     table = xr.Dataset(new, coords=coords)

@@ -6,7 +6,7 @@ import xarray as xr
 
 from headscope.analyse.parts import apply_to_parts
 from headscope.errors import TableError
-from headscope.heads import variable
+from headscope.heads import Described, describe
 
 SOURCE = "headscope; the assignment of Kuhn 1955, the distance of Clark et al. 2019, section 6"
 DISTANCE = "js_distance_before"
@@ -44,7 +44,7 @@ def _match(distances: xr.DataArray) -> xr.Dataset:
     matrix = matrix.reshape(layers * heads, layers * heads)
     known = np.flatnonzero(~np.isnan(matrix).all(1))
     rows, columns = (known[chosen] for chosen in scipy.optimize.linear_sum_assignment(matrix[np.ix_(known, known)]))
-    numbers = {
+    by_head = {
         "matched_layer": (
             columns // heads + 1,
             "layer of the head of the model before that it is matched with",
@@ -55,13 +55,11 @@ def _match(distances: xr.DataArray) -> xr.Dataset:
         "own_distance": (matrix[rows, rows], "distance to the head of the same place before", "nats"),
         "nearest_distance": (np.nanmin(matrix[rows], axis=1), "distance to the nearest head before", "nats"),
     }
-    new = {}
-    for name, (values, what, units) in numbers.items():
+    described: dict[str, Described] = {}
+    for name, (values, what, units) in by_head.items():
         spread = np.full(layers * heads, np.nan)
         spread[rows] = values
-        new[name] = variable(spread.reshape(layers, heads), ("layer", "head"), name=what, units=units, source=SOURCE)
-    new["matched_to_itself"] = variable(
-        np.asarray((rows == columns).mean()), (), name="heads that are matched with the head of the same place",
-        units="share of heads", source=SOURCE,
-    )  # fmt: skip
-    return xr.Dataset(new)
+        described[name] = spread.reshape(layers, heads), ("layer", "head"), what, units
+    what = "heads that are matched with the head of the same place"
+    described["matched_to_itself"] = (rows == columns).mean(), (), what, "share of heads"
+    return xr.Dataset(describe(described, SOURCE))

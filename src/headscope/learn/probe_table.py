@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyse.probes import CONTROL, COUNT, GAIN_OVER, RIGHT, add_probe_scores
-from headscope.heads import variable
+from headscope.heads import Described, describe, variable
 from headscope.learn.probe import ATTENTION, CONTROLLED, PROBES, Sums
 from headscope.learn.probe_data import LONGEST, SIDES, ProbeData
 
@@ -33,7 +33,7 @@ def tabulate_probes(
     losses = np.array([[float(by_seed[seed][name]["loss"]) for name in names] for seed in seeds])
     counts = right[:, :, 1].sum((2, 3))
     of_probe, of_length = ("probe",), ("probe", "length")
-    values: dict[str, tuple[np.ndarray, tuple[str, ...], str, str]] = {
+    values: dict[str, Described] = {
         # A text that several seeds have tested on counts once.
         RIGHT: (
             right[:, :, 0] / tests_per_text, ("seed", *of_probe, "relation", "fold"), "choices that are right",
@@ -49,10 +49,7 @@ def tabulate_probes(
             losses.sum(0) / counts.sum(0) / np.log(2), of_probe, "mean of -log2 p(nearest right candidate)", "bits",
         ),
     }  # fmt: skip
-    variables = {
-        name: variable(array, dims, name=what, units=units, source=CLARK)
-        for name, (array, dims, what, units) in values.items()
-    }
+    variables = describe(values, CLARK)
     variables |= _describe_controls(by_seed, tests_per_text)
     variables |= _describe_codes(by_seed)
     variables |= _describe_weights(by_seed, data)

@@ -18,11 +18,12 @@ from headscope.capture.tokens.batch import Batch
 from headscope.capture.tokens.words import membership, pool_queries
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
+from headscope.heads import Described, describe
 from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.aligned_words import SHIFTS, AlignedWords
 from headscope.reducers.support.folds import FOLDS, FoldAssignment, total_by_fold
 from headscope.reducers.support.permutations import Permutations
-from headscope.reducers.support.ratios import Described, describe, score_table
+from headscope.reducers.support.ratios import score_table
 from headscope.score import Rival, Score
 
 GARG = "Garg et al. 2019; Chen et al. 2020"

@@ -18,11 +18,11 @@ from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch, Tokens
 from headscope.capture.tokens.words import membership, pool_queries
 from headscope.errors import HeadscopeError
-from headscope.heads import SHARE
+from headscope.heads import SHARE, Described, describe
 from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.aspect_targets import EVALUATIVE, SEPARATORS, TARGETS, covered, targets_of
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
-from headscope.reducers.support.ratios import Described, describe, mean, score_table
+from headscope.reducers.support.ratios import mean, score_table
 from headscope.score import OFFSETS, Rival, Score, offset_rival
 
 ESSAY = "What does a fine-tuned BERT model look at? (2019), task-specific learnings 1 to 5"

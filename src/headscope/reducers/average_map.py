@@ -15,9 +15,9 @@ from torch import Tensor
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError
-from headscope.heads import SHARE
+from headscope.heads import SHARE, describe
 from headscope.reducers.reducer import Reducer, Sums
-from headscope.reducers.support.ratios import describe, mean
+from headscope.reducers.support.ratios import mean
 from headscope.reducers.surface import SUMMED
 
 VIG = "headscope, after the model view of BertViz (Vig 2019)"

@@ -15,11 +15,12 @@ from torch import Tensor
 
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
+from headscope.heads import Described, describe
 from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.antecedents import RULES, choose_antecedent, mentions_of, with_earlier
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.permutations import Permutations
-from headscope.reducers.support.ratios import Described, describe, mean, score_table
+from headscope.reducers.support.ratios import mean, score_table
 from headscope.reducers.support.shifts import ShiftedChains
 from headscope.score import OFFSETS, Rival, Score, offset_rival
 

@@ -20,10 +20,11 @@ from headscope.capture.tokens.batch import Batch
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
+from headscope.heads import Described, describe
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.divergence import compare_rows
 from headscope.reducers.support.folds import FoldAssignment
-from headscope.reducers.support.ratios import Described, describe, mean
+from headscope.reducers.support.ratios import mean
 
 CLARK = "Clark et al. 2019, section 6"
 HALVES = ("even", "odd")

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
+from headscope.heads import Described, describe
 from headscope.reducers.head_distances import CLARK
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.divergence import compare_rows
-from headscope.reducers.support.ratios import Described, describe
 
 
 @dataclass(frozen=True)

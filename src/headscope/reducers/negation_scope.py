@@ -15,12 +15,13 @@ from torch import Tensor
 
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
+from headscope.heads import describe
 from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.negation_cue import REGRESSORS, Cues
 from headscope.reducers.support.negation_cue import variables as cue_variables
 from headscope.reducers.support.permutations import Permutations
-from headscope.reducers.support.ratios import describe, score_table
+from headscope.reducers.support.ratios import score_table
 from headscope.score import OFFSETS, Rival, Score, offset_rival
 
 ZHAO = "Zhao and Bethard 2020, section 4"

@@ -24,6 +24,7 @@ from headscope.capture.tokens.batch import Batch
 from headscope.corpora.document import Link
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError, HeadscopeError
+from headscope.heads import Described, describe
 from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.candidates import (
     COUNTED,
@@ -42,7 +43,7 @@ from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.links import Links, Text, number_labels, permute_links
 from headscope.reducers.support.nearest import CLASSES, SIDES, find_by_class
 from headscope.reducers.support.permutations import Permutations, PermutedItems
-from headscope.reducers.support.ratios import Described, describe, mean, score_table
+from headscope.reducers.support.ratios import mean, score_table
 from headscope.reducers.support.rules import ENDS, Rule, find_by_rules
 from headscope.score import OFFSETS, Rival, Score, offset_rival
 

@@ -19,10 +19,10 @@ from headscope.capture.tokens.batch import Batch
 from headscope.corpora.document import Document, Link
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
-from headscope.heads import SHARE
+from headscope.heads import SHARE, Described, describe
 from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
-from headscope.reducers.support.ratios import Described, describe, mean, score_table
+from headscope.reducers.support.ratios import mean, score_table
 from headscope.score import OFFSETS, Score, offset_rival
 
 KOVALEVA = "Kovaleva et al. 2019, section 4.2"

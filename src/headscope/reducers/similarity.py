@@ -15,8 +15,8 @@ from torch import Tensor
 
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
+from headscope.heads import Described, describe
 from headscope.reducers.reducer import Reducer, Sums
-from headscope.reducers.support.ratios import Described, describe
 from headscope.score import Score
 
 KOVALEVA = "Kovaleva et al. 2019, section 4.3"

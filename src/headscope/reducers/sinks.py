@@ -15,10 +15,10 @@ from torch import Tensor
 
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch, Tokens
-from headscope.heads import SHARE
+from headscope.heads import SHARE, describe
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
-from headscope.reducers.support.ratios import describe, mean, score_table
+from headscope.reducers.support.ratios import mean, score_table
 from headscope.reducers.surface import SUMMED
 from headscope.score import Rival, Score
 

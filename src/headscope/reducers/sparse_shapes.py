@@ -18,11 +18,11 @@ from torch.nn.functional import pad
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError
-from headscope.heads import SHARE
+from headscope.heads import SHARE, describe
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.maps import Maps
-from headscope.reducers.support.ratios import describe, score_table
+from headscope.reducers.support.ratios import score_table
 from headscope.score import Score
 
 MINFERENCE = "Jiang et al. 2024, section 3"

@@ -18,10 +18,10 @@ from torch import Tensor
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError, ModelError
-from headscope.heads import SHARE
+from headscope.heads import SHARE, describe
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
-from headscope.reducers.support.ratios import describe, mean, score_table
+from headscope.reducers.support.ratios import mean, score_table
 from headscope.score import Rival, Score
 
 XIAO = "Xiao et al. 2024 (StreamingLLM, DuoAttention)"

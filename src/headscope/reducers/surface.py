@@ -14,8 +14,9 @@ from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens import distance
 from headscope.capture.tokens.batch import Batch, Tokens
 from headscope.errors import HeadscopeError
+from headscope.heads import describe
 from headscope.reducers.reducer import Reducer, Sums
-from headscope.reducers.support.ratios import describe, mean
+from headscope.reducers.support.ratios import mean
 from headscope.reducers.support.word_class import WordClass
 from headscope.score import Score
 

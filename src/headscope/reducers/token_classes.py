@@ -17,9 +17,9 @@ from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary
-from headscope.heads import SHARE
+from headscope.heads import SHARE, Described, describe
 from headscope.reducers.reducer import Annotation, Reducer, Sums
-from headscope.reducers.support.ratios import Described, describe, mean
+from headscope.reducers.support.ratios import mean
 from headscope.score import Score
 
 KOVALEVA = "Kovaleva et al. 2019, section "

@@ -202,13 +202,10 @@ class Permuted:
         tested = np.asarray(count > 0)
         z, p = (np.where(tested, data, np.nan) for data in (self.z, self.p))
         best = np.where(tested.reshape(-1, tested.shape[-1]).T.any(1, keepdims=True), self.best, np.nan)
-        values = {
-            "permuted": (mean, dims, "mean score over the permutations of the gold", units),
-            "z": (z, dims, "score above the mean over the permutations", deviations),
-            "p": (p, dims, "share of the permutations that score as much; not corrected", "probability"),
-            "z_permuted": (best, (dims[-1], "permutation"), largest, deviations),
+        values: dict[str, heads.Described] = {
+            f"{prefix}_permuted": (mean, dims, "mean score over the permutations of the gold", units),
+            f"{prefix}_z": (z, dims, "score above the mean over the permutations", deviations),
+            f"{prefix}_p": (p, dims, "share of the permutations that score as much; not corrected", "probability"),
+            f"{prefix}_z_permuted": (best, (dims[-1], "permutation"), largest, deviations),
         }
-        return {
-            f"{prefix}_{name}": heads.variable(data, along, name=what, units=unit, source=SOURCE)
-            for name, (data, along, what, unit) in values.items()
-        }
+        return heads.describe(values, SOURCE)

@@ -9,17 +9,6 @@ from headscope import heads
 from headscope.reducers.support.permutations import Permuted
 from headscope.score import Score, add_up
 
-Described = tuple[np.ndarray | np.generic, Sequence[str], str, str]
-"""The numbers of a variable, its dimensions, what it measures and its unit."""
-
-
-def describe(values: Mapping[str, Described], source: str) -> dict[str, xr.Variable]:
-    """Variables of a head table by name, all from one source."""
-    return {
-        variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=source)
-        for variable, (data, dims, name, units) in values.items()
-    }
-
 
 def mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
     """The mean of that many values with that total; NaN of none."""
