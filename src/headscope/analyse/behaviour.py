@@ -2,16 +2,16 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool
 
-from headscope.analyse.report import STANDS_OUT
+from headscope.analyse.report import STANDS_OUT, list_verdicts
 from headscope.errors import TableError
 from headscope.heads import variable
-from headscope.score import HEAD, read_scores
+from headscope.score import HEAD
 
 SOURCE = "Clark et al. 2019, figure 6; thresholds of headscope"
 BROAD = "broad"
@@ -48,8 +48,10 @@ def add_behaviours(table: xr.Dataset, *, share: float = 0.5, breadth: float = 0.
         # Of equal shares (the first token is often [CLS]) the first counts.
         behaviours = np.where(shares.max(0) >= share, titles[shares.argmax(0)], behaviours)
     marks: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
-    for place, row in _list_marks(table, dims):
-        marks[place].append(row)
+    for head, row, verdict in list_verdicts(table, dims):
+        if verdict == STANDS_OUT:
+            places = (table[dim].values.tolist().index(at) for dim, at in zip(dims, head, strict=True))
+            marks[tuple(places)].append(row)
     for place, rows in marks.items():
         behaviours[place] = ", ".join(rows)
     names, codes = np.unique(behaviours.astype(str), return_inverse=True)
@@ -77,18 +79,3 @@ def _is_broad(table: xr.Dataset, dims: Sequence[str], breadth: float) -> Bool[np
         return False
     entropy, uniform = (table[name].transpose(*dims).values for name in ("entropy", "entropy_uniform"))
     return np.asarray(entropy >= breadth * uniform)
-
-
-def _list_marks(table: xr.Dataset, dims: Sequence[str]) -> Iterator[tuple[tuple[int, ...], str]]:
-    """The place of each reported head that stands out, as indexes, and the row that it stands out for."""
-    for score in read_scores(table):
-        prefix, row_dimension = score.report_prefix, score.row_dimension(table)
-        if f"{prefix}reported_verdict" not in table:
-            continue
-        verdicts = np.atleast_1d(table[f"{prefix}reported_verdict"].values)
-        labels = table[row_dimension].values if row_dimension else [score.title]
-        reported = [np.atleast_1d(table[f"{prefix}reported_{dim}"].values).tolist() for dim in dims]
-        for label, verdict, *head in zip(labels, verdicts, *reported, strict=True):
-            if verdict == STANDS_OUT:
-                places = [table[dim].values.tolist().index(at) for dim, at in zip(dims, head, strict=True)]
-                yield tuple(places), str(label)

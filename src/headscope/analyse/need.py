@@ -19,7 +19,7 @@ from headscope.analyse.effect_table import STATISTICS
 from headscope.analyse.effects import judge
 from headscope.analyse.ends import ENDS
 from headscope.analyse.metrics import ATTRIBUTE, read_metrics
-from headscope.analyse.report import STANDS_OUT, UNDECIDED
+from headscope.analyse.report import STANDS_OUT, UNDECIDED, list_verdicts
 from headscope.errors import TableError
 from headscope.heads import variable
 from headscope.identity import name_differences
@@ -184,20 +184,15 @@ def _has_bound(metric: Mapping[str, Any]) -> bool:
 
 def _count_marks(table: xr.Dataset, dims: Sequence[str]) -> xr.DataArray | None:
     """The number of rows for which each head stands out; None where the table has no reported heads."""
-    scores = [score for score in read_scores(table) if f"{score.report_prefix}reported_verdict" in table]
-    if not scores:
+    if not any(f"{score.report_prefix}reported_verdict" in table for score in read_scores(table)):
         return None
     marks = xr.DataArray(
         np.zeros([table.sizes[dim] for dim in dims]), dims=dims, coords={dim: table[dim].values for dim in dims}
     )
     undecided, decided = xr.zeros_like(marks, dtype=bool), False
-    for score in scores:
-        reported = {dim: np.atleast_1d(table[f"{score.report_prefix}reported_{dim}"].values) for dim in dims}
-        for row, verdict in enumerate(np.atleast_1d(table[f"{score.report_prefix}reported_verdict"].values)):
-            if not verdict:
-                continue
-            place = {dim: labels[row] for dim, labels in reported.items()}
-            marks.loc[place] += verdict == STANDS_OUT
-            undecided.loc[place] |= verdict == UNDECIDED
-            decided |= verdict != UNDECIDED
+    for head, _, verdict in list_verdicts(table, dims):
+        place = dict(zip(dims, head, strict=True))
+        marks.loc[place] += verdict == STANDS_OUT
+        undecided.loc[place] |= verdict == UNDECIDED
+        decided |= verdict != UNDECIDED
     return marks.where((marks > 0) | (~undecided & decided))

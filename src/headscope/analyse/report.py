@@ -1,8 +1,9 @@
 """Intervals of all scores, and the head to report for each: chosen on one half of the corpus, scored on the other."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -273,6 +274,19 @@ def describe_verdicts(
     decided = xr.full_like(beats, verdicts[1], dtype=object).where(~beats, verdicts[0]).where(~few, UNDECIDED)
     verdict = decided.where(table[f"{score.report_prefix}reported_layer"] > 0, "")
     return describe_values(verdict.astype(str), what, "label")
+
+
+def list_verdicts(table: xr.Dataset, dims: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], str, str]]:
+    """Where each reported head is, along some dimensions, the row that it is reported for, and the verdict on it."""
+    for score in read_scores(table):
+        dim = score.row_dimension(table)
+        names = [f"{score.report_prefix}reported_{name}" for name in ("verdict", *dims)]
+        if names[0] in table:
+            columns = (np.atleast_1d(table[name].values).tolist() for name in names)
+            labels = table[dim].values if dim else [score.title]
+            for label, verdict, *head in zip(labels, *columns, strict=True):
+                if verdict:
+                    yield tuple(head), str(label), verdict
 
 
 def has_few_texts(table: xr.Dataset, score: Score) -> bool:

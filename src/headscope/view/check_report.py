@@ -10,7 +10,7 @@ from headscope.analyse.check import KEPT, LOST, count_verdicts
 from headscope.analyse.report import UNDECIDED
 from headscope.heads import EDITED
 from headscope.identity import DIFFERS_IN
-from headscope.view.headings import name_corpus, name_head, name_model
+from headscope.view.headings import name_corpus, name_model, name_row
 from headscope.view.lines import make_grid, write
 from headscope.view.wording import format_number
 
@@ -23,11 +23,9 @@ _COLUMNS = (
 def make_check_frame(checked: xr.Dataset) -> pd.DataFrame:
     """A row for each head that was checked, in the order of the scores and their rows."""
     frame = pd.DataFrame({str(name): values.values for name, values in checked.variables.items()})
-    types = frame["attention_type"] if "attention_type" in frame else [""] * len(frame)
-    places = zip(frame["layer"].astype(int), frame["head"].astype(int), types, strict=True)
-    names = [name_head(*place) for place in places]
-    frame = frame.rename(columns={"label": "row"}).assign(name=names)
-    return frame.astype({"layer": int, "head": int})[[name for name in _COLUMNS if name in frame]]
+    frame = frame.rename(columns={"label": "row"}).astype({"layer": int, "head": int})
+    frame["name"] = [name_row(row) for row in frame.to_dict("records")]
+    return frame[[name for name in _COLUMNS if name in frame]]
 
 
 def describe_check(checked: xr.Dataset) -> str:

@@ -15,7 +15,7 @@ from headscope.analyse.effects import judge
 from headscope.analyse.ends import ENDS
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import COUNTED, name_count, summarize_effects
-from headscope.view.headings import name_head
+from headscope.view.headings import name_row
 from headscope.view.lines import format_range, make_grid, mark_source, write
 from headscope.view.wording import format_brief_p
 
@@ -117,11 +117,10 @@ def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
     """The name of a unit as `headscope.disable` reads it."""
     if kind == "pair":
         return str(place["pair"])
-    attention_type, layer = place.get("attention_type", ""), place["layer"]
     if kind == "head":
-        return name_head(layer, place["head"], attention_type)
+        return name_row(place)
     group = f"-kv{place['key_value_head']}" if kind == "group" else ""
-    return f"{attention_type} {layer}{group}".strip()
+    return f"{place.get('attention_type', '')} {place['layer']}{group}".strip()
 
 
 def print_effects(table: xr.Dataset, console: Console) -> None:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from headscope.analyse.lesions import BY_LAYER, MATCH, STATISTICS, SUFFERS, find_dissociations
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.uncertainty import ALPHA
-from headscope.view.headings import name_head
+from headscope.view.headings import name_row
 from headscope.view.lines import format_range, make_grid, mark_source, write
 from headscope.view.wording import format_brief_p
 
@@ -55,9 +55,8 @@ def describe_random_sets(table: xr.Dataset) -> str:
 def list_members(table: xr.Dataset) -> dict[str, str]:
     """The heads of each set: ``3-1, 4-2``."""
     frame = table["set_member"].reset_coords(drop=True).to_dataframe().query("set_member > 0").reset_index()
-    types = frame["attention_type"] if "attention_type" in frame else [""] * len(frame)
-    names = map(name_head, frame["layer"], frame["head"], types)
-    return {str(name): ", ".join(of_set) for name, of_set in pd.Series(names).groupby(frame["set"], sort=False)}
+    groups = frame.groupby("set", sort=False)
+    return {str(name): ", ".join(map(name_row, rows.to_dict("records"))) for name, rows in groups}
 
 
 def print_lesions(table: xr.Dataset, console: Console) -> None:

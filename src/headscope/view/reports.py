@@ -213,10 +213,15 @@ def read_report(table: xr.Dataset, score: Score) -> Report | None:
     return _report(table, score) if has_report else None
 
 
+def list_rows(reports: Sequence[Report]) -> list[Reported]:
+    """The shown rows of all scores for which there is a head."""
+    return [row for report in reports for row in report.rows_with_heads]
+
+
 def group_by_head(reports: Sequence[Report]) -> dict[tuple[str, int, int], list[Reported]]:
     """The rows that each head is reported for, by attention type (empty of a model with one), layer and head."""
     rows: dict[tuple[str, int, int], list[Reported]] = {}
-    for row in (row for report in reports for row in report.rows_with_heads):
+    for row in list_rows(reports):
         rows.setdefault((row.attention_type, row.layer, row.head), []).append(row)
     return rows
 

@@ -37,6 +37,7 @@ from headscope.view.verdicts import (
     describe_verdicts,
     has_permutations,
 )
+from headscope.view.wording import format_number
 
 SHOWN = 24
 """Rows of a score that are shown; all are in the table."""
@@ -170,7 +171,7 @@ def _lay_out(rows: Sequence[Reported], permuted: bool) -> Table:
             _SHORT.get(row.attends, row.attends),
             _short(row.score.value),
             f"{row.scored:,}",
-            _signed(row.lift.value),
+            _short(row.lift.value, sign=True),
             _signed_interval(row.lift) if rival else "",
             Text(f"{_short(rival.score.value)} {rival.label}") if rival else "",
             *([_short(row.q)] if permuted else []),
@@ -193,8 +194,8 @@ def _print_replication(
         grid.add_row(
             Text(row.label),
             row.where,
-            _signed(row.lift.value),
-            _signed(there.lift.value),
+            _short(row.lift.value, sign=True),
+            _short(there.lift.value, sign=True),
             _signed_interval(there.lift),
             _short(there.score.value),
             f"{there.scored:,}",
@@ -224,17 +225,12 @@ def _print_grid(grid: Table, console: Console) -> None:
 
 def _signed_interval(lift: Interval) -> str:
     """The ends of the interval of a lift; empty where there are none."""
-    return "" if math.isnan(lift.lower) else f"{_signed(lift.lower, 2)} to {_signed(lift.upper, 2)}"
+    return " to ".join(_short(end, 2, sign=True) for end in lift[1:] if not math.isnan(end))
 
 
-def _short(share: float, digits: int = 3) -> str:
+def _short(share: float, digits: int = 3, *, sign: bool = False) -> str:
     """A share without the 0 before the point; empty where there is none."""
-    return "" if math.isnan(share) else f"{share:.{digits}f}".removeprefix("0")
-
-
-def _signed(share: float, digits: int = 3) -> str:
-    """A difference of shares with its sign; empty where there is none."""
-    return "" if math.isnan(share) else f"{share:+.{digits}f}".replace("0.", ".", 1).replace("-", "−")
+    return format_number(share, digits, sign=sign).replace("0.", ".", 1)
 
 
 def print_paths(table: xr.Dataset, console: Console) -> None:

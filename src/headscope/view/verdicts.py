@@ -8,7 +8,7 @@ from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import CLUSTERS, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.view.headings import name_replication
-from headscope.view.reports import LEVEL, Report, Reported
+from headscope.view.reports import LEVEL, Report, Reported, list_rows
 
 Q = "permutation p-value, corrected for the number of heads and rows."
 
@@ -31,7 +31,7 @@ def describe_verdicts(reports: Sequence[Report]) -> str:
             undecided.append(_count_rows(report, count))
     if not (standing or without):
         return ""
-    rivals = any(row.rivals for row in _list_rows(reports))
+    rivals = any(row.rivals for row in list_rows(reports))
     beaten = " and ".join(["all its rivals"] * rivals + ["chance"] * has_permutations(reports))
     subject, many = enumerate_parts(standing or without), not singular if standing else len(without) > 1
     sentence = f"{subject[:1].upper()}{subject[1:]} {'have' if many else 'has'} {'a' if standing else 'no'} head that "
@@ -55,7 +55,7 @@ def _count_rows(report: Report, count: int) -> str:
 
 def describe_choice(reports: Sequence[Report]) -> str:
     """Sentences about how heads and their rivals are chosen and scored."""
-    names = {rival.name for row in _list_rows(reports) for rival in row.rivals}
+    names = {rival.name for row in list_rows(reports) for rival in row.rivals}
     titles = [rival.title for report in reports for rival in report.score.rivals if rival.name in names]
     titles += ["best head of the untrained model"] if UNTRAINED in names else []
     chosen = "Each head was chosen on one half of the documents and scored on the other"
@@ -69,7 +69,7 @@ def describe_choice(reports: Sequence[Report]) -> str:
 
 def describe_marks(reports: Sequence[Report]) -> str:
     """Sentences about the marks behind heads and rows: * and green, ? and grey, = between rows with the same items."""
-    rows = _list_rows(reports)
+    rows = list_rows(reports)
     sentences = [f"* and green: {describe_standing(reports)}"]
     if any(row.verdict == UNDECIDED for row in rows):
         sentences.append("? and grey: too few texts to decide.")
@@ -80,7 +80,7 @@ def describe_marks(reports: Sequence[Report]) -> str:
 
 def describe_standing(reports: Sequence[Report]) -> str:
     """The condition under which a head stands out (`headscope.analyse.report`)."""
-    rows = _list_rows(reports)
+    rows = list_rows(reports)
     tested = {"q": has_permutations(reports), "the q of the lift": any(row.lift_q >= 0 for row in rows)}
     names = " or ".join(name for name, known in tested.items() if known)
     chance = f", {names} is below {LEVEL}" if names else ""
@@ -92,7 +92,7 @@ def describe_standing(reports: Sequence[Report]) -> str:
 
 def describe_replication(table: xr.Dataset, reports: Sequence[Report]) -> str:
     """A sentence about the heads that stand out here and also do on another corpus; empty where there is none."""
-    rows = [row for row in _list_rows(reports) if row.replication is not None]
+    rows = [row for row in list_rows(reports) if row.replication is not None]
     if not rows:
         return ""
     corpus = name_replication(table)
@@ -116,18 +116,14 @@ def describe_rare(report: Report) -> str:
 
 def has_permutations(reports: Sequence[Report]) -> bool:
     """True where the heads have p-values."""
-    return any(row.q >= 0 for row in _list_rows(reports))
+    return any(row.q >= 0 for row in list_rows(reports))
 
 
 def choose_opening(reports: Sequence[Report]) -> Reported | None:
     """The row to begin with: the one that stands out with the largest lift, else the first with a head."""
-    rows = _list_rows(reports)
+    rows = list_rows(reports)
     standing = [row for row in rows if row.stands_out]
     return max(standing, key=lambda row: row.lift.value) if standing else next(iter(rows), None)
-
-
-def _list_rows(reports: Sequence[Report]) -> list[Reported]:
-    return [row for report in reports for row in report.rows_with_heads]
 
 
 def enumerate_parts(parts: Sequence[str]) -> str:

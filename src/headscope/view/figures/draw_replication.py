@@ -14,7 +14,7 @@ from headscope.errors import TableError
 from headscope.view.figures.intervals import draw_interval, lay_out_rows, look_like
 from headscope.view.figures.style import ABOVE, finish, make_figure, styled
 from headscope.view.headings import name_replication
-from headscope.view.reports import Interval, Reported, read_reports
+from headscope.view.reports import Interval, Reported, list_rows, read_reports
 from headscope.view.verdicts import describe_replication
 
 FREQUENT = 40
@@ -69,7 +69,7 @@ def draw_replication(table: xr.Dataset) -> Figure:
 
 def _list_rows(table: xr.Dataset) -> list[Reported]:
     """The rows with a reported head that has a lift on the other corpus."""
-    rows = (row for report in read_reports(table) for row in report.rows_with_heads)
+    rows = list_rows(read_reports(table))
     return [row for row in rows if row.replication is not None and math.isfinite(row.replication.lift.value)]
 
 

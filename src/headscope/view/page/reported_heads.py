@@ -14,7 +14,7 @@ from headscope.analyse.report import MINIMUM, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
 from headscope.view.offsets import format_offset
-from headscope.view.reports import Interval, Part, Replicated, Report, Reported
+from headscope.view.reports import Interval, Part, Replicated, Report, Reported, list_rows
 from headscope.view.verdicts import describe_rare
 from headscope.view.wording import format_ends, format_number
 
@@ -251,8 +251,7 @@ def render_rare_rows(reports: Sequence[Report]) -> str:
 
 def list_columns(reports: Sequence[Report]) -> list[Column]:
     """The columns in which a row has something to show."""
-    rows = [row for report in reports for row in report.rows_with_heads]
-    return [column for column in (NAME, *COLUMNS) if any(column.has_content(row) for row in rows)]
+    return [column for column in (NAME, *COLUMNS) if any(map(column.has_content, list_rows(reports)))]
 
 
 def draw_parts(parts: Sequence[Part], offset: int) -> str:
