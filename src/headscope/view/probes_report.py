@@ -1,5 +1,8 @@
 """Probes as tidy frames, and on the terminal."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 import xarray as xr
 from rich.console import Console
@@ -50,20 +53,20 @@ def list_lengths(table: xr.Dataset) -> pd.DataFrame:
 
 def describe_gain(table: xr.Dataset) -> str:
     """One sentence: what attention adds to words and their distance."""
-    gains = {
-        end: 100 * float(table[f"probe_gain{end}"].sel(probe=WITH_ATTENTION, baseline=WITHOUT_ATTENTION, relation=ALL))
-        for end in ENDS
-    }
-    accuracy = {
-        name: 100 * float(table["probe_accuracy"].sel(probe=name, relation=ALL))
-        for name in (WITH_ATTENTION, WITHOUT_ATTENTION)
-    }
-    surely = "adds" if gains["_lower"] > 0 else "takes" if gains["_upper"] < 0 else "does not surely add"
-    ends = format_ends(gains["_lower"], gains["_upper"], digits=1, sign=True)
+    of_all = {row["probe"]: row for row in _list_all(table).to_dict("records")}
+    gain, *ends = _read_percent(of_all[WITH_ATTENTION], f"gain_over_{WITHOUT_ATTENTION}")
+    surely = "adds" if ends[0] > 0 else "takes" if ends[1] < 0 else "does not surely add"
+    with_attention, without = (100 * of_all[name]["accuracy"] for name in (WITH_ATTENTION, WITHOUT_ATTENTION))
+    points = " ".join(filter(None, [f"{abs(gain):.1f} points", format_ends(*ends, digits=1, sign=True)]))
     return (
-        f"Attention {surely} {abs(gains['']):.1f} points {ends} to words and "
-        f"their distance: {accuracy[WITH_ATTENTION]:.1f} with attention, {accuracy[WITHOUT_ATTENTION]:.1f} without."
+        f"Attention {surely} {points} to words and their distance: {with_attention:.1f} with attention, {without:.1f} "
+        "without."
     )
+
+
+def _list_all(table: xr.Dataset) -> pd.DataFrame:
+    """The rows of `list_probes` of all choices."""
+    return list_probes(table).query("relation == @ALL")
 
 
 def print_probes(table: xr.Dataset, console: Console) -> None:
@@ -79,12 +82,11 @@ def print_probes(table: xr.Dataset, console: Console) -> None:
     if sentence := describe_copies(table):
         console.print(f"{sentence}\n", style="yellow", highlight=False)
     lines = make_grid("probe", "right %", "95 % interval", "seeds")
-    for name in map(str, table["probe"].values):
-        row = table.sel(probe=name, relation=ALL)
-        by_seed = 100 * row["probe_accuracy_by_seed"].values
+    for row in _list_all(table).to_dict("records"):
+        by_seed = 100 * table["probe_accuracy_by_seed"].sel(probe=row["probe"]).values
         spread = "" if seeds == 1 else f"{by_seed.min():.1f} to {by_seed.max():.1f}"
-        value, *ends = _read_percent(row, "probe_accuracy")
-        lines.add_row(name, f"{value:.1f}", format_range(*ends, digits=1, sign=""), spread)
+        value, *ends = _read_percent(row, "accuracy")
+        lines.add_row(row["probe"], f"{value:.1f}", format_range(*ends, digits=1, sign=""), spread)
     console.print(lines, highlight=False)
     _print_controls(table, console)
     write(console, f"\n{describe_gain(table)}")
@@ -122,17 +124,16 @@ def _print_controls(table: xr.Dataset, console: Console) -> None:
 
 def _print_relations(table: xr.Dataset, console: Console) -> None:
     """Print the accuracy of all probes that are not the baseline of another, relation by relation."""
-    names = [name for name in map(str, table["probe"].values) if name in SHOWN]
+    frame = list_probes(table).query("probe in @SHOWN and relation != @ALL")
+    names = list(dict.fromkeys(frame["probe"]))
     lines = make_grid("relation", "choices", *names, wraps=names)
-    relations = [str(name) for name in table["relation"].values if name != ALL][:RELATIONS]
-    for relation in relations:
-        row = table.sel(relation=relation)
-        accuracies = [f"{100 * float(row['probe_accuracy'].sel(probe=name)):.1f}" for name in names]
-        lines.add_row(escape(relation), f"{int(row['probe_count']):,}", *accuracies)
+    for relation, rows in [*frame.groupby("relation", sort=False)][:RELATIONS]:
+        accuracies = [f"{100 * value:.1f}" for value in rows["accuracy"]]
+        lines.add_row(escape(str(relation)), f"{int(rows['choices'].iloc[0]):,}", *accuracies)
     console.print()
     console.print(lines, highlight=False)
 
 
-def _read_percent(row: xr.Dataset, name: str) -> tuple[float, float, float]:
+def _read_percent(row: Mapping[Any, Any], name: str) -> tuple[float, float, float]:
     value, lower, upper = (100 * float(row[f"{name}{end}"]) for end in ENDS)
     return value, lower, upper

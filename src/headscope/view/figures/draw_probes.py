@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,6 +14,7 @@ from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
 from headscope.view.figures import style
 from headscope.view.figures.draw_heatmaps import draw_cells
 from headscope.view.headings import name_corpus
+from headscope.view.probes_report import list_probes
 
 RELATIONS = 15
 """Relations that are drawn, the most frequent."""
@@ -49,16 +51,16 @@ def list_probe_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], F
 @style.styled
 def draw_accuracies(table: xr.Dataset) -> Figure:
     """What each probe gets right of all choices, and with dots what it gets right with each seed."""
-    names = [str(name) for name in table["probe"].values]
-    row = table.sel(relation=ALL)
+    rows = list_probes(table).query("relation == @ALL")
+    names = list(rows["probe"])
     places = np.arange(len(names))[::-1]
     figure, body = style.make_figure(6.2, 0.6 + 0.34 * len(names))
     axes: Axes = body.subplots()
-    value, reach = _read_bars(row, "probe_accuracy")
+    value, reach = _read_bars(rows, "accuracy")
     colours = [COLOURS.get(name, "0.75") for name in names]
     axes.barh(places, value, 0.62, color=colours)
     axes.errorbar(value, places, xerr=reach, fmt="none", ecolor="0.2", linewidth=1)
-    by_seed = 100 * row["probe_accuracy_by_seed"].transpose("probe", "seed").values
+    by_seed = 100 * table["probe_accuracy_by_seed"].transpose("probe", "seed").values
     if by_seed.shape[1] > 1:
         axes.plot(by_seed, places, ".", color="black", markersize=3)
     for place, share, end in zip(places, value, reach[1], strict=True):
@@ -72,20 +74,20 @@ def draw_accuracies(table: xr.Dataset) -> Figure:
 def draw_relations(table: xr.Dataset) -> Figure:
     """What probes get right of the most frequent relations."""
     relations = [str(name) for name in table["relation"].values if name != ALL][:RELATIONS]
+    frame = list_probes(table).query("relation in @relations")
     places = np.arange(len(relations))[::-1]
     figure, body = style.make_figure(6.2, 1.0 + 0.3 * len(relations))
     axes: Axes = body.subplots()
     shown = [name for name in COLOURS if name in table["probe"].values]
     for number, name in enumerate(shown):
-        row = table.sel(probe=name, relation=relations)
-        value, reach = _read_bars(row, "probe_accuracy")
+        value, reach = _read_bars(frame[frame["probe"] == name], "accuracy")
         shift = 0.16 * ((len(shown) - 1) / 2 - number)
         axes.errorbar(
             value, places + shift, xerr=reach, fmt="o", markersize=4, linewidth=1,
             color=COLOURS[name], label=name,
         )  # fmt: skip
-    counts = [f"{relation} ({int(table['probe_count'].sel(relation=relation)):,})" for relation in relations]
-    axes.set_yticks(places, counts)
+    choices = dict(zip(frame["relation"], frame["choices"], strict=True))
+    axes.set_yticks(places, [f"{relation} ({int(count):,})" for relation, count in choices.items()])
     axes.set(xlabel="right (%)", xlim=(-2, 102))
     axes.grid(axis="y", color="0.92")
     body.legend(*axes.get_legend_handles_labels(), ncols=len(shown), **style.ABOVE)
@@ -162,7 +164,7 @@ def _name_score(table: xr.Dataset) -> str:
     return "UAS without punctuation" if table.attrs["links"] == "dependency" else f"{table.attrs['links']} links found"
 
 
-def _read_bars(table: xr.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
+def _read_bars(table: xr.Dataset | pd.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Shares in percent, and how far their intervals reach; not at all where one text says nothing of the others."""
-    value, lower, upper = (100 * table[f"{name}{end}"].values for end in ENDS)
+    value, lower, upper = (100 * table[f"{name}{end}"].to_numpy() for end in ENDS)
     return value, np.nan_to_num(np.stack([value - lower, upper - value])).clip(0)
