@@ -8,10 +8,10 @@ from headscope.analyse.comparable import check_read_alike
 from headscope.analyse.report import (
     CLUSTERS,
     MINIMUM,
-    describe_verdicts,
     has_few_texts,
     list_reported_scores,
     locate_reported,
+    make_verdicts,
 )
 from headscope.analyse.rivals import (
     choose_rivals,
@@ -172,7 +172,7 @@ def _judge(table: xr.Dataset, other: xr.Dataset, score: Score) -> dict[str, xr.V
     few = (table[f"{prefix}replication_clusters"] < CLUSTERS) | (table[f"{prefix}replication_count"] < MINIMUM)
     few = few | ~compared | (_has_sums(other, score) and has_few_texts(other, score))
     what = f"verdict on the other corpus: {SURVIVES} if the lift over every rival there has an interval above 0"
-    return {f"{prefix}replication_verdict": describe_verdicts(table, score, above, few, (SURVIVES, FAILS), what)}
+    return {f"{prefix}replication_verdict": make_verdicts(table, score, above, few, (SURVIVES, FAILS), what)}
 
 
 def _describe_corpus(other: xr.Dataset) -> dict[str, object]:

@@ -261,10 +261,10 @@ def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
         beats = beats & compared
     few = (table[f"{prefix}heldout_clusters"] < CLUSTERS) | has_few_texts(table, score)
     what = f"verdict: {STANDS_OUT} if every lift has an interval above 0 and q is below {ALPHA}"
-    return {f"{prefix}reported_verdict": describe_verdicts(table, score, beats, few, (STANDS_OUT, DOES_NOT), what)}
+    return {f"{prefix}reported_verdict": make_verdicts(table, score, beats, few, (STANDS_OUT, DOES_NOT), what)}
 
 
-def describe_verdicts(
+def make_verdicts(
     table: xr.Dataset, score: Score, beats: xr.DataArray, few: xr.DataArray, verdicts: tuple[str, str], what: str
 ) -> xr.Variable:
     """The first of two verdicts on the reported head of each row where it beats all, or the second, as a variable.

@@ -32,24 +32,23 @@ def list_validation(validation: Mapping[str, xr.DataArray]) -> pd.DataFrame:
 
 def print_patterns(table: xr.Dataset, console: Console) -> None:
     """Print the share of each pattern in the maps of each layer, and of all."""
-    shares = table["pattern_share"]
-    shares = shares.mean([dim for dim in ("run", "head") if dim in shares.dims])
-    names = [str(name) for name in table["pattern"].values]
+    frame = list_patterns(table)
+    names = list(dict.fromkeys(frame["pattern"]))
     console.print(
         f"\n[bold]Patterns of attention maps[/bold]: {escape(name_model(table.attrs['model']))} on "
         f"{escape(name_corpus(table.attrs['corpus']))}, {int(table['pattern_count'])} maps a head",
         soft_wrap=True,
     )
-    for attention_type in table["attention_type"].values if "attention_type" in table.dims else [""]:
-        of_type = shares.sel(attention_type=attention_type) if attention_type else shares
-        of_type = of_type.transpose("layer", "pattern").dropna("layer", how="all")
+    by_type = frame.groupby("attention_type", sort=False) if "attention_type" in frame else [("", frame)]
+    for attention_type, of_type in by_type:
+        shares = 100 * of_type.pivot_table(index="layer", columns="pattern", values="share")[names]
         rows = Table(box=None, header_style="bold")
         rows.add_column(f"{attention_type} layer".strip())
         for name in names:
             rows.add_column(f"{name} %", justify="right")
-        for layer, values in zip(of_type["layer"].values, of_type.values, strict=True):
-            rows.add_row(str(layer), *(f"{100 * value:.0f}" for value in values))
-        rows.add_row("all", *(f"{100 * value:.0f}" for value in of_type.mean("layer").values), style="bold")
+        for layer, *values in shares.itertuples():
+            rows.add_row(str(layer), *(f"{value:.0f}" for value in values))
+        rows.add_row("all", *(f"{value:.0f}" for value in shares.mean()), style="bold")
         console.print(rows)
     if "classifier_f1_by_maps" in table.attrs:
         ends = format_ends(*table.attrs["classifier_f1_by_maps_interval"], digits=2)

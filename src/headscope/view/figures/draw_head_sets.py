@@ -12,6 +12,7 @@ from headscope.corpora.text import format_count
 from headscope.view.figures.intervals import lay_out_rows
 from headscope.view.figures.style import ABOVE, finish, make_figure, styled
 from headscope.view.headings import name_corpus
+from headscope.view.lesions_report import list_lesions
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 """Of the first set, of the second, and of what is in both (of Okabe and Ito)."""
@@ -98,16 +99,15 @@ def draw_drops(lesions: Mapping[str, tuple[xr.Dataset, xr.Dataset]]) -> Figure:
 
 
 def _draw_panel(axes: Axes, names: list[str], tables: tuple[xr.Dataset, xr.Dataset]) -> None:
+    of_metric = (list_lesions(table).query("metric == 'accuracy'") for table in tables)
+    frames = [frame.drop_duplicates("set").set_index("set") for frame in of_metric]
     for row, name in enumerate(names):
-        own = tables[0].sel(set=name).isel(subset=0)
-        ends = [-100 * float(own[f"lesion_accuracy_{end}"]) for end in ("upper", "lower")]
-        axes.plot(ends, [row - 0.2] * 2, color=COLOURS[0], linewidth=1.6)
-        axes.plot(-100 * float(own["lesion_accuracy"]), row - 0.2, "o", color=COLOURS[0], gid=f"drop {name}")
-        for place, (table, look) in enumerate(zip(tables, RANDOM.values(), strict=True)):
-            of_set = table.sel(set=name).isel(subset=0)
-            mean = -100 * float(of_set["lesion_accuracy_random"])
-            half = 50 * float(of_set["lesion_accuracy_excess_upper"] - of_set["lesion_accuracy_excess_lower"])
-            height = row + 0.2 * place
+        own = -100 * frames[0].loc[name, ["change", "lower", "upper"]]
+        axes.plot(own[["upper", "lower"]], [row - 0.2] * 2, color=COLOURS[0], linewidth=1.6)
+        axes.plot(own["change"], row - 0.2, "o", color=COLOURS[0], gid=f"drop {name}")
+        for place, (frame, look) in enumerate(zip(frames, RANDOM.values(), strict=True)):
+            of_set, height = frame.loc[name], row + 0.2 * place
+            mean, half = -100 * of_set["random"], 50 * (of_set["excess_upper"] - of_set["excess_lower"])
             axes.plot([mean - half, mean + half], [height] * 2, color=look["color"], linewidth=0.9)
             axes.plot(mean, height, linestyle="none", **look, gid=f"random {place} {name}")
     axes.axvline(0, color="0.8", linewidth=0.8, zorder=0)
