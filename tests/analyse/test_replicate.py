@@ -172,6 +172,14 @@ def test_without_a_rival_there_is_nothing_to_decide() -> None:
     assert add_replication(report, other, untrained)["replication_verdict"].item() == "survives"
 
 
+def test_a_row_that_no_rival_has_is_not_decided() -> None:
+    report, other = add_report(planted(61, 7, 0.8)), elsewhere(planted(31, 5, 0.6)).drop_vars("fold_offset")
+    row = add_replication(report, other, elsewhere(planted(31, 5, 0.2, "nsubj"))).squeeze()
+    assert row["replication_lower"] > 0
+    assert row["replication_lift_over_untrained"].isnull()
+    assert row["replication_verdict"] == UNDECIDED
+
+
 def test_rows_in_another_order_and_rows_that_are_not_there() -> None:
     draw, share = np.random.default_rng(13), make_shares(np.random.default_rng(14))
     report = add_report(head_table(make_texts(draw, share), RELATIONS), minimum=5)
