@@ -57,6 +57,13 @@ def test_measure_scores_the_heads_on_the_other_corpus(run, model, tmp_path) -> N
     assert list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.parametrize("name", ["nearby_tokens", "sinks", "sparse_shapes"])
+def test_a_reducer_that_is_measured_by_name_alone_is_replicated(model, name: str) -> None:
+    table = headscope.measure(model, HERE, name, replicate=THERE, permutations=0, limit=13)
+    assert table.attrs["replication_corpus"].startswith(THERE)
+    assert any("replication" in str(variable) for variable in table.data_vars)
+
+
 def test_the_atlas_replicates_beside_the_untrained_model(run, model, tmp_path, draw_only) -> None:
     draw_only("replication")
     out = tmp_path / "atlas"

@@ -65,7 +65,7 @@ def open_replication(
     progress("reading the corpus to replicate on", 0, 0)
     refuse_same_corpus(hash_documents(request.documents), hash_documents(second), name)
     summary = summarize(second)
-    suited = [named for named, reducer in choosing if reducer.supports(summary)]
+    suited = [named for named, reducer in choosing if reducer.is_annotated(summary)]
     if not suited:
         raise CorpusError(
             f"the corpus to replicate on, {name}, has no annotation for any of "

@@ -78,7 +78,12 @@ class Reducer(ABC):
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
         """Return True if a corpus has the annotation that it needs, and it need not be asked for by name."""
-        return not cls.by_name and (cls.annotation is None or bool(cls.annotation.is_in(summary)))
+        return not cls.by_name and cls.is_annotated(summary)
+
+    @classmethod
+    def is_annotated(cls, summary: CorpusSummary) -> bool:
+        """Return True if a corpus has the annotation that it needs, if any."""
+        return cls.annotation is None or bool(cls.annotation.is_in(summary))
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "Reducer":
@@ -97,7 +102,7 @@ class Reducer(ABC):
         Raises:
             CorpusError: the annotation is not there; it says which corpus would be suitable.
         """
-        if cls.annotation is not None and not cls.annotation.is_in(summary):
+        if cls.annotation is not None and not cls.is_annotated(summary):
             raise CorpusError(
                 f"the reducer `{cls.name}` needs {cls.annotation.title}, and the corpus has none; give "
                 f"{cls.annotation.example}, or measure `surface` only."
