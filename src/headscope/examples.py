@@ -61,7 +61,7 @@ class Side:
 
     Attributes:
         tokens: special tokens included.
-        token_words: the word each token is part of, -1 for special tokens.
+        token_words: the word each token is part of, -1 for tokens of no word.
     """
 
     tokens: tuple[str, ...]

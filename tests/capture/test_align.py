@@ -10,7 +10,8 @@ from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import Stream
 from headscope.capture.tokens.align import Alignment
 from headscope.corpora.document import Document, Link, Span
-from headscope.errors import CorpusError, ModelError
+from headscope.corpora.written_text import WrittenText
+from headscope.errors import CorpusError, HeadscopeError, ModelError
 from headscope.runner import Plan, measure
 
 STYLES = {"wordpiece": "bert", "bytes": "roberta", "bytes without special tokens": "gpt2", "unigram": "t5"}
@@ -169,3 +170,26 @@ def test_by_default_texts_with_coreference_are_cut_and_others_skipped() -> None:
         corpus = [Document("short", ("the", "dog")), replace(long, spans=spans)]
         table = measure(of("bert"), corpus, ["surface"], plan=plan)
         assert table.attrs["words"] == words
+
+
+@pytest.mark.parametrize("family", STYLES.values(), ids=STYLES)
+def test_tokens_of_no_word_at_the_end_are_cut_with_the_last_word(family: str) -> None:
+    model = of(family)
+    trailing = Document("newlines", ("the", "dog"), written=WrittenText("the dog" + " \n" * 9, ((0, 3), (4, 7))))
+    for document in (Document("dropped", ("the", "dog", tiny.TOKENLESS[0])), trailing):
+        for limit in range(1, 30):
+            for text in align(model, document, max_tokens=limit, cut=True, text="written")[0]:
+                assert len(text.ids) <= limit
+
+
+def test_pairs_that_are_cut_from_the_left_are_used_and_counted() -> None:
+    model = of("bert")
+    model.tokenizer.truncation_side = "left"
+    (one,), skipped = align(model, Document("d", ("the",) * 5 + ("dog",) * 41, boundary=5), pair_tokens=23)
+    assert len(one.ids) == 23
+    assert skipped == {"pairs of segments cut to 23 tokens (the rest is used)": 1}
+
+
+def test_another_way_to_read_texts_is_refused() -> None:
+    with pytest.raises(HeadscopeError, match="'writen'; give 'written' or 'spaced'"):
+        Alignment.for_model(of("bert"), text="writen")

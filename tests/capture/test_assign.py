@@ -11,7 +11,7 @@ import tiny
 from headscope.capture.model.model import Model
 from headscope.capture.open.loading import load
 from headscope.capture.tokens.align import WRITTEN, Alignment
-from headscope.capture.tokens.assign import SPECIAL, WHITE_SPACE, assign_tokens, find_lead
+from headscope.capture.tokens.assign import NO_WORD, SPECIAL, assign_tokens, find_lead
 from headscope.corpora import Document
 from headscope.corpora.written_text import Offsets, WrittenText, join_words, split_text
 
@@ -61,7 +61,7 @@ def test_words_that_share_a_token_are_a_unit(words: list[str], gaps: list[str], 
             assert {unit} == own
         else:  # of no word, or the space in front of one
             begins = {first: units[w] for w, (first, _) in enumerate(offsets)}
-            assert unit == WHITE_SPACE or (content[start:end] == " " and begins[end] == unit)
+            assert unit == NO_WORD or (content[start:end] == " " and begins[end] == unit)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,14 @@ def test_words_that_share_a_token_are_a_unit(words: list[str], gaps: list[str], 
         ("im Haus", ((0, 2), (0, 2), (3, 7)), [(0, 2), (3, 7)], ([0, 0, 1], [0, 1])),
         ("a 19", ((0, 1), (2, 4)), [(0, 1), (1, 2), (2, 3), (3, 4)], ([0, 1], [0, 1, 1, 1])),
         ("a 19", ((0, 1), (2, 4)), [(0, 1), (2, 2), (2, 3), (3, 4)], ([0, 1], [0, 1, 1, 1])),  # as RoBERTa says it
-        ("a  b", ((0, 1), (3, 4)), [(0, 1), (1, 2), (2, 4)], ([0, 1], [0, WHITE_SPACE, 1])),
-        ("a\nb", ((0, 1), (2, 3)), [(0, 1), (1, 2), (2, 3)], ([0, 1], [0, WHITE_SPACE, 1])),
+        ("a  b", ((0, 1), (3, 4)), [(0, 1), (1, 2), (2, 4)], ([0, 1], [0, NO_WORD, 1])),
+        ("a\nb", ((0, 1), (2, 3)), [(0, 1), (1, 2), (2, 3)], ([0, 1], [0, NO_WORD, 1])),
         ("日本", ((0, 1), (1, 2)), [(0, 1), (0, 2), (1, 2)], ([0, 0], [0, 0, 0])),  # bytes of both in one token
         ("a", ((0, 1),), [None, (0, 1), None], ([0], [SPECIAL, 0, SPECIAL])),
-        ("a \u200b b", ((0, 1), (2, 3), (4, 5)), [(0, 1), (1, 2), (3, 5)], ([0, 1, 2], [0, WHITE_SPACE, 2])),
+        ("a \u200b b", ((0, 1), (2, 3), (4, 5)), [(0, 1), (1, 2), (3, 5)], ([0, 1, 2], [0, NO_WORD, 2])),
+        ("10 000 x", ((0, 6), (7, 8)), [(0, 2), (2, 3), (3, 6), (6, 8)], ([0, 1], [0, 0, 0, 1])),  # a space inside
+        ("日 a", ((0, 1), (2, 3)), [(0, 0), (0, 1), (1, 3)], ([0, 1], [0, 0, 1])),  # RoBERTa's own space, of no width
+        (" 日", ((1, 2),), [(0, 0), (1, 2)], ([0], [0, 0])),
     ],
 )  # fmt: skip
 def test_a_token_is_of_the_words_whose_characters_it_has(content, words, tokens, expected) -> None:
@@ -90,6 +93,12 @@ def test_a_token_is_of_the_words_whose_characters_it_has(content, words, tokens,
 )
 def test_a_visible_character_in_no_token_is_noticed(tokens: list[Offsets], dropped: str) -> None:
     assert assign(join_words(("a", "日", "b")), *tokens)[-1] == dropped
+
+
+def test_the_beginning_of_a_text_may_be_cut_off() -> None:
+    text = join_words(("日", "a"))
+    assert assign_tokens(text, [(2, 3)], whole=False).dropped == ""
+    assert assign_tokens(text, [(2, 3)]).dropped == "日"
 
 
 def test_combining_marks_control_characters_and_spaces_may_be_dropped() -> None:
@@ -112,7 +121,7 @@ def test_what_stands_before_the_first_word(family: str, lead: str) -> None:
 
 STRINGS = (
     "They don't.", "the  dog\n\nsaw 1984 trees", " leading", "naïve café 日本語です 😀!", "a\u200bb c\u0301d",
-    "U.S.\tand e.g. ...",
+    "U.S.\tand e.g. ...", "It was old.\n\n",
 )  # fmt: skip
 
 

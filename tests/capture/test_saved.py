@@ -141,6 +141,12 @@ def test_a_mask_shows_each_token_something(tmp_path: Path) -> None:
         measure(str(tmp_path), DOCUMENTS, [Surface()])
 
 
+def test_saved_tokens_are_not_read_in_another_way(tmp_path: Path) -> None:
+    save(tmp_path, "llama")
+    with pytest.raises(ModelError, match="the tokens of saved attention are those that another engine read"):
+        measure(str(tmp_path), DOCUMENTS[:-1], [Surface()], plan=Plan(text="written"))
+
+
 def test_what_needs_the_model_says_so(tmp_path: Path) -> None:
     save(tmp_path, "llama")
     saved_attention = load(tmp_path)

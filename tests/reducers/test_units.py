@@ -10,13 +10,15 @@ import rivals
 import tiny
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.assign import NO_WORD
 from headscope.capture.tokens.batch import collate
 from headscope.corpora import Document, Link, summarize
 from headscope.corpora.written_text import WrittenText
 from headscope.learn.probe_data import Vocabulary
 from headscope.reducers import REDUCERS, Reducer, Relations, Roles, Rule, Surface, WordClass
 from headscope.reducers.support.folds import FoldAssignment
-from headscope.reducers.support.permutations import with_permutations
+from headscope.reducers.support.links import Text, permute_links
+from headscope.reducers.support.permutations import Permutations, with_permutations
 from headscope.runner import Plan, resolve_reducers
 from plain_reducers import PLAIN
 
@@ -88,3 +90,36 @@ def test_a_probe_is_asked_about_units_as_about_the_words_that_they_are(kind: str
     for each in fields(asked[0]):
         plain, united = (getattr(questions, each.name) for questions in asked)
         assert torch.equal(torch.as_tensor(plain), torch.as_tensor(united)), each.name
+
+
+def space_out(document: Document) -> Document:
+    """The same words with empty lines and double spaces between some, which are tokens of no word."""
+    gaps = ["\n\n" if word.startswith(("d", "s")) else "  " if len(word) == 3 else " " for word in document.words]
+    content, offsets = "", []
+    for word, gap in zip(document.words, gaps, strict=True):
+        offsets.append((len(content), len(content) + len(word)))
+        content += word + gap
+    return replace(document, written=WrittenText(content, tuple(offsets)))
+
+
+@pytest.mark.parametrize("family", ["gpt2", "t5"])
+def test_tokens_of_no_word_are_in_nobodys_way(family: str) -> None:
+    model, documents = (
+        Model.from_module(*tiny.make(family), name=family),
+        [space_out(each) for each in make_documents()],
+    )
+    aligned, _ = Alignment.for_model(model, text="written").align(documents)
+    if family == "gpt2":
+        assert any(NO_WORD in text.word for text in aligned)
+    reducers = make_reducers(documents)
+    table = laws.tabulate_sums(laws.add_up(model, documents, reducers, Plan(text="written")), model, reducers)
+    plain = laws.tabulate_sums(laws.add_up(model, make_documents(), reducers, Plan(text="written")), model, reducers)
+    assert table.attrs["units"] == plain.attrs["units"]
+    for name in ("relation_count", "antecedent_count", "role_count", "scope_count"):
+        assert (table[name] == plain[name]).all(), name
+    for text in (
+        Text(0, each.document, 0, words) for each in aligned for words in collate(model, [each]).encoder.list_words()
+    ):
+        _, places = permute_links(Permutations(7), [text], len(text.document.words))
+        assert (places[:, 0] >= 0).all()
+        assert {*places[:, 0].tolist()} <= text.inside

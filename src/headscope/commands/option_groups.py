@@ -148,8 +148,8 @@ class TextForm(Options):
 
     text: str | None = option(
         CORPUS,
-        "Read texts as they are `written`, such as don't, or `spaced`: their words with a space before each, as many "
-        "papers did.",
+        "How a text is read: as `written`, such as don't, or `spaced`, such as do n't: its words with a space before "
+        "each, as many papers did.",
         default=None,
         unset="spaced",
         metavar="HOW",

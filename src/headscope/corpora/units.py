@@ -8,36 +8,41 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from headscope.corpora.document import Document, Link, Units
-from headscope.corpora.written_text import Offsets, WrittenText
+from headscope.corpora.document import SURE, Document, Link, Units
+from headscope.corpora.written_text import Offsets, WrittenText, join_texts
 
 INSIDE, REPEATED = "links inside a unit of words that share a token", "links that are one between units"
 UNCLEAR = "links whose candidates share a unit (scored without their candidates)"
 """Why a link, or the candidates of one, is left out."""
 
 
-def unite_words(document: Document, units: Sequence[int]) -> tuple[Document, Counter[str]]:
+def unite_words(
+    document: Document, units: Sequence[int], texts: Sequence[WrittenText]
+) -> tuple[Document, Counter[str]]:
     """Return a document with units for words, and what is left out of it.
 
     Args:
         document: with its words.
         units: the unit of each of them, in order from 0. Words of one unit are neighbours.
+        texts: the text as the model reads it, or both segments of a pair, with the characters of each word.
     """
     if not units or units[-1] == len(units) - 1:
         return document, Counter()
-    offsets: list[Offsets] = []
-    for unit, (start, end) in zip(units, document.text.offsets, strict=True):
+    text, offsets = join_texts(texts), list[Offsets]()
+    for unit, (start, end) in zip(units, text.offsets, strict=True):
         if unit == len(offsets):
             offsets.append((start, end))
         else:
             offsets[-1] = offsets[-1][0], end
-    text = WrittenText(document.text.content, tuple(offsets))
+    text = WrittenText(text.content, tuple(offsets))
     links, losses = _unite_links(document.links, units)
     spans = (replace(each, start=units[each.start], end=units[each.end - 1] + 1) for each in document.spans)
-    alignment = dict.fromkeys(replace(link, source=units[link.source]) for link in document.alignment)
+    between = [replace(link, source=units[link.source]) for link in document.alignment]
+    # Of a sure and a possible link between the same words the sure one counts.
+    alignment = {(link.source, link.target): link for link in sorted(between, key=lambda link: link.label == SURE)}
     return replace(
         document, words=tuple(text.content[start:end] for start, end in offsets), links=links, spans=tuple(spans),
-        boundary=None if document.boundary is None else units[document.boundary], alignment=tuple(alignment),
+        boundary=None if document.boundary is None else units[document.boundary], alignment=tuple(alignment.values()),
         written=text, units=Units(document, tuple(units)),
     ), losses  # fmt: skip
 

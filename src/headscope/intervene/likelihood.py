@@ -5,8 +5,8 @@ sentence. A masked model gives no such probability. Its *pseudo-log-likelihood* 
 sums over the tokens as well, but each is predicted from all the others, with a mask in its place. A word of several
 tokens is then more probable than it should be, as its other tokens betray each (Kauf and Ivanova 2023, ACL).
 
-Sentences are read as they are when heads are measured: word by word, with a space before each word, the first
-included, where a vocabulary tells words with a space from those without.
+Sentences are read as texts are when heads are measured: as they are written, or as words with a space before each, the
+first included, where a vocabulary tells words with a space from those without.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ from transformers.models.auto import modeling_auto
 
 from headscope.capture.forward.loss import choose_masked
 from headscope.capture.model.model import Model
-from headscope.capture.tokens.align import WRITTEN, Aligned, Alignment
+from headscope.capture.tokens.align import DROPPED, WRITTEN, Aligned, Alignment
 from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.companions import divide, list_thresholds
 from headscope.corpora.document import Document
@@ -94,11 +94,15 @@ def tokenize(model: Model, sentences: Sequence[str], *, causal: bool, start: int
     """
     split = [split_text(sentence) for sentence in sentences]
     documents = [Document(str(number), words, written=written) for number, (words, written) in enumerate(split)]
-    texts, _ = Alignment(model.tokenizer, None, cut=False, pair_tokens=1, text=text).align(documents)
+    texts, skipped = Alignment(model.tokenizer, None, cut=False, pair_tokens=1, text=text).align(documents)
     if causal:
         texts = [begin(each, start, find_bos(model, text)) for each in texts]
     scored = {int(each.document.id) for each in texts if find_scored(each, causal=causal)}
     for number, sentence in enumerate(sentences):
+        if number not in scored and DROPPED in skipped:
+            raise CorpusError(
+                f"the tokenizer of {model.name!r} drops characters of the sentence {quote(sentence)}; leave it out."
+            )
         if number not in scored:
             raise CorpusError(
                 f"the sentence {quote(sentence)} has no token that the model could predict; leave it out, or add words."

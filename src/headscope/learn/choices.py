@@ -46,8 +46,8 @@ def list_choices(document: Document, kind: str) -> list[Choice]:
 
     Of dependencies all words but punctuation are chosen for, with subtypes of relations left off. The one word of a
     sentence that depends on no other is its root; where there are several such words, they are left out. A unit of
-    words depends on what one of them depends on outside of it. Of mentions,
-    any earlier mention of the same chain is right, and of words in a scope any word of its cue.
+    words depends on what its words depend on outside of it. Of mentions, any earlier mention of the same chain is
+    right, and of words in a scope any word of its cue.
     """
     if kind == COREFERENCE:
         return [

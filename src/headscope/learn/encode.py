@@ -30,22 +30,30 @@ def encode(
     All pieces of a word have its tag. An example that is too long is cut, and counted: the words behind the last one
     that fits, or the end of the longer text of a pair. What is cut or left out is added to `skipped`, by reason.
     """
-    encode_example = _encode_tagged if task.kind == "tagging" else _encode_labelled
-    encoded = [encode_example(task, example, tokenizer, max_tokens, skipped) for example in examples]
+    if task.kind == "tagging":
+        lead = find_lead(tokenizer)
+        encoded = [_encode_tagged(task, example, tokenizer, lead, max_tokens, skipped) for example in examples]
+    else:
+        encoded = [_encode_labelled(task, example, tokenizer, max_tokens, skipped) for example in examples]
     tokenizer.backend_tokenizer.no_truncation()  # it would be written with the runs
     return [features for features in encoded if features is not None]
 
 
 def _encode_tagged(
-    task: Task, example: Example, tokenizer: PreTrainedTokenizerBase, max_tokens: int | None, skipped: Counter[str]
+    task: Task,
+    example: Example,
+    tokenizer: PreTrainedTokenizerBase,
+    lead: str,
+    max_tokens: int | None,
+    skipped: Counter[str],
 ) -> Features | None:
     words = example.words
-    encoded, assigned = _read_words(words, tokenizer)
+    encoded, assigned = _read_words(words, tokenizer, lead)
     if max_tokens is not None and len(assigned.tokens) > max_tokens:
         fit = words_that_fit(assigned, max_tokens)
         skipped[f"examples cut to {max_tokens} tokens (the rest is used)"] += 1
         skipped["words behind the cut"] += len(words) - fit
-        encoded, assigned = _read_words(words[:fit], tokenizer)
+        encoded, assigned = _read_words(words[:fit], tokenizer, lead)
     tags = [None if word < 0 else example.tags[word] for word in assigned.tokens]
     if not any(tag is not None for tag in tags):
         skipped["examples without a token that is tagged"] += 1
@@ -53,9 +61,9 @@ def _encode_tagged(
     return dict(encoded) | {"labels": [IGNORED if tag is None else task.labels.index(tag) for tag in tags]}
 
 
-def _read_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> tuple[BatchEncoding, Assigned]:
-    """Return the tokens of words that are joined by spaces, and the word of each."""
-    text = join_words(words, before=find_lead(tokenizer))
+def _read_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase, lead: str) -> tuple[BatchEncoding, Assigned]:
+    """Return the tokens of words that are joined by spaces behind `lead`, and the word of each."""
+    text = join_words(words, before=lead)
     encoded = tokenizer(text.content, verbose=False)
     return encoded, assign_sides([text], encoded.encodings[0])
 

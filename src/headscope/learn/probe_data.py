@@ -127,15 +127,17 @@ class Vocabulary:
         target, row, length, fold = (torch.full((size, width), -1) for _ in range(4))
         skipped = 0
         labels = {label: place for place, label in enumerate(self.labels)}
+        words_with_tokens = batch.encoder.list_words()
         for place, document in enumerate(batch.documents):
             # A unit of several words counts as its first.
             numbered = [*zip(document.original.words, document.unit_numbers, strict=True)]
             first = {unit: word for word, unit in reversed(numbered)}
             words[place, : len(document.words)] = torch.tensor([self._places[first[unit]] for unit in sorted(first)])
             real[place, : len(document.words)] = True
-            inside = {*batch.encoder.word[place].tolist(), ROOT}
+            inside = words_with_tokens[place] | {ROOT}
             for choice in list_choices(document, self.kind):
-                if not {choice.word, choice.answers[0]} <= inside:
+                # Units may have choices that single words have not.
+                if not {choice.word, choice.answers[0]} <= inside or choice.label not in labels:
                     skipped += 1
                     continue
                 answers = [width if answer == ROOT else answer for answer in choice.answers]

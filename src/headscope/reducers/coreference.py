@@ -96,7 +96,7 @@ class Coreference(Reducer):
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Mentions":
         """The scored mentions of a batch, their antecedents, and all mentions under the shifts of the permutations."""
-        have_tokens = [set(row) for row in batch.encoder.word.tolist()]
+        have_tokens = batch.encoder.list_words()
         scored: list[tuple[int, int]] = []
         bins: list[tuple[int, int]] = []
         antecedents_of: list[tuple[int, int]] = []

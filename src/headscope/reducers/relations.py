@@ -198,9 +198,9 @@ class Relations(Reducer):
     def prepare(self, batch: Batch, attention_type: str) -> Links:
         """The links of a batch, where they count, what rules say of them, and where they go in each permutation."""
         device = batch.encoder.ids.device
-        documents = enumerate(zip(batch.documents, batch.encoder.word.tolist(), strict=True))
+        documents = enumerate(zip(batch.documents, batch.encoder.list_words(), strict=True))
         fold = self.fold_assignment.fold
-        texts = [Text(i, text, fold(text), frozenset(words) - {-1}) for i, (text, words) in documents]
+        texts = [Text(i, text, fold(text), words) for i, (text, words) in documents]
         links = [(text, link) for text in texts for link in text.links]
         ends = [(text.index, link.source, link.target) for text, link in links]
         document_of, dependent, head = torch.tensor(ends, dtype=torch.long, device=device).reshape(-1, 3).T

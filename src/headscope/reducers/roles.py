@@ -58,7 +58,8 @@ class Roles(Reducer):
     """The largest weight between a predicate and what fills a role of it, in either direction, as a mean over links.
 
     The limits are the paper's, which keep sentences that evoke one frame and pairs that are no neighbours.
-    They count the words of the corpus (the paper: tokens), so that every model has the same links. What
+    They count the words of the corpus (the paper: tokens), so that every model has the same links; of texts read as
+    written, the words of a role and distances are counted in units. What
     fills a role is the span ``element`` around the source of a link, and its predicate the span ``target``
     around the link's target. Without such spans (Universal Propositions has head words only) it is the two words
     themselves, and the limit on the words that fill a role leaves nothing out. Like the paper it takes core roles
@@ -111,8 +112,8 @@ class Roles(Reducer):
         folds: list[int] = []
         offsets: list[list[bool]] = []
         cells: list[tuple[int, int, int, int]] = []
-        for index, (document, tokens) in enumerate(zip(batch.documents, batch.encoder.word.tolist(), strict=True)):
-            for argument, predicate in _ends(self, document, set(tokens), left_out):
+        for index, (document, tokens) in enumerate(zip(batch.documents, batch.encoder.list_words(), strict=True)):
+            for argument, predicate in _ends(self, document, tokens, left_out):
                 links_of[index] += 1
                 steps = {there - here for here in argument for there in predicate}
                 offsets.append([offset in steps or -offset in steps for offset in OFFSETS])
@@ -206,7 +207,7 @@ class _RoleLinks:
 
 
 def _ends(
-    roles: Roles, document: Document, have_tokens: set[int], left_out: Counter[str]
+    roles: Roles, document: Document, have_tokens: frozenset[int], left_out: Counter[str]
 ) -> Iterator[tuple[set[int], set[int]]]:
     """The words of the argument and of the predicate of each link that counts; the others are counted in `left_out`."""
     for link in document.links:

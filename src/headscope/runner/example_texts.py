@@ -106,5 +106,5 @@ def _describe_side(tokenizer: PreTrainedTokenizerFast, tokens: Tokens, row: int,
     real = tokens.real[row]
     return Side(
         tuple(spell_token(tokenizer, token) for token in tokens.ids[row][real].tolist()),
-        tuple(word if word < words else -1 for word in tokens.word[row][real].tolist()),
+        tuple(word if 0 <= word < words else -1 for word in tokens.word[row][real].tolist()),
     )

@@ -73,7 +73,8 @@ def refuse_impossible_values(
     sums may be of a part of the corpus; the summary is of the whole. Sums of other reducers are refused too.
     """
     seen = done.select_run("seen")
-    limits = {"portions": summary.documents, "documents": summary.documents, "words": summary.words}
+    limits = {"portions": summary.documents, "documents": summary.documents}
+    limits |= {"words": summary.words, "units": summary.words}
     limits |= {"unknown": seen.get("tokens", 0), "repeated": seen.get("documents", 0)}
     for what, limit in limits.items():
         if seen.get(what, 0) > limit:

@@ -125,7 +125,7 @@ def _mask_words(batch: Batch) -> Bool[Tensor, "batch token"]:
     tokens = batch.encoder
     masked = torch.zeros_like(tokens.real)
     for row, (ids, real, word) in enumerate(zip(tokens.ids, tokens.real, tokens.word, strict=True)):
-        masked[row, choose_masked(ids[real].tolist(), (word >= 0).nonzero()[:, 0].tolist())] = True
+        masked[row, choose_masked(ids[real].tolist(), (word != SPECIAL).nonzero()[:, 0].tolist())] = True
     return masked
 
 

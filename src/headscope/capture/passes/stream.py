@@ -22,7 +22,7 @@ from headscope.capture.model.model import Model
 from headscope.capture.passes.residual import find_unembedding
 from headscope.capture.passes.through import see_through
 from headscope.capture.passes.views import check_view
-from headscope.capture.tokens.align import PAIR_TOKENS, SPACED, WRITTEN, Alignment
+from headscope.capture.tokens.align import PAIR_TOKENS, SPACED, Alignment, check_text
 from headscope.capture.tokens.batch import Batch, collate
 from headscope.capture.tokens.companions import divide, find_side, list_thresholds
 from headscope.corpora.document import Document, Origin
@@ -83,8 +83,7 @@ class Plan:
     def __post_init__(self) -> None:
         """Refuse blocks of no rows, an unknown view, and an unknown way to read a text."""
         check_view(self.view)
-        if self.text not in (WRITTEN, SPACED):
-            raise HeadscopeError(f"texts were to be read as {self.text!r}; give {WRITTEN!r} or {SPACED!r}.")
+        check_text(self.text)
         if self.rows is not None and self.rows < 1:
             raise HeadscopeError(f"blocks of {self.rows} rows were asked for; ask for 1 or more, or for none.")
 

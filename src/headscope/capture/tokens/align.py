@@ -15,6 +15,7 @@ from headscope.capture.tokens.assign import SPECIAL, Assigned, assign_sides, fin
 from headscope.corpora.document import Document
 from headscope.corpora.units import unite_words
 from headscope.corpora.written_text import WrittenText, join_words
+from headscope.errors import HeadscopeError, ModelError
 
 PAIR_TOKENS = 128
 """Pairs of segments are cut to this many tokens (Clark et al. 2019, section 3)."""
@@ -24,6 +25,7 @@ WRITTEN, SPACED = "written", "spaced"
 """How a text is read: as it is written, or as its words with a space before each, as in many papers."""
 
 DROPPED = "documents with characters that the tokenizer drops"
+TRANSLATION_DROPPED = "documents whose translation has characters that the tokenizer drops"
 TRANSLATION_TOO_LONG, CUT_TRANSLATIONS = "documents with translations longer than", "translations cut to"
 """How the reasons begin why a text, or the end of it, is left out."""
 
@@ -49,7 +51,7 @@ class Aligned:
     Attributes:
         document: where the tokens come from; its words are units where some share a token.
         ids: vocabulary ids, special tokens included.
-        word: the word that each token is part of, -1 for special tokens and -2 for white space that is of no word.
+        word: the word that each token is part of, -1 for special tokens, -2 for text of no word, such as white space.
         segment: 0 for the first segment of a pair and 1 for the second.
         translation: what a decoder reads in place of the text once more; None where the model has no decoder beside its
             encoder, or the document no translation.
@@ -90,6 +92,15 @@ class Alignment:
     text: str = SPACED
     reads_translation: bool = False
     saved: SavedTexts | None = None
+
+    def __post_init__(self) -> None:
+        """Raise an error for an unknown way to read a text, and for another than that of saved tokens."""
+        check_text(self.text)
+        if self.saved is not None and self.text != SPACED:
+            raise ModelError(
+                f"the tokens of saved attention are those that another engine read, whatever {self.text!r} would give; "
+                "leave out how texts are read."
+            )
 
     @classmethod
     def for_model(
@@ -154,7 +165,7 @@ class Alignment:
                     document, assigned, self.max_tokens, lambda short: next(self._align([short], pairs=False))
                 )
                 continue
-            united, losses = unite_words(document, assigned.units)
+            united, losses = unite_words(document, assigned.units, texts)
             if encoding.overflowing:
                 losses[f"{CUT_PAIRS} {self.pair_tokens} tokens (the rest is used)"] += 1
             else:
@@ -166,7 +177,7 @@ class Alignment:
         words, boundary = document.words, document.boundary
         edges = [0, len(words)] if boundary is None else [0, boundary, len(words)]
         if self.text == WRITTEN:
-            return [document.text.cut(first, end) for first, end in pairwise(edges)]
+            return [document.text] if boundary is None else [document.text.cut(*edge) for edge in pairwise(edges)]
         return [join_words(words[first:end], before=self._lead) for first, end in pairwise(edges)]
 
     @cached_property
@@ -188,7 +199,7 @@ class Alignment:
                 continue
             ids, assigned = next(read)
             if assigned.dropped:
-                skipped[f"{DROPPED} in their translations"] += 1
+                skipped[TRANSLATION_DROPPED] += 1
                 continue
             if self.max_tokens is not None and len(ids) > self.max_tokens:
                 fit = words_that_fit(assigned, self.max_tokens) if self.cut else 0
@@ -223,7 +234,7 @@ class Alignment:
         ids = [*before, *(ordinary[int(place * len(ordinary))] for place in document.random_tokens), *after]
         if self.max_tokens is not None and len(ids) > self.max_tokens:
             return None, Counter({f"{TOO_LONG} {self.max_tokens} tokens": 1})
-        word = [*(-1 for _ in before), *range(len(document.words)), *(-1 for _ in after)]
+        word = [*(SPECIAL for _ in before), *range(len(document.words)), *(SPECIAL for _ in after)]
         return Aligned(document, ids, word, [0] * len(ids)), Counter()
 
     def _take_saved(self, saved: SavedTexts, document: Document) -> tuple[Aligned | None, Counter[str]]:
@@ -273,6 +284,16 @@ class Alignment:
         return aligned, losses + losses_inside
 
 
+def check_text(text: str) -> None:
+    """Raise an error for an unknown way to read a text.
+
+    Raises:
+        HeadscopeError: it is neither `WRITTEN` nor `SPACED`.
+    """
+    if text not in (WRITTEN, SPACED):
+        raise HeadscopeError(f"texts were to be read as {text!r}; give {WRITTEN!r} or {SPACED!r}.")
+
+
 def _count_lost_words(document: Document, word: list[int]) -> Counter[str]:
     lost = set(range(len(document.words))) - set(word)
     if not lost:
@@ -287,9 +308,9 @@ def words_that_fit(assigned: Assigned, max_tokens: int) -> int:
     room = max_tokens - (len(assigned.tokens) - len(of_text))
     if room <= 0:
         return 0
-    # The first token without room takes its whole unit along; one of no word leaves the words before it.
-    last = next((unit for unit in of_text[room:] if unit >= 0), None)
-    return len(assigned.units) if last is None else bisect_left(assigned.units, last)
+    # The first token without room takes its whole unit along; one of no word that of the word before it, at the end.
+    last = next((unit for unit in of_text[room:] if unit >= 0), assigned.units[-1])
+    return bisect_left(assigned.units, last)
 
 
 def is_cut(skipped: Mapping[str, int]) -> bool:
@@ -299,6 +320,8 @@ def is_cut(skipped: Mapping[str, int]) -> bool:
 
 def explain_unread(name: str, skipped: Mapping[str, int]) -> str:
     """Why a model of this name cannot read a text, in a sentence, from what `Alignment.align` left out and why."""
+    if DROPPED in skipped:
+        return f"the tokenizer of {name} drops characters of this text; type one without them."
     if any(reason.startswith(TOO_LONG) for reason in skipped):
         return "the first word of this text has more tokens than the model reads here; put spaces between its words."
     return f"{name} has no tokens for this text; type another."

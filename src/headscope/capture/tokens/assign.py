@@ -14,8 +14,8 @@ from transformers import PreTrainedTokenizerBase
 
 from headscope.corpora.written_text import Offsets, WrittenText
 
-SPECIAL, WHITE_SPACE = -1, -2
-"""In place of a word: the tokenizer has added the token; the token is of no word, such as an empty line."""
+SPECIAL, NO_WORD = -1, -2
+"""In place of a word: the tokenizer has added the token; the token is of the text but of no word, as an empty line."""
 
 REPLACEMENT = "\ufffd"
 """Stands for a character that could not be read; tokenizers may leave it out."""
@@ -27,7 +27,7 @@ class Assigned:
 
     Attributes:
         units: the unit of each word, in order from 0.
-        tokens: the unit of each token, or `SPECIAL` or `WHITE_SPACE`.
+        tokens: the unit of each token, or `SPECIAL` or `NO_WORD`.
         dropped: the first visible character that is in no token; empty where there is none.
     """
 
@@ -39,7 +39,8 @@ class Assigned:
 def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole: bool = True) -> Assigned:
     """Return the unit of each word and of each token of a text.
 
-    A token belongs to the words whose characters it has. A single space in front of a word goes with the word.
+    A token belongs to the words whose visible characters it has. A token of white space alone belongs to the word that
+    it is inside of, or to the word behind it if it is a single space.
 
     Args:
         text: with the characters of each word.
@@ -50,7 +51,7 @@ def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole:
     joined = [False, *(second[0] < first[1] for first, second in pairwise(words))]
     of_token: list[int] = []
     spelt, spaces = set[int](), list[int]()
-    word = covered = 0
+    word, covered = 0, 0 if whole else next((offsets[0] for offsets in tokens if offsets), 0)
     dropped = ""
     for offsets in tokens:
         if offsets is None:
@@ -60,20 +61,24 @@ def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole:
         if start > covered and not dropped:
             dropped = _find_visible(content[covered:start])
         covered = max(covered, end)
-        while start < end and content[start].isspace():
-            start += 1
         while word < len(words) and words[word][1] <= start:
             word += 1
-        if start == end:
-            follows = word < len(words) and words[word][0] == end and _is_single_space(content, end)
-            if follows:
+        visible = start + len(content[start:end]) - len(content[start:end].lstrip())
+        if visible == end:
+            if word < len(words) and words[word][0] <= start < end:
+                of_token.append(word)
+            elif word < len(words) and _is_space_before(content, end, words[word][0]):
                 spaces.append(len(of_token))
-            of_token.append(word if follows else WHITE_SPACE)
+                of_token.append(word)
+            else:
+                of_token.append(NO_WORD)
             continue
+        while word < len(words) and words[word][1] <= visible:
+            word += 1
         last = word
         while last < len(words) and words[last][0] < end:
             last += 1
-        of_token.append(word if last > word else WHITE_SPACE)
+        of_token.append(word if last > word else NO_WORD)
         spelt.update(range(word, last))
         joined[word + 1 : last] = [True] * max(0, last - word - 1)
     if whole and not dropped:
@@ -81,7 +86,7 @@ def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole:
     # Where a tokenizer drops the characters of a word, the space before it is of no word.
     for token in spaces if whole else ():
         if of_token[token] not in spelt:
-            of_token[token] = WHITE_SPACE
+            of_token[token] = NO_WORD
     units = [number - 1 for number in accumulate(not each for each in joined)] if words else []
     return Assigned(units, [each if each < 0 else units[each] for each in of_token], dropped)
 
@@ -118,13 +123,15 @@ def _reads_alike(tokenizer: PreTrainedTokenizerBase, lead: str) -> bool:
     return bool([*first, *first] == encoding.ids)
 
 
-def _is_single_space(content: str, end: int) -> bool:
-    """Return true if the character before `end` is a plain space, and none before that is white space."""
-    return content[end - 1 : end] == " " and not content[max(0, end - 2) : end - 1].isspace()
+def _is_space_before(content: str, end: int, word: int) -> bool:
+    """Return true if what ends at a character is the single space before a word, or before the text if it ends at 0."""
+    if end == 0:
+        return content[:word] in ("", " ")
+    return end == word and content[end - 1] == " " and not content[max(0, end - 2) : end - 1].isspace()
 
 
 def _find_visible(characters: str) -> str:
-    """Return the first that a tokenizer has to read: no white space, control character or combining mark."""
+    """Return the first visible character; white space, control characters and combining marks may be lost."""
     for character in characters.strip():
         if unicodedata.category(character)[0] not in "CMZ" and character != REPLACEMENT:
             return character

@@ -26,7 +26,7 @@ class Tokens:
         ids: vocabulary ids.
         real: False where padding.
         word: the word (or the unit of several) that each token is part of, -1 for special tokens and padding, -2 for
-            white space that is of no word.
+            tokens of the text that are of no word, such as white space.
         position: the token's place in the text. A decoder's start token stands at -1, so that a
             token has one position whichever side it is on, and offsets mean the same everywhere.
         cls: the token is the tokenizer's classification token.
@@ -46,6 +46,10 @@ class Tokens:
     def length(self) -> int:
         """Tokens in each row, padding included."""
         return self.ids.shape[1]
+
+    def list_words(self) -> list[frozenset[int]]:
+        """Return the words that have a token, by row."""
+        return [frozenset(word for word in row if word >= 0) for row in self.word.tolist()]
 
     def select(self, rows: Int[Tensor, " row"]) -> "Tokens":
         """Those of some rows."""

@@ -5,7 +5,7 @@ An item is a word of a translation that has tokens and a sure link to a source w
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -76,10 +76,8 @@ class AlignedWords:
         device = decoder.ids.device
         first = torch.tensor([[len(document.words)] for document in batch.documents], device=device)
         target_word = (decoder.word - first).clamp_min(-1)
-        readable = [
-            ({*source} - {-1}, {*target} - {-1})
-            for source, target in zip(batch.encoder.word.tolist(), target_word.tolist(), strict=True)
-        ]
+        targets = replace(decoder, word=target_word).list_words()
+        readable = [*zip(batch.encoder.list_words(), targets, strict=True)]
         items, permuted, links = [], [np.zeros((0, permutations.count), dtype=np.int64)], []
         for number, (document, (source, target)) in enumerate(zip(batch.documents, readable, strict=True)):
             own = [*_list_items(number, document, source, target)]
@@ -152,7 +150,7 @@ class AlignedWords:
         return (distance[..., None] == self.distances[:, None]).any(-1)
 
 
-def _list_items(number: int, document: Document, source: set[int], target: set[int]) -> Iterator[_Item]:
+def _list_items(number: int, document: Document, source: frozenset[int], target: frozenset[int]) -> Iterator[_Item]:
     """The items of a document, of which these words have tokens."""
     aligned: defaultdict[int, set[int]] = defaultdict(set)
     sure = set()
@@ -166,7 +164,11 @@ def _list_items(number: int, document: Document, source: set[int], target: set[i
 
 
 def _permute(
-    permutations: Permutations, document: Document, items: Sequence[_Item], source: set[int], target: set[int]
+    permutations: Permutations,
+    document: Document,
+    items: Sequence[_Item],
+    source: frozenset[int],
+    target: frozenset[int],
 ) -> Int[np.ndarray, "item permutation"]:
     """The word of the translation that gets the source words of each item: any from which they are as far away."""
     choices = []

@@ -89,5 +89,6 @@ def find_by_rules(
         word = np.minimum(first[ends] + place, first[ends + 1] - 1)
         leads_to = predicted[np.arange(len(rules))[:, None], word]
         right |= (leads_to != NONE) & (units[leads_to] == ends[..., ::-1])
-        predicts |= leads_to != NONE
+        # What a rule predicts within a unit leads nowhere.
+        predicts |= (leads_to != NONE) & ((document.units is None) | (units[leads_to] != ends))
     return right, predicts
