@@ -13,7 +13,7 @@ from headscope.capture.forward.interface import Capture
 from headscope.capture.model.model import Model
 from headscope.capture.passes.projection import find_projections
 from headscope.corpora.blimp import MinimalPair
-from headscope.errors import HeadscopeError
+from headscope.errors import CorpusError, HeadscopeError
 from headscope.intervene import replacement
 from headscope.intervene.ablation import Ablation, list_ablations, list_units
 from headscope.intervene.edit import capture_model, collate_sample, disable
@@ -258,6 +258,16 @@ def test_minimal_pairs_are_scored_as_by_themselves() -> None:
     np.testing.assert_allclose(examples["margin"][0], expected, atol=1e-4)
     np.testing.assert_array_equal(examples["right"][0], expected > 0)
     assert list(evaluation.subsets) == ["all", "field syntax", "phenomenon order", "paradigm p0", "paradigm p1"]
+
+
+def test_minimal_pairs_of_one_sentence_are_left_out_and_counted() -> None:
+    model, same = make_language_model("gpt2"), MinimalPair("p:1", "the dog", "the dog", "p")
+    evaluation = prepare_pairs(model, [same, MinimalPair("p:2", "the dog", "dog the", "p")], name="pairs")
+    assert evaluation.examples == ("p:2",)
+    assert evaluation.skipped == {"minimal pairs of twice the same sentence": 1}
+    with pytest.raises(CorpusError) as refused:
+        prepare_pairs(model, [same], name="pairs")
+    assert str(refused.value) == "pairs has no pair of two sentences that differ; give other pairs."
 
 
 def test_names_of_a_paradigm_a_phenomenon_and_all_do_not_collide() -> None:

@@ -243,17 +243,20 @@ def test_a_model_that_likes_one_word_prefers_the_sentences_with_it() -> None:
         MinimalPair("p:2", "the dog", "a dog", "p", "x", "f"),
         MinimalPair("p:3", "old cat", "old dog", "p", "x", "f"),
         MinimalPair("q:1", "dog by dog", "dog by cat", "q", "y", "f"),
+        MinimalPair("q:2", "a cat", "a cat", "q", "y", "f"),
+        MinimalPair("r:1", "dog", "dog", "r", "y", "f"),
     ]
     scores = score_minimal_pairs(model, pairs)
-    np.testing.assert_allclose(scores["difference"], [3, 0, -3, 3], atol=1e-5)
+    np.testing.assert_allclose(scores["difference"], [3, 0, -3, 3, 0, 0], atol=1e-5)
     table = compute_accuracy(scores)
     assert table.values.tolist() == [
-        ["paradigm", "p", 3, 1, pytest.approx(1 / 3)],
-        ["paradigm", "q", 1, 0, 1.0],
-        ["phenomenon", "x", 3, 1, pytest.approx(1 / 3)],
-        ["phenomenon", "y", 1, 0, 1.0],
-        ["field", "f", 4, 1, 0.5],
-        ["all", "all", 4, 1, 0.5],
+        ["paradigm", "p", 3, 0, 1, pytest.approx(1 / 3)],
+        ["paradigm", "q", 1, 1, 0, 1.0],
+        ["paradigm", "r", 0, 1, 0, pytest.approx(float("nan"), nan_ok=True)],
+        ["phenomenon", "x", 3, 0, 1, pytest.approx(1 / 3)],
+        ["phenomenon", "y", 1, 2, 0, 1.0],
+        ["field", "f", 4, 2, 1, 0.5],
+        ["all", "all", 4, 2, 1, 0.5],
     ]
 
 
@@ -332,4 +335,4 @@ def test_a_tiny_llama_scores_blimp_as_a_plain_loop_does(data) -> None:
         assert row.bad == pytest.approx(log_probability(model.module, model.tokenizer, pair.bad)[0], rel=1e-5)
     accuracy = compute_accuracy(scores).set_index("name")
     assert accuracy.loc["determiner_noun_agreement_1", "accuracy"] > 0.6
-    assert accuracy.loc["principle_A_case_2", "ties"] == 2  # of the same sentence twice
+    assert accuracy.loc["principle_A_case_2", ["pairs", "equal", "ties"]].tolist() == [198, 2, 0]

@@ -46,6 +46,11 @@ class MinimalPair:
     phenomenon: str = ""
     field: str = ""
 
+    @property
+    def is_equal(self) -> bool:
+        """Whether both sentences are the same, as in 7 pairs of BLiMP: then a model cannot prefer one."""
+        return self.good == self.bad
+
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     """Both sentences of each pair of a file, with the label ``good`` or ``bad``; the group is the pair.

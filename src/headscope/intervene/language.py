@@ -105,9 +105,11 @@ def prepare_pairs(
 
     Sentences are scored as by `headscope.intervene.likelihood.score_minimal_pairs`, whose arguments and errors these
     are. Metrics are the accuracy, and the margin: the mean difference of the log-probabilities of the two sentences.
-    A paradigm, a phenomenon and a field are subsets.
+    A paradigm, a phenomenon and a field are subsets. Pairs of twice the same sentence are left out and counted.
     """
-    mask = find_mask(model)
+    mask, given = find_mask(model), len(pairs)
+    if not (pairs := [pair for pair in pairs if not pair.is_equal]):
+        raise CorpusError(f"{name} has no pair of two sentences that differ; give other pairs.")
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
     first = find_start(model, start, causal=mask is None)
     texts = tokenize(model, sentences, causal=mask is None, start=first, text=text)
@@ -136,6 +138,7 @@ def prepare_pairs(
         examples=tuple(pair.id for pair in pairs),
         clusters=name_clusters([Origin("", pair.id) for pair in pairs], [*zip(item[::2], item[1::2], strict=True)]),
         subsets=_divide(pairs),
+        skipped={"minimal pairs of twice the same sentence": given - len(pairs)} if given > len(pairs) else {},
     )  # fmt: skip
 
 

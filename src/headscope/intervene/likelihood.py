@@ -116,7 +116,8 @@ def score_minimal_pairs(
 
     A row has ``pair`` (its id), ``paradigm``, ``phenomenon`` and ``field``; ``good`` and ``bad``, the log-probability
     of the grammatical sentence and of the other in nats; ``good_tokens`` and ``bad_tokens``, how many tokens are in
-    these sums; and ``difference``, which is ``good`` less ``bad``. The model is right where it is above 0.
+    these sums; ``difference``, which is ``good`` less ``bad``; and ``equal``, true if both are the same sentence. The
+    model is right where the difference is above 0.
 
     The arguments and errors are those of `compute_likelihoods`.
     """
@@ -134,6 +135,7 @@ def score_minimal_pairs(
             "good_tokens": [each.tokens for each in good],
             "bad_tokens": [each.tokens for each in bad],
             "difference": [g.log_probability - b.log_probability for g, b in zip(good, bad, strict=True)],
+            "equal": [pair.is_equal for pair in pairs],
         }
     )
 
@@ -141,19 +143,20 @@ def score_minimal_pairs(
 def compute_accuracy(scores: pd.DataFrame) -> pd.DataFrame:
     """The accuracy of each paradigm, phenomenon and field, and of all pairs, from `score_minimal_pairs`.
 
-    A row has ``level`` (``paradigm``, ``phenomenon``, ``field`` or ``all``), ``name``, ``pairs``, ``ties`` (how many
-    have a difference of 0) and ``accuracy``, the share of the pairs whose grammatical sentence is more probable. A tie
-    is wrong: the model does not prefer that sentence (Warstadt et al. 2020). In BLiMP 7 pairs are
-    twice the same sentence. Each pair counts alike; where paradigms are of one size, as in BLiMP, that is the mean
-    over paradigms.
+    A row has ``level`` (``paradigm``, ``phenomenon``, ``field`` or ``all``), ``name``, ``pairs``, ``equal`` (how many
+    more are twice the same sentence, and left out: 7 in BLiMP), ``ties`` (how many of the pairs have a difference of 0)
+    and ``accuracy``, the share of the pairs whose grammatical sentence is more probable. A tie of two sentences is
+    wrong: the model does not prefer the grammatical one (Warstadt et al. 2020). Each pair counts alike; where paradigms
+    are of one size, that is the mean over paradigms.
     """
-    judged = scores.assign(all="all", tie=scores["difference"] == 0, right=scores["difference"] > 0)
+    right = (scores["difference"] > 0).astype(float).mask(scores["equal"])
+    judged = scores.assign(all="all", tie=(scores["difference"] == 0) & ~scores["equal"], right=right)
     levels = [
         judged.groupby(level, sort=False)
-        .agg(pairs=("right", "size"), ties=("tie", "sum"), accuracy=("right", "mean"))
+        .agg(pairs=("right", "count"), equal=("equal", "sum"), ties=("tie", "sum"), accuracy=("right", "mean"))
         .rename_axis("name")
         .reset_index()
         .assign(level=level)
         for level in ("paradigm", "phenomenon", "field", "all")
     ]
-    return pd.concat(levels, ignore_index=True)[["level", "name", "pairs", "ties", "accuracy"]]
+    return pd.concat(levels, ignore_index=True)[["level", "name", "pairs", "equal", "ties", "accuracy"]]
