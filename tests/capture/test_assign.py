@@ -10,10 +10,11 @@ from tokenizers import normalizers
 import tiny
 from headscope.capture.model.model import Model
 from headscope.capture.open.loading import load
-from headscope.capture.tokens.align import WRITTEN, Alignment
+from headscope.capture.tokens.align import Alignment
 from headscope.capture.tokens.assign import NO_WORD, SPECIAL, assign_tokens, find_lead
 from headscope.corpora import Document
 from headscope.corpora.written_text import Offsets, WrittenText, join_words, split_text
+from headscope.text_forms import WRITTEN
 
 
 def assign(text: WrittenText, *tokens: Offsets | None) -> tuple[list[int], list[int], str]:

@@ -8,6 +8,7 @@ import xarray as xr
 
 from headscope.errors import TableError
 from headscope.heads import EDITED
+from headscope.text_forms import SPACED
 
 
 def name_table(table: xr.Dataset, otherwise: str) -> str:
@@ -97,7 +98,7 @@ def check_read_alike(table: xr.Dataset, name: str, other: xr.Dataset, other_name
     Raises:
         TableError: one is of texts as they are written, and the other of words with spaces between them.
     """
-    texts = [each.attrs.get("text", "spaced") for each in (other, table)]
+    texts = [each.attrs.get("text", SPACED) for each in (other, table)]
     if texts[0] != texts[1]:
         raise TableError(
             f"{other_name} is of texts read as {texts[0]} and {name} as {texts[1]}; measure both with one --text."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.commands.option import CORPUS, MEASURED, MODEL, SPEED, TRAINING, argument, option
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import Options
+from headscope.text_forms import SPACED, WRITTEN
 
 if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported when it is checked
     from headscope.capture.model.model import Model
@@ -151,9 +152,9 @@ class TextForm(Options):
         "How a text is read: as `written`, such as don't, or `spaced`, such as do n't: its words with a space before "
         "each, as many papers did.",
         default=None,
-        unset="spaced",
+        unset=SPACED,
         metavar="HOW",
-        choices=("written", "spaced"),
+        choices=(WRITTEN, SPACED),
     )
 
 

@@ -48,7 +48,7 @@ class MinimalPair:
 
     @property
     def is_equal(self) -> bool:
-        """Whether both sentences are the same, as in 7 pairs of BLiMP: then a model cannot prefer one."""
+        """Return true if both sentences are the same, as in 7 pairs of BLiMP: a model cannot prefer one of them."""
         return self.good == self.bad
 
 

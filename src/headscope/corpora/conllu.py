@@ -218,7 +218,7 @@ def _refuse_head(path: Path, number: int, head: str, error: Exception) -> None:
 
 
 def _find_text(comment: str, rows: Sequence[list[str]], ranges: _Ranges) -> WrittenText | None:
-    """The text in the comment or, where it has other words or none, what the forms spell; None if that is not known."""
+    """Return the text of the comment if it has the words, else the text that the forms spell; None if it is unknown."""
     tokens, parts = _join_tokens(rows, ranges) if ranges else (rows, {})
     forms = [columns[_FORM] for columns in tokens]
     if comment and (written := locate_words(comment, forms, parts)):
@@ -231,7 +231,7 @@ def _find_text(comment: str, rows: Sequence[list[str]], ranges: _Ranges) -> Writ
 
 
 def _join_tokens(rows: Sequence[list[str]], ranges: _Ranges) -> tuple[list[list[str]], dict[int, list[str]]]:
-    """The columns of each token of a sentence, and the words in those tokens that have several."""
+    """Return the columns of each token of a sentence, and the words of each token that has several."""
     tokens: list[list[str]] = []
     parts: dict[int, list[str]] = {}
     word = 0

@@ -244,17 +244,17 @@ class Document:
 
     @property
     def text(self) -> WrittenText:
-        """The text as written; where it is not known, the words joined by single spaces."""
+        """Return the written text; without one, the words joined by single spaces."""
         return self.written or join_words(self.words)
 
     @property
     def original(self) -> "Document":
-        """The document as its corpus has it; itself unless its words are units."""
+        """Return the document as its corpus has it: itself, unless its words are units."""
         return self if self.units is None else self.units.original
 
     @property
     def unit_numbers(self) -> Sequence[int]:
-        """The unit of each word of the original; the number of the word itself where words are no units."""
+        """Return the unit of each word of the original; without units, the number of the word."""
         return range(len(self.words)) if self.units is None else self.units.numbers
 
     def truncate(self, words: int) -> "Document":

@@ -32,7 +32,7 @@ def end_at_last_word(document: Document) -> Document | None:
 
 
 def _cut_text(text: WrittenText, word: str, end: int) -> WrittenText:
-    """The text up to so many characters of its last word."""
+    """Return the text without what follows the first `end` characters of its last word."""
     start, stop = text.offsets[-1]
     # A word that shares the characters of its token does not spell them.
     stop = start + end if text.content[start:stop] == word else stop

@@ -95,7 +95,7 @@ def read_memory(corpus: Iterable[Any], *, column: str | None = None) -> Iterable
     an item              becomes
     ===================  ==========================================================================================
     a string             a document; its words are what white space parts
-    a list of words      a document, of which it is not known how it is written
+    a list of words      a document without a written text
     a `spacy` Doc        a document for each of its sentences, all of one text: its tokens are the words, written as in
                          the Doc, its dependencies are links (labels as in the pipeline), its parts of speech spans
     a `Document`         stays as it is

@@ -178,7 +178,7 @@ def _parse_record(where: str, line: str) -> dict[str, Any]:
 
 
 def _parse_text(where: str, record: Mapping[str, Any]) -> tuple[tuple[str, ...], WrittenText | None]:
-    """The words of a text, and how it is written where that is known."""
+    """Return the words of a line, and its written text if it gives one."""
     if "text" not in record:
         return _parse_words(where, record), None
     text = record["text"]

@@ -28,7 +28,7 @@ class WrittenText:
 
     @property
     def fault(self) -> str:
-        """What is wrong with the offsets; empty where nothing is."""
+        """Return what is wrong with the offsets, in words; an empty string if nothing is."""
         first, last, length = 0, 0, len(self.content)
         for start, stop in self.offsets:
             if not (first <= start < stop <= length and last <= stop):

@@ -13,7 +13,7 @@ from torch import Tensor
 from headscope.analyse.metrics import ratio_metric
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import BATCH_TOKENS
-from headscope.capture.tokens.align import SPACED, Aligned, Alignment
+from headscope.capture.tokens.align import Aligned, Alignment
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.blimp import MinimalPair
 from headscope.corpora.document import Document, Origin
@@ -41,6 +41,7 @@ from headscope.intervene.prediction import (
     score_rows,
     tokenize,
 )
+from headscope.text_forms import SPACED
 
 QUANTITIES = ("log_probability", "tokens", "divergence")
 """Of each text or sentence, summed over the tokens that are predicted."""

@@ -18,7 +18,6 @@ import torch
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import BATCH_TOKENS
-from headscope.capture.tokens.align import SPACED
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.blimp import MinimalPair
 from headscope.errors import ModelError, quote
@@ -31,6 +30,7 @@ from headscope.intervene.prediction import (
     score_rows,
     tokenize,
 )
+from headscope.text_forms import SPACED
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ from transformers.models.auto import modeling_auto
 
 from headscope.capture.forward.loss import choose_masked
 from headscope.capture.model.model import Model
-from headscope.capture.tokens.align import DROPPED, WRITTEN, Aligned, Alignment
+from headscope.capture.tokens.align import DROPPED, Aligned, Alignment
 from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.companions import divide, list_thresholds
 from headscope.corpora.document import Document
 from headscope.corpora.written_text import split_text
 from headscope.errors import CorpusError, ModelError, quote
+from headscope.text_forms import WRITTEN
 
 HELD_LOGITS = 1 << 26
 """Logits that are held at once (256 MiB), if one text does not have more alone: 512 tokens of 131,072 logits."""

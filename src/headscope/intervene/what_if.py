@@ -18,7 +18,7 @@ from headscope.capture.forward.interface import Capture
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.model import Model
 from headscope.capture.passes.projection import find_projections
-from headscope.capture.tokens.align import SPACED, Aligned, Alignment, explain_unread, is_cut, spell_token
+from headscope.capture.tokens.align import Aligned, Alignment, explain_unread, is_cut, spell_token
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError, first_line
@@ -28,6 +28,7 @@ from headscope.intervene.placebo import DisabledUnit, MeasureNorm, prepare_norm
 from headscope.intervene.prediction import begin, find_bos, find_mask, find_scored, find_start, make_rows, score_rows
 from headscope.intervene.replacement import Replacement, uniform, zero
 from headscope.intervene.selected_heads import select_heads
+from headscope.text_forms import SPACED
 
 WAYS: dict[str, Replacement] = {"uniform": uniform, "zero": zero}
 """What can take the place of the heads' output: the ways that need no other text."""

@@ -21,7 +21,6 @@ from headscope.capture.model.model import Model
 from headscope.capture.open.loading import Loadable, load
 from headscope.capture.passes.stream import Plan, Stream
 from headscope.capture.passes.views import VIEWS
-from headscope.capture.tokens.align import SPACED
 from headscope.corpora.corpus import MEMORY, Corpus, hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.corpora.shard import Shard
@@ -38,6 +37,7 @@ from headscope.runner.completed_table import complete_table
 from headscope.runner.impossible import refuse_impossible_numbers, refuse_impossible_values
 from headscope.runner.provenance import identify_model, list_versions
 from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, refuse_view, resolve_reducers
+from headscope.text_forms import SPACED
 
 SAVE_EVERY = 20.0
 """Seconds between two savings of the sums so far."""

@@ -100,7 +100,7 @@ def is_of_score(comparison: xr.Dataset) -> bool:
 
 
 def format_number(value: float, digits: int = 3, *, sign: bool = False) -> str:
-    """A value with so many decimals; empty where there is none."""
+    """Return a value rounded to `digits` decimals; an empty string for NaN."""
     return "" if math.isnan(value) else f"{value:{'+' if sign else ''}z.{digits}f}".replace("-", "−")
 
 

@@ -22,12 +22,13 @@ from headscope.capture.model.model import Model
 from headscope.capture.passes.residual import find_unembedding
 from headscope.capture.passes.through import see_through
 from headscope.capture.passes.views import check_view
-from headscope.capture.tokens.align import PAIR_TOKENS, SPACED, Alignment, check_text
+from headscope.capture.tokens.align import PAIR_TOKENS, Alignment, check_text
 from headscope.capture.tokens.batch import Batch, collate
 from headscope.capture.tokens.companions import divide, find_side, list_thresholds
 from headscope.corpora.document import Document, Origin
 from headscope.corpora.originals import mark_copies
 from headscope.errors import HeadscopeError, ModelError
+from headscope.text_forms import SPACED
 
 WINDOW = 2048
 """Documents that are sorted by length together: enough to pad little, few enough to hold."""

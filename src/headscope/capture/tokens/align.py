@@ -16,14 +16,12 @@ from headscope.corpora.document import Document
 from headscope.corpora.units import unite_words
 from headscope.corpora.written_text import WrittenText, join_words
 from headscope.errors import HeadscopeError, ModelError
+from headscope.text_forms import SPACED, WRITTEN
 
 PAIR_TOKENS = 128
 """Pairs of segments are cut to this many tokens (Clark et al. 2019, section 3)."""
 
 TOO_LONG, CUT_DOCUMENTS, CUT_PAIRS = "documents longer than", "documents cut to", "pairs of segments cut to"
-WRITTEN, SPACED = "written", "spaced"
-"""How a text is read: as it is written, or as its words with a space before each, as in many papers."""
-
 DROPPED = "documents with characters that the tokenizer drops"
 TRANSLATION_DROPPED = "documents whose translation has characters that the tokenizer drops"
 TRANSLATION_TOO_LONG, CUT_TRANSLATIONS = "documents with translations longer than", "translations cut to"
@@ -173,7 +171,7 @@ class Alignment:
             yield Aligned(united, ids, assigned.tokens, encoding.type_ids), losses
 
     def _divide(self, document: Document) -> list[WrittenText]:
-        """The text of a document as the tokenizer is given it, or those of the two segments of a pair."""
+        """Return the text of a document as the tokenizer is given it, or the texts of the two segments of a pair."""
         words, boundary = document.words, document.boundary
         edges = [0, len(words)] if boundary is None else [0, boundary, len(words)]
         if self.text == WRITTEN:
@@ -217,7 +215,7 @@ class Alignment:
         return kept, skipped
 
     def _read_targets(self, translations: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], Assigned]]:
-        """The tokens of translations, which have only words, and the word of each token."""
+        """Yield the tokens of each translation, which has only words, and the words of these tokens."""
         texts = [join_words(words, before=self._lead) for words in translations]
         # As a target: a tokenizer of several languages puts another special token there.
         encoded = self.tokenizer(text_target=[text.content for text in texts], verbose=False)
@@ -303,7 +301,7 @@ def _count_lost_words(document: Document, word: list[int]) -> Counter[str]:
 
 
 def words_that_fit(assigned: Assigned, max_tokens: int) -> int:
-    """The number of words that a text that is too long may have, from the units of its words and tokens."""
+    """Return the number of words that fit into a limit, from the units of the words and tokens of a longer text."""
     of_text = [unit for unit in assigned.tokens if unit != SPECIAL]
     room = max_tokens - (len(assigned.tokens) - len(of_text))
     if room <= 0:
