@@ -22,6 +22,7 @@ from random import Random
 from typing import TypeVar
 
 from headscope.corpora.document import Document, Link, Span, merge_into_spans
+from headscope.corpora.written_text import write_sentences
 
 T = TypeVar("T")
 
@@ -356,7 +357,8 @@ def linearise(tree: Node, id: str) -> Document:
             words[word] = "an"
     words[0] = words[0][0].upper() + words[0][1:]
     links = tuple(Link(word, heads[word], nodes[word].relation) for word in sorted(heads))
-    return Document(id, tuple(words), links, tuple(annotate_spans(nodes, heads, reach)), group=id)
+    spans = tuple(annotate_spans(nodes, heads, reach))
+    return Document(id, tuple(words), links, spans, group=id, written=write_sentences(words))
 
 
 def annotate_spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, range]) -> Iterator[Span]:

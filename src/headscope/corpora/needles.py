@@ -13,6 +13,7 @@ from random import Random
 
 from headscope.corpora.document import Document, Span
 from headscope.corpora.grammar import generate_sentences
+from headscope.corpora.written_text import write_sentences
 
 COUNT, SEED = 100, 0
 
@@ -71,4 +72,4 @@ def _assemble(
             spans.append(Span(end - ANSWER, end, kind, kind))
     words += [*f"What are the secret words of {name} ? They are".split(), *answering[-ANSWER - 1 :]]
     spans.append(Span(len(words) - 1 - ANSWER, len(words) - 1, ANSWERED, ANSWERED))
-    return Document(id, tuple(words), spans=tuple(spans))
+    return Document(id, tuple(words), spans=tuple(spans), written=write_sentences(words))

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import add
 
+PUNCTUATION = frozenset(".,?!;:")
+"""The marks before which English has no space."""
+
 Offsets = tuple[int, int]
 """The first character of a word and the one behind its last, counted from 0."""
 
@@ -63,6 +66,20 @@ def join_words(words: Sequence[str], *, before: str = "") -> WrittenText:
     lengths = [*map(len, words)]
     starts = [*accumulate((length + 1 for length in lengths[:-1]), initial=len(before))]
     return WrittenText(before + " ".join(words), tuple(zip(starts, map(add, starts, lengths), strict=False)))
+
+
+def write_sentences(words: Iterable[str]) -> WrittenText:
+    """Return words as English writes them, with single spaces between them.
+
+    There is none before a punctuation mark, a word that begins with an apostrophe (*'s*), or *n't*.
+    """
+    content, offsets = "", list[Offsets]()
+    for word in words:
+        is_joined = word in PUNCTUATION or word == "n't" or word.startswith("'")
+        start = len(content) + (bool(content) and not is_joined)
+        content = f"{content:<{start}}{word}"
+        offsets.append((start, len(content)))
+    return WrittenText(content, tuple(offsets))
 
 
 def join_texts(texts: Iterable[WrittenText], separator: str = " ") -> WrittenText:
