@@ -7,6 +7,7 @@ from headscope.corpora.document import Document
 from headscope.intervene.evaluation import Evaluation
 from headscope.intervene.labels import prepare_task
 from headscope.intervene.language import prepare_last_words, prepare_pairs, prepare_texts
+from headscope.intervene.prediction import SentenceReader
 from headscope.learn.task import TEST
 from intervene.test_likelihood import make
 from planted_task import make_task, plant_task
@@ -22,10 +23,13 @@ def test_texts_that_a_model_reads_alike_are_of_one_cluster() -> None:
         Document("5", ("the", "dog", "sees", "it"), group="early"), Document("4", ("a", "cat", "walked"), group="late"),
     ]  # fmt: skip
     for prepare in (prepare_texts, prepare_last_words):
-        found = clusters(prepare(make("gpt2"), documents, name="texts"))
+        found = clusters(prepare(SentenceReader(make("gpt2")), documents, name="texts"))
         assert found == {"7": "3", "3": "3", "5": "3", "4": "late"}
     other = Document("8", ("the", "dog", "sees", "a", "cat"), group="later")
-    whole, cut = (prepare_texts(make("gpt2"), [documents[0], other], name="texts", max_tokens=n) for n in (None, 3))
+    whole, cut = (
+        prepare_texts(SentenceReader(make("gpt2")), [documents[0], other], name="texts", max_tokens=n)
+        for n in (None, 3)
+    )
     assert (whole.clusters, cut.clusters) == (("late", "later"), ("late", "late"))
 
 
@@ -36,7 +40,7 @@ def test_equal_minimal_pairs_are_of_one_cluster() -> None:
         for paradigm in "ba"
         for number, (good, bad) in enumerate(sentences)
     ]
-    found = clusters(prepare_pairs(make("gpt2"), pairs, name="pairs"))
+    found = clusters(prepare_pairs(SentenceReader(make("gpt2")), pairs, name="pairs"))
     assert found == {f"{paradigm}:{number}": f"a:{number}" for paradigm in "ab" for number in range(3)}
 
 

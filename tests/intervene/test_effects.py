@@ -24,6 +24,7 @@ from headscope.intervene.labels import prepare_task
 from headscope.intervene.language import prepare_pairs, prepare_texts
 from headscope.intervene.likelihood import score_minimal_pairs
 from headscope.intervene.placebo import DisabledUnit, prepare_norm
+from headscope.intervene.prediction import SentenceReader
 from headscope.intervene.ways import WAYS, Ways, prepare_ways
 from headscope.learn.scoring import compute_scores
 from headscope.learn.task import TEST, Example, Task
@@ -219,7 +220,10 @@ def test_an_estimate_is_the_derivative_of_the_effect(family: str) -> None:
     """A head that is disabled by a thousandth changes the log-probability by a thousandth of its estimate."""
     model = make_language_model(family)
     model.module.double()
-    evaluation, capture = prepare_texts(model, tiny.documents(5), name="documents"), capture_model(model)
+    evaluation, capture = (
+        prepare_texts(SentenceReader(model), tiny.documents(5), name="documents"),
+        capture_model(model),
+    )
     estimates = estimate_changes(capture, evaluation, ["uniform"], Ways())
     uniform = Ways().choose("uniform", evaluation.batches[0])
     for layer, head in ((1, 2), (2, 5)):
@@ -249,7 +253,7 @@ def test_minimal_pairs_are_scored_as_by_themselves() -> None:
         MinimalPair(f"p{n % 2}:{n}", " ".join(w), " ".join([*w[1:], w[0]]), f"p{n % 2}", "order", "syntax")
         for n, w in enumerate(words)
     ]
-    evaluation = prepare_pairs(model, pairs, name="pairs", batch_tokens=40)
+    evaluation = prepare_pairs(SentenceReader(model), pairs, name="pairs", batch_tokens=40)
     ablations = list_ablations(list_units(model, ["2-3"]), ["zero"], {})
     outcomes = measure(evaluation, model, ablations)
     with disable(model, "2-3", "zero"):
@@ -262,11 +266,13 @@ def test_minimal_pairs_are_scored_as_by_themselves() -> None:
 
 def test_minimal_pairs_of_one_sentence_are_left_out_and_counted() -> None:
     model, same = make_language_model("gpt2"), MinimalPair("p:1", "the dog", "the dog", "p")
-    evaluation = prepare_pairs(model, [same, MinimalPair("p:2", "the dog", "dog the", "p")], name="pairs")
+    evaluation = prepare_pairs(
+        SentenceReader(model), [same, MinimalPair("p:2", "the dog", "dog the", "p")], name="pairs"
+    )
     assert evaluation.examples == ("p:2",)
     assert evaluation.skipped == {"minimal pairs of twice the same sentence": 1}
     with pytest.raises(CorpusError) as refused:
-        prepare_pairs(model, [same], name="pairs")
+        prepare_pairs(SentenceReader(model), [same], name="pairs")
     assert str(refused.value) == "pairs has no pair of two sentences that differ; give other pairs."
 
 
@@ -276,7 +282,7 @@ def test_names_of_a_paradigm_a_phenomenon_and_all_do_not_collide() -> None:
         MinimalPair("order:0", "a cat sees", "sees cat a", "order", "agreement"),
         MinimalPair("order:1", "the cat sees", "sees cat the", "order", "order"),
     ]
-    subsets = prepare_pairs(make_language_model("gpt2"), pairs, name="pairs").subsets
+    subsets = prepare_pairs(SentenceReader(make_language_model("gpt2")), pairs, name="pairs").subsets
     assert {name: int(subset.sum()) for name, subset in subsets.items()} == {
         "all": 3, "phenomenon order": 2, "phenomenon agreement": 1, "paradigm all": 1, "paradigm order": 2,
     }  # fmt: skip
@@ -319,4 +325,4 @@ def test_a_model_with_other_labels_is_refused() -> None:
 
 def test_a_model_without_a_language_model_head_is_refused() -> None:
     with pytest.raises(HeadscopeError, match="gives a sentence no probability"):
-        prepare_texts(plant_task([(2, 3)]), tiny.documents(3), name="documents")
+        prepare_texts(SentenceReader(plant_task([(2, 3)])), tiny.documents(3), name="documents")

@@ -14,6 +14,7 @@ from headscope.corpora.last_words import end_at_last_word
 from headscope.errors import CorpusError
 from headscope.intervene.evaluation import Evaluation, compute_logits
 from headscope.intervene.language import prepare_last_words
+from headscope.intervene.prediction import SentenceReader
 from intervene.test_likelihood import make
 
 WORDS = sorted({word for document in tiny.documents(7) for word in document.words if word.isalpha()})
@@ -69,7 +70,7 @@ def score_naively(model: Model, document: Document) -> tuple[float, bool, int]:
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "modernbert"])
 def test_last_words_are_scored_as_by_a_plain_loop(family: str) -> None:
     model = make(family)
-    evaluation = prepare_last_words(model, PASSAGES, name="passages", batch_tokens=61)
+    evaluation = prepare_last_words(SentenceReader(model), PASSAGES, name="passages", batch_tokens=61)
     with prefer_words(model):
         values = gather(model, evaluation)
         expected = [score_naively(model, document) for document in PASSAGES]
@@ -113,9 +114,9 @@ def test_a_text_without_a_word_behind_the_first_has_no_last_word(words: str) -> 
 def test_what_is_left_out_is_counted() -> None:
     model = make("llama")
     texts = [*PASSAGES[:3], Document("short", ("dog",)), Document("long", ("dog",) * 61)]
-    evaluation = prepare_last_words(model, texts, name="passages", max_tokens=31)
+    evaluation = prepare_last_words(SentenceReader(model), texts, name="passages", max_tokens=31)
     assert len(evaluation.examples) == 3
     assert sorted(evaluation.skipped.values()) == [1, 1]
     assert "texts without a word behind the first" in evaluation.skipped
     with pytest.raises(CorpusError, match="passages has no text whose last word 'llama' could predict"):
-        prepare_last_words(model, texts[3:], name="passages", max_tokens=31)
+        prepare_last_words(SentenceReader(model), texts[3:], name="passages", max_tokens=31)

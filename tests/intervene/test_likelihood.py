@@ -92,7 +92,7 @@ def test_a_sentence_is_as_probable_as_a_plain_loop_says(family: str) -> None:
     model = make(family)
     expected = [witness(model, sentence) for sentence in SENTENCES]
     for batch_tokens in (1, 53, 2048):
-        likelihoods = compute_likelihoods(model, SENTENCES, batch_tokens=batch_tokens)
+        likelihoods = compute_likelihoods(model, SENTENCES, text="spaced", batch_tokens=batch_tokens)
         assert [each.tokens for each in likelihoods] == [tokens for _, tokens in expected]
         sums = [each.log_probability for each in likelihoods]
         assert sums == pytest.approx([total for total, _ in expected], rel=1e-5, abs=1e-5)
@@ -170,7 +170,7 @@ def test_without_a_first_token_to_start_from_the_first_word_is_not_scored() -> N
     _, tokenizer = tiny.make("gpt2")
     tokenizer.bos_token = None
     model = Model.from_module(make("gpt2").module, tokenizer, name="gpt2")
-    (begun,), (alone,) = (compute_likelihoods(each, ["the dog sees"]) for each in (make("gpt2"), model))
+    (begun,), (alone,) = (compute_likelihoods(each, ["the dog sees"], text="spaced") for each in (make("gpt2"), model))
     assert (begun.tokens, alone.tokens) == (3, 2)
     assert alone.log_probability == pytest.approx(log_probability(model.module, tokenizer, "the dog sees")[0], rel=1e-5)
     with pytest.raises(CorpusError) as refused:
@@ -185,10 +185,12 @@ def test_the_first_token_can_be_predicted_from_another_one(family: str) -> None:
     model = make(family)
     _, tokenizer = tiny.make(family)
     tokenizer.bos_token = tokenizer.pad_token
-    for sentence, each in zip(SENTENCES, compute_likelihoods(model, SENTENCES, start="<pad>"), strict=True):
+    predicted = compute_likelihoods(model, SENTENCES, start="<pad>", text="spaced")
+    for sentence, each in zip(SENTENCES, predicted, strict=True):
         assert each.log_probability == pytest.approx(log_probability(model.module, tokenizer, sentence)[0], rel=1e-5)
-    assert compute_likelihoods(model, SENTENCES, start=model.tokenizer.bos_token) == compute_likelihoods(
-        model, SENTENCES
+    start = model.tokenizer.bos_token
+    assert compute_likelihoods(model, SENTENCES, start=start, text="spaced") == compute_likelihoods(
+        model, SENTENCES, text="spaced"
     )
 
 

@@ -30,7 +30,7 @@ def make(family: str, task: str | None) -> TextModel:
 
 
 def encode(model: TextModel, text: str = TEXT) -> dict[str, torch.Tensor]:
-    return dict(model.model.tokenizer(text.split(), is_split_into_words=True, return_tensors="pt"))
+    return dict(model.model.tokenizer(text, return_tensors="pt"))
 
 
 @torch.no_grad()
@@ -47,10 +47,6 @@ def run(model: TextModel, inputs: dict[str, torch.Tensor], heads: list[str] | No
 def test_the_loss_of_a_causal_model_is_that_of_transformers(family: str, how: str) -> None:
     model = make(family, "causal-lm")
     answer, inputs = model.ask(document(TEXT), HEADS, how), encode(model)
-    ids = inputs["input_ids"][0].tolist()
-    bos = model.model.tokenizer.bos_token_id
-    ids = ids if bos is None or ids[0] == bos else [bos, *ids]  # the first token is predicted from it
-    inputs = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.int64)}
     for heads, value in ((None, answer.whole), (HEADS, answer.without)):
         logits = run(model, inputs, heads, how).logits[0, :-1].double().log_softmax(-1)
         targets = inputs["input_ids"][0, 1:]
@@ -180,7 +176,8 @@ def test_a_text_that_is_too_long_is_cut_and_that_is_said() -> None:
     model = TextModel(Model.from_module(module, tokenizer, name="gpt2"), max_tokens=17)
     long, short = (model.ask(document("dog " * count), HEADS) for count in (53, 17))
     assert long.whole == short.whole
-    assert (long.note, short.note) == ("The text was cut to 17 tokens.", "")
+    start = "The first token of a text is not predicted."
+    assert (long.note, short.note) == (f"The text was cut to 17 tokens. {start}", start)
     with pytest.raises(HeadscopeError) as caught:
         model.ask(document("dog" * 53), HEADS)
     sentence = "the first word of this text has more tokens than the model reads here; put spaces between its words."

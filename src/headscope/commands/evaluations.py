@@ -18,6 +18,7 @@ from headscope.learn.hub import PREFIX
 from headscope.learn.task import SPLITS, TEST, Task
 from headscope.learn.tasks import TASKS, read_task
 from headscope.runs import Runs
+from headscope.text_forms import WRITTEN
 
 if TYPE_CHECKING:  # a command reads its task before torch is loaded
     from headscope.capture.model.model import Model
@@ -97,6 +98,7 @@ class EvaluationSource:
         """
         from headscope.intervene.labels import prepare_task
         from headscope.intervene.language import prepare_last_words, prepare_pairs, prepare_texts
+        from headscope.intervene.prediction import SentenceReader
 
         if self.task is not None:
             if start is not None:
@@ -104,15 +106,15 @@ class EvaluationSource:
             if text is not None:
                 raise HeadscopeError(f"{self.name} has labels, and is read as in tuning; leave out how texts are read.")
             return prepare_task(model, self._sample(self.task), split=self.split, **settings)
-        settings |= {"start": start} | ({} if text is None else {"text": text})
+        reader = SentenceReader(model, text or WRITTEN, start)
         if self.corpus is not None and self.last_words:
             chosen = self._choose([*self.corpus])
-            return prepare_last_words(model, chosen, name=self.name, **settings)
+            return prepare_last_words(reader, chosen, name=self.name, **settings)
         if self.corpus is not None:
-            return prepare_texts(model, self.corpus, name=self.name, **settings)
+            return prepare_texts(reader, self.corpus, name=self.name, **settings)
         if settings.pop("max_tokens", None) is not None:
             raise HeadscopeError("minimal pairs are never cut; leave out the longest text in tokens.")
-        return prepare_pairs(model, self.pairs, name=self.name, **settings)
+        return prepare_pairs(reader, self.pairs, name=self.name, **settings)
 
     def _sample(self, task: Task) -> Task:
         """The task with so many examples of the split."""

@@ -260,6 +260,6 @@ def identify_evaluation(model: Model, evaluation: Evaluation) -> dict[str, Any]:
     """Where a table comes from; a run that is resumed must have the same."""
     return identify_model(model) | {
         "corpus": evaluation.name, "corpus_sha256": evaluation.sha256, "documents": len({*evaluation.clusters}),
-        "tokens": evaluation.tokens, "skipped": json.dumps(evaluation.skipped),
+        "tokens": evaluation.tokens, "skipped": json.dumps(evaluation.skipped), **evaluation.reading,
         "versions": json.dumps(list_versions(), sort_keys=True),
     }  # fmt: skip

@@ -69,6 +69,7 @@ class Evaluation:
         subsets: parts of the examples, by name; `ALL` is the first.
         source: the files and their SHA-256.
         skipped: counts of what was left out, by reason.
+        reading: attributes of a table that say how a language model read the texts.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Evaluation:
     subsets: Mapping[str, Bool[np.ndarray, " example"]]
     source: Mapping[str, str] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    reading: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor
 from headscope.analyse.metrics import ratio_metric
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import BATCH_TOKENS
-from headscope.capture.tokens.align import Aligned, Alignment
+from headscope.capture.tokens.align import Aligned
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.blimp import MinimalPair
 from headscope.corpora.document import Document, Origin
@@ -30,30 +30,23 @@ from headscope.intervene.evaluation import (
 )
 from headscope.intervene.prediction import (
     Row,
+    SentenceReader,
     batch_rows,
-    begin,
-    find_bos,
-    find_mask,
     find_scored,
-    find_start,
     make_rows,
     mask_some,
     score_rows,
-    tokenize,
 )
-from headscope.text_forms import SPACED
 
 QUANTITIES = ("log_probability", "tokens", "divergence")
 """Of each text or sentence, summed over the tokens that are predicted."""
 
 
 def prepare_texts(
-    model: Model,
+    reader: SentenceReader,
     documents: Iterable[Document],
     *,
     name: str,
-    start: str | None = None,
-    text: str = SPACED,
     max_tokens: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Evaluation:
@@ -63,11 +56,9 @@ def prepare_texts(
     with a mask in its place.
 
     Args:
-        model: loaded with the task ``causal-lm`` or ``masked-lm``.
+        reader: the model, and how it reads texts.
         documents: the texts.
         name: of the corpus.
-        start: the token from which a causal model predicts the first one (`headscope.intervene.likelihood`).
-        text: ``spaced`` or ``written``, likewise.
         max_tokens: longer texts are cut, and counted. Default: the limit of the model.
         batch_tokens: tokens of a batch, padding included.
 
@@ -75,31 +66,31 @@ def prepare_texts(
         CorpusError: no text has a token that can be predicted.
         ModelError: the model is no language model, or does not know the token `start`.
     """
-    mask = find_mask(model)
-    aligned, skipped = _align(model, [*documents], mask, start, text, max_tokens, cut=True)
-    texts = [each for each in aligned if find_scored(each, causal=mask is None)]
+    mask = reader.mask
+    aligned, skipped = reader.align([*documents], max_tokens=max_tokens, cut=True)
+    texts = [each for each in aligned if find_scored(each, causal=reader.causal)]
     skipped["texts without a token that could be predicted"] = len(aligned) - len(texts)
     if not texts:
-        raise CorpusError(f"{name} has no text with a token that {model.name!r} could predict; give longer texts.")
+        raise CorpusError(
+            f"{name} has no text with a token that {reader.model.name!r} could predict; give longer texts."
+        )
     rows = [next(make_rows(each, None)) if mask is None else mask_some(each, mask) for each in texts]
     return Evaluation(
         name=name,
-        batches=_collate(model, rows, range(len(rows)), batch_tokens),
+        batches=_collate(reader.model, rows, range(len(rows)), batch_tokens),
         quantities=QUANTITIES,
         quantify=_quantify,
         gather=partial(name_sums, quantities=QUANTITIES),
         metrics=(loss_metric("loss of the language model", "nats per token", "tokens"), _DIVERGENCE),
-        **_describe_texts(texts, skipped),
+        **_describe_texts(reader, texts, skipped),
     )
 
 
 def prepare_pairs(
-    model: Model,
+    reader: SentenceReader,
     pairs: Sequence[MinimalPair],
     *,
     name: str,
-    start: str | None = None,
-    text: str = SPACED,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Evaluation:
     """Minimal pairs, of which a language model is to prefer the grammatical sentence (Warstadt et al. 2020).
@@ -108,17 +99,16 @@ def prepare_pairs(
     are. Metrics are the accuracy, and the margin: the mean difference of the log-probabilities of the two sentences.
     A paradigm, a phenomenon and a field are subsets. Pairs of twice the same sentence are left out and counted.
     """
-    mask, given = find_mask(model), len(pairs)
+    given = len(pairs)
     if not (pairs := [pair for pair in pairs if not pair.is_equal]):
         raise CorpusError(f"{name} has no pair of two sentences that differ; give other pairs.")
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
-    first = find_start(model, start, causal=mask is None)
-    texts = tokenize(model, sentences, causal=mask is None, start=first, text=text)
+    texts = reader.tokenize(sentences)
     # Sentences of the same tokens are one item: what is the same must be a tie.
     numbers = {ids: number for number, ids in enumerate(dict.fromkeys(tuple(each.ids) for each in texts))}
     item = np.array([numbers[tuple(each.ids)] for each in texts])
     distinct = {tuple(each.ids): each for each in texts}
-    rows = [row for each in distinct.values() for row in make_rows(each, mask)]
+    rows = [row for each in distinct.values() for row in make_rows(each, reader.mask)]
 
     def gather(sums: Float[np.ndarray, "... item quantity"]) -> Mapping[str, Float[np.ndarray, "... example"]]:
         good, bad = (name_sums(sums[..., item[side::2], :], QUANTITIES) for side in (0, 1))
@@ -128,7 +118,7 @@ def prepare_pairs(
 
     return Evaluation(
         name=name, content="minimal pairs",
-        batches=_collate(model, rows, [numbers[row.sentence] for row in rows], batch_tokens),
+        batches=_collate(reader.model, rows, [numbers[row.sentence] for row in rows], batch_tokens),
         items=len(numbers), quantities=QUANTITIES, quantify=_quantify, gather=gather,
         metrics=(
             ratio_metric("accuracy", "accuracy", "share of minimal pairs", 1, "right", "pairs"),
@@ -138,18 +128,16 @@ def prepare_pairs(
         smooth="margin",
         examples=tuple(pair.id for pair in pairs),
         clusters=name_clusters([Origin("", pair.id) for pair in pairs], [*zip(item[::2], item[1::2], strict=True)]),
-        subsets=_divide(pairs),
+        subsets=_divide(pairs), reading=reader.attributes,
         skipped={"minimal pairs of twice the same sentence": given - len(pairs)} if given > len(pairs) else {},
     )  # fmt: skip
 
 
 def prepare_last_words(
-    model: Model,
+    reader: SentenceReader,
     documents: Iterable[Document],
     *,
     name: str,
-    start: str | None = None,
-    text: str = SPACED,
     max_tokens: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Evaluation:
@@ -161,19 +149,19 @@ def prepare_last_words(
     The arguments and errors are those of `prepare_texts`. A text that is longer than `max_tokens`, or than the model
     takes, is left out and counted: cut, it would end with another word.
     """
-    mask, given = find_mask(model), [*documents]
+    given = [*documents]
     passages = [passage for passage in map(end_at_last_word, given) if passage is not None]
-    aligned, skipped = _align(model, passages, mask, start, text, max_tokens, cut=False)
-    scored = [_find_last(each, causal=mask is None) for each in aligned]
+    aligned, skipped = reader.align(passages, max_tokens=max_tokens, cut=False)
+    scored = [_find_last(each, causal=reader.causal) for each in aligned]
     texts = [each for each, places in zip(aligned, scored, strict=True) if places]
     skipped["texts without a word behind the first"] = len(given) - len(passages)
     skipped["texts whose last word has no token that could be predicted"] = len(aligned) - len(texts)
     if not texts:
-        raise CorpusError(f"{name} has no text whose last word {model.name!r} could predict; give other texts.")
+        raise CorpusError(f"{name} has no text whose last word {reader.model.name!r} could predict; give other texts.")
     rows = [
         (row, number)
         for number, (each, places) in enumerate(zip(texts, filter(None, scored), strict=True))
-        for row in make_rows(each, mask, places)
+        for row in make_rows(each, reader.mask, places)
     ]
 
     quantities = (*QUANTITIES, "correct")
@@ -185,7 +173,7 @@ def prepare_last_words(
 
     return Evaluation(
         name=name,
-        batches=_collate(model, [row for row, _ in rows], [number for _, number in rows], batch_tokens),
+        batches=_collate(reader.model, [row for row, _ in rows], [number for _, number in rows], batch_tokens),
         quantities=quantities,
         quantify=_quantify_with_correct,
         gather=gather,
@@ -194,29 +182,8 @@ def prepare_last_words(
             loss_metric("loss of the last word", "nats per word", "words"),
             _DIVERGENCE,
         ),
-        **_describe_texts(texts, skipped),
+        **_describe_texts(reader, texts, skipped),
     )
-
-
-def _align(
-    model: Model,
-    documents: Sequence[Document],
-    mask: int | None,
-    start: str | None,
-    text: str,
-    max_tokens: int | None,
-    *,
-    cut: bool,
-) -> tuple[list[Aligned], Counter[str]]:
-    """The texts as tokens, with that from which a causal model predicts the first one, and what was left out."""
-    first = find_start(model, start, causal=mask is None)
-    # A token is put in front of some texts.
-    limits = [limit for limit in (max_tokens, model.max_tokens and model.max_tokens - 1) if limit is not None]
-    alignment = Alignment.for_model(model, max_tokens=min(limits, default=None), cut=cut, text=text)
-    aligned, skipped = alignment.align(documents)
-    if mask is None:
-        aligned = [begin(each, first, find_bos(model, text)) for each in aligned]
-    return aligned, skipped
 
 
 def _find_last(text: Aligned, *, causal: bool) -> list[int]:
@@ -237,7 +204,7 @@ def _divide(pairs: Sequence[MinimalPair]) -> dict[str, np.ndarray]:
     return subsets
 
 
-def _describe_texts(texts: Sequence[Aligned], skipped: Counter[str]) -> dict[str, Any]:
+def _describe_texts(reader: SentenceReader, texts: Sequence[Aligned], skipped: Counter[str]) -> dict[str, Any]:
     """What evaluations of texts have in common; what the model reads as the same tokens is a copy."""
     return {
         "content": "texts",
@@ -247,6 +214,7 @@ def _describe_texts(texts: Sequence[Aligned], skipped: Counter[str]) -> dict[str
         "clusters": name_clusters([text.document.origin for text in texts], [tuple(text.ids) for text in texts]),
         "subsets": {ALL: np.ones(len(texts), dtype=bool)},
         "skipped": +skipped,
+        "reading": reader.attributes,
     }
 
 

@@ -21,16 +21,8 @@ from headscope.capture.passes.stream import BATCH_TOKENS
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.blimp import MinimalPair
 from headscope.errors import ModelError, quote
-from headscope.intervene.prediction import (
-    batch_rows,
-    find_mask,
-    find_scored,
-    find_start,
-    make_rows,
-    score_rows,
-    tokenize,
-)
-from headscope.text_forms import SPACED
+from headscope.intervene.prediction import SentenceReader, batch_rows, find_scored, make_rows, score_rows
+from headscope.text_forms import WRITTEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +43,15 @@ def compute_likelihoods(
     sentences: Sequence[str],
     *,
     start: str | None = None,
-    text: str = SPACED,
+    text: str = WRITTEN,
     batch_tokens: int = BATCH_TOKENS,
 ) -> list[Likelihood]:
     """The log-probability of each sentence, not divided by its length.
 
-    A causal model predicts the first token from the tokenizer's begin-of-sequence token, which is put in front where
-    the tokenizer does not do so itself. If it has none, the first token is not scored, nor counted in
-    `Likelihood.tokens`. The end of the sentence is not scored.
-
-    In chat models the begin-of-sequence token may announce a turn of the conversation, behind which these sentences
-    are not to be expected. Name as `start` the token that stood between texts in pretraining, such as
-    ``<|endoftext|>`` of SmolLM2-Instruct in place of its ``<|im_start|>``.
+    A causal model predicts each token from those before it: the first one from what the tokenizer puts in front, or
+    from `start`. If nothing is in front, the first token is not scored, nor counted in `Likelihood.tokens`. The end of
+    the sentence is not scored. Name as `start` the token that was between texts in pretraining, such as
+    ``<|endoftext|>`` of SmolLM2-Instruct.
 
     Sentences of the same tokens have the same log-probability, to the last bit. The batches change the last digits of
     others: float32 models agree to about 1e-5.
@@ -72,8 +61,9 @@ def compute_likelihoods(
         sentences: plain text; words are what white space parts.
         start: the token from which a causal model predicts the first one, in place of the special tokens that the
             tokenizer puts there. Default: as above.
-        text: ``spaced``, the words with a space before each; or ``written``, the sentence as it is. Then nothing stands
-            in front of it but `start` and what the tokenizer puts there, and white space is scored too.
+        text: ``written``, the sentence as it is, with its white space; or ``spaced``, the words with a space before
+            each. A causal model predicts the first token of a spaced text from the token for the beginning of a text
+            where the tokenizer has one, even if it does not put it there.
         batch_tokens: tokens of a batch, padding included; fewer if the vocabulary is large (`HELD_LOGITS`).
 
     Raises:
@@ -81,14 +71,13 @@ def compute_likelihoods(
         ModelError: the model is no causal or masked language model, predicts NaN or infinite numbers, or does not know
             the token `start` or has no use for it.
     """
-    mask = find_mask(model)
-    first = find_start(model, start, causal=mask is None)
-    texts = tokenize(model, sentences, causal=mask is None, start=first, text=text)
+    reader = SentenceReader(model, text, start)
+    texts = reader.tokenize(sentences)
     # Each once: what is the same must be a tie, which rounding in different batches would break.
     distinct = {tuple(each.ids): each for each in texts}
     totals = dict.fromkeys(distinct, 0.0)
     longest_first = sorted(distinct.values(), key=lambda each: -len(each.ids))
-    rows = (row for each in longest_first for row in make_rows(each, mask))
+    rows = (row for each in longest_first for row in make_rows(each, reader.mask))
     for batch in batch_rows(model, rows, batch_tokens):
         with torch.inference_mode():
             output = run_model(model, collate(model, [row.text for row in batch]).inputs)
@@ -101,7 +90,7 @@ def compute_likelihoods(
                 f"{model.name!r} gives the sentence {quote(each.document.text.content)} the log-probability "
                 f"{totals[tuple(each.ids)]}; a finite number was expected: check the weights, or load them in float32."
             )
-    return [Likelihood(totals[tuple(each.ids)], len(find_scored(each, causal=mask is None))) for each in texts]
+    return [Likelihood(totals[tuple(each.ids)], len(find_scored(each, causal=reader.causal))) for each in texts]
 
 
 def score_minimal_pairs(
@@ -109,7 +98,7 @@ def score_minimal_pairs(
     pairs: Sequence[MinimalPair],
     *,
     start: str | None = None,
-    text: str = SPACED,
+    text: str = WRITTEN,
     batch_tokens: int = BATCH_TOKENS,
 ) -> pd.DataFrame:
     """A row for each minimal pair, in their order: which of its sentences the model takes to be more probable.

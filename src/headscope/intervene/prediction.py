@@ -3,9 +3,11 @@
 text --align--> tokens --make_rows--> `Row`: what the model reads, the places that predict, and what they should predict
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cached_property
+from itertools import islice, takewhile
 
 import torch
 from jaxtyping import Float
@@ -14,13 +16,13 @@ from transformers.models.auto import modeling_auto
 
 from headscope.capture.forward.loss import choose_masked
 from headscope.capture.model.model import Model
-from headscope.capture.tokens.align import DROPPED, Aligned, Alignment
+from headscope.capture.tokens.align import DROPPED, Aligned, Alignment, spell_token
 from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.companions import divide, list_thresholds
 from headscope.corpora.document import Document
 from headscope.corpora.written_text import split_text
 from headscope.errors import CorpusError, ModelError, quote
-from headscope.text_forms import WRITTEN
+from headscope.text_forms import SPACED, WRITTEN
 
 HELD_LOGITS = 1 << 26
 """Logits that are held at once (256 MiB), if one text does not have more alone: 512 tokens of 131,072 logits."""
@@ -69,7 +71,11 @@ def find_mask(model: Model) -> int | None:
 
 
 def find_start(model: Model, start: str | None, *, causal: bool) -> int | None:
-    """The number of the token that is to be in front; None if the tokenizer decides."""
+    """Return the number of the token that is to be in front of a text; None if the tokenizer decides.
+
+    Raises:
+        ModelError: the model is no causal model, or its tokenizer has no such token.
+    """
     if start is None:
         return None
     if not causal:
@@ -85,53 +91,109 @@ def find_start(model: Model, start: str | None, *, causal: bool) -> int | None:
     return int(vocabulary[start])
 
 
-def tokenize(model: Model, sentences: Sequence[str], *, causal: bool, start: int | None, text: str) -> list[Aligned]:
-    """Each sentence as tokens, with what a causal model predicts the first of them from.
+@dataclass(frozen=True, eq=False)
+class SentenceReader:
+    """How a language model reads the texts whose tokens it predicts.
 
-    The text is read as it is written, or its words with a space before each (`headscope.capture.tokens.align`).
-
-    Raises:
-        CorpusError: it has no token that could be scored, or more tokens than the model takes.
+    Attributes:
+        model: loaded with the task ``causal-lm`` or ``masked-lm``.
+        text: `WRITTEN` or `SPACED` (`headscope.capture.tokens.align`).
+        start: the token from which a causal model predicts the first one of a text, in place of what the tokenizer puts
+            there. Without one, and where the tokenizer puts nothing there, the first token is not predicted; of
+            `SPACED` texts it is, from the token for the beginning of a text, if the tokenizer has one.
     """
-    split = [split_text(sentence) for sentence in sentences]
-    documents = [Document(str(number), words, written=written) for number, (words, written) in enumerate(split)]
-    texts, skipped = Alignment(model.tokenizer, None, cut=False, pair_tokens=1, text=text).align(documents)
-    if causal:
-        texts = [begin(each, start, find_bos(model, text)) for each in texts]
-    scored = {int(each.document.id) for each in texts if find_scored(each, causal=causal)}
-    for number, sentence in enumerate(sentences):
-        if number not in scored and DROPPED in skipped:
-            raise CorpusError(
-                f"the tokenizer of {model.name!r} drops characters of the sentence {quote(sentence)}; leave it out."
-            )
-        if number not in scored:
-            raise CorpusError(
-                f"the sentence {quote(sentence)} has no token that the model could predict; leave it out, or add words."
-            )
-    for each in texts:
-        if model.max_tokens is not None and len(each.ids) > model.max_tokens:
-            raise CorpusError(
-                f"the sentence {quote(sentences[int(each.document.id)])} has {len(each.ids)} tokens, and the model "
-                f"takes {model.max_tokens}; leave it out, or shorten it."
-            )
-    return texts
 
+    model: Model
+    text: str = WRITTEN
+    start: str | None = None
 
-def find_bos(model: Model, text: str) -> int | None:
-    """Return the token in front of texts whose tokenizer puts none there; None where texts are read as written."""
-    bos: int | None = None if text == WRITTEN else model.tokenizer.bos_token_id
-    return bos
+    @cached_property
+    def mask(self) -> int | None:
+        """Return the token that a masked model reads in place of what it predicts; None for a causal model.
 
+        Raises:
+            ModelError: the model is neither.
+        """
+        return find_mask(self.model)
 
-def begin(text: Aligned, start: int | None, bos: int | None) -> Aligned:
-    """The tokens with that from which the first is predicted in front of them."""
-    front = next((place for place, word in enumerate(text.word) if word != SPECIAL), len(text.word))
-    first = bos if start is None and front == 0 else start
-    if first is None:
-        return text
-    return replace(
-        text, ids=[first, *text.ids[front:]], word=[SPECIAL, *text.word[front:]], segment=[0, *text.segment[front:]]
-    )
+    @property
+    def causal(self) -> bool:
+        """Return True for a model that predicts each token from those before it."""
+        return self.mask is None
+
+    @cached_property
+    def first(self) -> int | None:
+        """Return the number of `start`; None if the tokenizer decides what is in front of a text.
+
+        Raises:
+            ModelError: the model is no causal model, or its tokenizer has no such token.
+        """
+        return find_start(self.model, self.start, causal=self.causal)
+
+    def begin(self, text: Aligned) -> Aligned:
+        """Return a text behind the token from which a causal model predicts its first one."""
+        front = next((place for place, word in enumerate(text.word) if word != SPECIAL), len(text.word))
+        first = self.first
+        if first is None and front == 0 and self.causal and self.text == SPACED:
+            first = self.model.tokenizer.bos_token_id
+        if first is None:
+            return text
+        return replace(
+            text, ids=[first, *text.ids[front:]], word=[SPECIAL, *text.word[front:]], segment=[0, *text.segment[front:]]
+        )
+
+    def align(
+        self, documents: Sequence[Document], *, max_tokens: int | None, cut: bool
+    ) -> tuple[list[Aligned], Counter[str]]:
+        """Return documents as tokens, and what is left out; longer ones are cut or left out."""
+        _ = self.first
+        # A token is put in front of some texts.
+        limits = [limit for limit in (max_tokens, self.model.max_tokens and self.model.max_tokens - 1) if limit]
+        alignment = Alignment.for_model(self.model, max_tokens=min(limits, default=None), cut=cut, text=self.text)
+        aligned, skipped = alignment.align(documents)
+        return [self.begin(each) for each in aligned], skipped
+
+    def tokenize(self, sentences: Sequence[str]) -> list[Aligned]:
+        """Return each sentence as tokens.
+
+        Raises:
+            CorpusError: it has no token that could be scored, or more tokens than the model takes.
+        """
+        model, split = self.model, [split_text(sentence) for sentence in sentences]
+        documents = [Document(str(number), words, written=written) for number, (words, written) in enumerate(split)]
+        alignment = Alignment(model.tokenizer, None, cut=False, pair_tokens=1, text=self.text)
+        aligned, skipped = alignment.align(documents)
+        texts = [self.begin(each) for each in aligned]
+        scored = {int(each.document.id) for each in texts if find_scored(each, causal=self.causal)}
+        for number, sentence in enumerate(sentences):
+            if number not in scored and DROPPED in skipped:
+                raise CorpusError(
+                    f"the tokenizer of {model.name!r} drops characters of the sentence {quote(sentence)}; leave it out."
+                )
+            if number not in scored:
+                raise CorpusError(
+                    f"the sentence {quote(sentence)} has no token that the model could predict; leave it out, or add "
+                    "words."
+                )
+        for each in texts:
+            if model.max_tokens is not None and len(each.ids) > model.max_tokens:
+                raise CorpusError(
+                    f"the sentence {quote(sentences[int(each.document.id)])} has {len(each.ids)} tokens, and the model "
+                    f"takes {model.max_tokens}; leave it out, or shorten it."
+                )
+        return texts
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Return the attributes of a table that say how texts were read: ``text``, and ``start`` of a causal model.
+
+        The start is empty where nothing is in front of the first token, which then is not predicted.
+        """
+        if not self.causal:
+            return {"text": self.text}
+        (aligned,) = self.tokenize(["a a"])
+        front = takewhile(lambda place: aligned.word[place] == SPECIAL, range(len(aligned.ids)))
+        return {"text": self.text, "start": "".join(spell_token(self.model.tokenizer, aligned.ids[n]) for n in front)}
 
 
 def find_scored(text: Aligned, *, causal: bool) -> list[int]:

@@ -5,7 +5,7 @@ text --align--> tokens --model--> what it says --disabled, placebos--> the same 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -25,10 +25,11 @@ from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.intervene.ablation import HEAD, Ablation, Unit
 from headscope.intervene.edit import capture_model, collate_sample
 from headscope.intervene.placebo import DisabledUnit, MeasureNorm, prepare_norm
-from headscope.intervene.prediction import begin, find_bos, find_mask, find_scored, find_start, make_rows, score_rows
+from headscope.intervene.prediction import SentenceReader, find_scored, make_rows, score_rows
 from headscope.intervene.replacement import Replacement, uniform, zero
 from headscope.intervene.selected_heads import select_heads
-from headscope.text_forms import SPACED
+from headscope.text_forms import WRITTEN
+from headscope.view.headings import describe_reading
 
 WAYS: dict[str, Replacement] = {"uniform": uniform, "zero": zero}
 """What can take the place of the heads' output: the ways that need no other text."""
@@ -50,7 +51,7 @@ class WhatIf:
 
     Attributes:
         measure: what the values are, with their unit.
-        note: a sentence about a text that was cut; else empty.
+        note: sentences about a text that was cut, and about what the first token is predicted from; else empty.
         whole: the value of the model as it is; None where the text has nothing to predict.
         without: with the heads disabled.
         placebos: with as large a change in a random direction in the same layers, several times.
@@ -78,6 +79,7 @@ class Question:
         read: the value, if there is one, and the probabilities of all outcomes, if there are some, from what the model
             returns in these passes.
         name: of an outcome, by its number.
+        note: a sentence about what the first token is predicted from; else empty.
     """
 
     measure: str
@@ -85,6 +87,7 @@ class Question:
     inputs: Sequence[Mapping[str, Any]]
     read: Callable[[Sequence[Any]], "tuple[float | None, Tensor | None]"]
     name: Callable[[int], str]
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +97,14 @@ class TextModel:
     Attributes:
         model: with its task head, if it has one.
         max_tokens: longer texts are cut.
-        start: the token from which a causal model predicts the first one (`headscope.intervene.likelihood`).
+        start: the token from which a causal model predicts the first one.
+        text: `WRITTEN` or `SPACED`, how it reads texts (`headscope.intervene.prediction.SentenceReader`).
     """
 
     model: Model
     max_tokens: int | None = None
     start: str | None = None
+    text: str = WRITTEN
 
     @cached_property
     def capture(self) -> Capture:
@@ -129,7 +134,7 @@ class TextModel:
         if how not in WAYS:
             raise HeadscopeError(f"heads cannot be disabled by {how!r} here; name one of {', '.join(WAYS)}.")
         unit = Unit("+".join(heads), HEAD, select_heads(self.model, heads))
-        aligned, note = self._read(document)
+        aligned, cut = self._read(document)
         question = self._make_question(aligned)
         whole, likely = self._answer(question, None)
         (without, changed), *placebos = [
@@ -137,8 +142,9 @@ class TextModel:
             for placebo in range(PLACEBOS + 1)
         ]
         return WhatIf(
-            question.measure, note, whole, without, tuple(value for value, _ in placebos if value is not None),
-            question.outcome, list_likely(likely, changed, question.name),
+            question.measure, " ".join(filter(None, (cut, question.note))), whole, without,
+            tuple(value for value, _ in placebos if value is not None), question.outcome,
+            list_likely(likely, changed, question.name),
         )  # fmt: skip
 
     @torch.inference_mode()
@@ -149,7 +155,7 @@ class TextModel:
 
     def _read(self, document: Document) -> tuple[Aligned, str]:
         """The tokens of a text, and a sentence if it was cut."""
-        alignment = Alignment.for_model(self.model, max_tokens=self.max_tokens, cut=True)
+        alignment = Alignment.for_model(self.model, max_tokens=self.max_tokens, cut=True, text=self.text)
         aligned, skipped = alignment.align([document])
         if not aligned:
             raise HeadscopeError(explain_unread(self.model.name, skipped))
@@ -160,13 +166,14 @@ class TextModel:
         config = self.model.module.config
         if type(self.model.module).__name__.endswith("ForSequenceClassification") and not config.is_encoder_decoder:
             return ask_label(self.model, text)
+        reader = SentenceReader(self.model, self.text, self.start)
         try:
-            mask = find_mask(self.model)
+            mask = reader.mask
         except ModelError:
             return ask_states(self.model, text)
-        start = find_start(self.model, self.start, causal=mask is None)
+        text = reader.begin(text)
         if mask is None:
-            return ask_next(self.model, begin(text, start, find_bos(self.model, SPACED)))
+            return replace(ask_next(self.model, text), note=describe_reading({"start": reader.attributes["start"]}))
         return ask_masked(self.model, text, mask)
 
 

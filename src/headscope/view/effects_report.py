@@ -16,7 +16,7 @@ from headscope.analyse.ends import ENDS
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import COUNTED, name_count, summarize_effects
 from headscope.view.headings import name_row
-from headscope.view.lines import format_range, make_grid, mark_source, write
+from headscope.view.lines import format_range, make_grid, mark_source, print_reading, write
 from headscope.view.wording import format_brief_p
 
 SHOWN = 5
@@ -138,6 +138,7 @@ def print_effects(table: xr.Dataset, console: Console) -> None:
     whole = ", ".join(f"{each['title']} {get_whole(table, each):.3f}" for each in scored)
     size = f"{int(table['examples'][0]):,} {escape(table.attrs['content'])} of {int(table['texts'][0]):,} texts"
     write(console, f"\n{mark_source(table)}, {size}{runs}: {whole}")
+    print_reading(table, console)
     for kind in NOUNS:
         for metric in shown:
             chosen = frame[(frame["kind"] == kind) & (frame["metric"] == metric["name"])]

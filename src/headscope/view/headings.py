@@ -9,6 +9,7 @@ import xarray as xr
 
 from headscope.heads import EDITED, head_name
 from headscope.layers import describe_without_attention, read_without_attention
+from headscope.text_forms import SPACED
 
 CAUSAL = "decoder"
 """The attention type whose words see no later ones."""
@@ -57,9 +58,30 @@ def describe_edits(table: xr.Dataset) -> str:
     return f"Measured while heads of the model were edited: {edits}." if edits else ""
 
 
+def describe_reading(about: Mapping[Any, Any]) -> str:
+    """Return sentences on how texts were read, by the attributes of a table; empty if as written, all of them."""
+    sentences = []
+    if about.get("text") == SPACED:
+        sentences.append("Words were read with a space before each, not as the texts are written.")
+    elif count := about.get("documents_without_text", 0):
+        sentences.append(
+            f"{count:,} of {about['documents']:,} documents have words and no text: their words were read with spaces "
+            "between them."
+        )
+    if about.get("tuned_on_text", about.get("text")) != about.get("text"):
+        sentences.append(
+            f"The runs were tuned on texts read as {about['tuned_on_text']}; here they read them otherwise."
+        )
+    if "start" in about:
+        start = about["start"]
+        sentences.append(f"The first token of a text is {f'predicted from {start}' if start else 'not predicted'}.")
+    return " ".join(sentences)
+
+
 def describe_measured(table: xr.Dataset) -> str:
-    """Return sentences on what took the place of the weights of all tokens: edits, view, sample; empty if nothing."""
-    return " ".join(filter(None, (describe_edits(table), describe_view(table), _describe_sample(table))))
+    """Return sentences on what differs from the weights of all tokens of texts as written; empty if nothing."""
+    parts = (describe_edits(table), describe_view(table), _describe_sample(table), describe_reading(table.attrs))
+    return " ".join(filter(None, parts))
 
 
 def describe_copies(table: xr.Dataset) -> str:

@@ -12,7 +12,7 @@ from headscope.analyse.lesions import BY_LAYER, MATCH, STATISTICS, SUFFERS, find
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.uncertainty import ALPHA
 from headscope.view.headings import name_row
-from headscope.view.lines import format_range, make_grid, mark_source, write
+from headscope.view.lines import format_range, make_grid, mark_source, print_reading, write
 from headscope.view.wording import format_brief_p
 
 COLUMNS = {end: end.removeprefix("_") or "change" for end in STATISTICS}
@@ -67,6 +67,7 @@ def print_lesions(table: xr.Dataset, console: Console) -> None:
         console,
         f"\n{mark_source(table)}, {int(table['examples'].values[0]):,} {escape(table.attrs['content'])}: {whole}",
     )
+    print_reading(table, console)
     frame = list_lesions(table)
     for metric in scored:
         chosen = frame[frame["metric"] == metric["name"]]

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headscope.view.headings import name_corpus, name_model
+from headscope.view.headings import describe_reading, name_corpus, name_model
 
 
 def write(console: Console, text: str, **look: Any) -> None:
@@ -21,6 +21,12 @@ def mark_source(table: xr.Dataset) -> str:
     """Return the model and the corpus of a table, in bold."""
     model, corpus = name_model(table.attrs["model"]), name_corpus(table.attrs["corpus"])
     return f"[bold]{escape(model)}[/] on [bold]{escape(corpus)}[/]"
+
+
+def print_reading(table: xr.Dataset, console: Console) -> None:
+    """Print how texts were read, if that is not as written or decides which tokens are predicted."""
+    if sentence := describe_reading(table.attrs):
+        console.print(escape(sentence), highlight=False, emoji=False, soft_wrap=True)
 
 
 def make_grid(

@@ -11,7 +11,7 @@ from rich.markup import escape
 from headscope.analyse.ends import ENDS
 from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
 from headscope.view.headings import describe_copies, name_corpus, name_model
-from headscope.view.lines import format_range, make_grid, write
+from headscope.view.lines import format_range, make_grid, print_reading, write
 from headscope.view.wording import format_ends, format_interval
 
 RELATIONS = 8
@@ -79,6 +79,7 @@ def print_probes(table: xr.Dataset, console: Console) -> None:
         f"[bold]{escape(name_corpus(table.attrs['corpus']))}[/]{_name_test(table)}: {title}, "
         f"{int(table['probe_count'].sel(relation=ALL)):,} choices, {seeds} {'seed' if seeds == 1 else 'seeds'}\n",
     )
+    print_reading(table, console)
     if sentence := describe_copies(table):
         console.print(f"{sentence}\n", style="yellow", highlight=False)
     lines = make_grid("probe", "right %", "95 % interval", "seeds")
