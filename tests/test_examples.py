@@ -38,7 +38,14 @@ def make_text(name: str, words: list[str], seed: int = 0) -> Text:
         for kind, shape in SHAPES.items()
     }
     links = tuple((place, place - 1, "obj") for place in range(1, len(words)))
-    return Text(name, tuple(words), max(0, len(words) - 2) or None, sides, links, ((0, 1, "1", "cue"),), weights)
+    content, offsets = " ".join(words), list[tuple[int, int]]()
+    for word in words:
+        start = offsets[-1][1] + 1 if offsets else 0
+        offsets.append((start, start + len(word)))
+    return Text(
+        name, tuple(words), content, tuple(offsets), max(0, len(words) - 2) or None, sides, links,
+        ((0, 1, "1", "cue"),), weights,
+    )  # fmt: skip
 
 
 def assert_same(texts: list[Text], others: list[Text]) -> None:
@@ -94,7 +101,7 @@ def test_a_file_that_holds_no_examples_is_refused(tmp_path: Path) -> None:
     path = write(dataset, tmp_path)
     with h5py.File(path, "r+") as root:
         root.attrs[FORMAT_ATTRIBUTE] = 99
-    with pytest.raises(TableError, match="has examples of format 99, and this headscope reads format 2"):
+    with pytest.raises(TableError, match="has examples of format 99, and this headscope reads format 3"):
         read_examples(path)
 
 

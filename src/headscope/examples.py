@@ -20,7 +20,7 @@ from headscope.errors import HeadscopeError, TableError
 from headscope.files import atomic_write
 
 FORMAT_ATTRIBUTE = "headscope_examples_format"
-FORMAT = 2
+FORMAT = 3
 """The version of the schema, stored in each file. A file of another version is refused."""
 
 STEPS = 100
@@ -75,6 +75,8 @@ class Text:
     Attributes:
         id: of the document.
         words: as annotated.
+        content: the text as a string.
+        offsets: the first character of each word in it, and the one behind its last.
         boundary: the first word of the second segment of a pair; else None.
         sides: what the encoder reads, what the decoder reads, or both, by name.
         links: source, target and label of each link, in words.
@@ -86,6 +88,8 @@ class Text:
 
     id: str
     words: tuple[str, ...]
+    content: str
+    offsets: tuple[tuple[int, int], ...]
     boundary: int | None
     sides: Mapping[str, Side]
     links: tuple[tuple[int, int, str], ...]
@@ -153,7 +157,8 @@ def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
 def _read_text(content: Mapping[str, Any]) -> Text:
     """A text without its weights."""
     return Text(
-        content["id"], tuple(content["words"]), content["boundary"],
+        content["id"], tuple(content["words"]), content["content"],
+        tuple((start, stop) for start, stop in content["offsets"]), content["boundary"],
         {name: Side(tuple(side["tokens"]), tuple(side["token_words"])) for name, side in content["sides"].items()},
         tuple((source, target, label) for source, target, label in content["links"]),
         tuple((start, end, label, kind) for start, end, label, kind in content["spans"]),
@@ -220,7 +225,8 @@ def read_examples(path: str | Path) -> xr.Dataset:
 def _read_content(text: Text) -> dict[str, Any]:
     """A text without its weights, as JSON."""
     return {
-        "id": text.id, "words": text.words, "boundary": text.boundary,
+        "id": text.id, "words": text.words, "content": text.content, "offsets": text.offsets,
+        "boundary": text.boundary,
         "sides": {name: asdict(side) for name, side in text.sides.items()},
         "links": text.links, "spans": text.spans, "random_tokens": text.random_tokens,
     }  # fmt: skip

@@ -22,6 +22,7 @@ import headed
 import headscope
 from headscope.cli import app
 from headscope.commands.atlas.atlas_result import AtlasResult
+from headscope.commands.explore.page_model import PageModel
 from headscope.commands.explore.run import Explorer
 from headscope.commands.local_server import LONGEST
 from headscope.errors import HeadscopeError
@@ -33,6 +34,7 @@ from view.test_accessibility import violations
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto" / "explore.md"
 TEXT = "the old dog sees a red cat"
+WRITTEN = "It isn't 1984, U.S. dogs!"
 
 
 @pytest.fixture(scope="module")
@@ -266,17 +268,28 @@ def test_a_table_of_runs_is_refused(folder: Path) -> None:
     )
 
 
-def test_a_text_of_random_tokens_is_asked_about_as_it_is_read(explorer: Explorer, folder: Path) -> None:
-    """The weights that the page has of such a text are those that it is told of two of its tokens."""
-    document = next(iter(headscope.read("repeats:1")))
+@pytest.mark.parametrize("document", [next(iter(headscope.read("repeats:1"))), next(iter(headscope.read([WRITTEN])))])
+def test_a_text_of_the_page_is_asked_about_as_it_is_read(explorer: Explorer, folder: Path, document) -> None:
+    """The weights that the page has of a text are those of two of its tokens that the model is asked about."""
     model = headscope.load(folder / "model")
     (text,) = read_texts(model, [document], Plan())
-    asked = {"words": text.words, "boundary": None, "random_tokens": text.random_tokens}
-    for query, key in ((40, 3), (33, 16)):
-        pair = PAIR | {"from": query, "to": key, "tokens": len(text.sides["decoder"].tokens)}
+    asked = {
+        "words": text.words, "content": text.content, "offsets": text.offsets, "boundary": None,
+        "random_tokens": text.random_tokens,
+    }  # fmt: skip
+    tokens = len(text.sides["decoder"].tokens)
+    for query, key in ((tokens - 1, 3), (tokens - 3, tokens // 2)):
+        pair = PAIR | {"from": query, "to": key, "tokens": tokens}
         answer = json.loads(ask_model(explorer, "/neurons", asked | pair)[1])
         assert answer["weight"] == pytest.approx(text.weights["decoder"][0, 0, query, key] / STEPS, abs=0.5 / STEPS)
     assert text.random_tokens == document.random_tokens
+
+
+def test_a_typed_text_is_read_as_those_of_the_atlas(folder: Path) -> None:
+    model = headscope.load(folder / "model")
+    for form, string in (("written", WRITTEN), ("spaced", f" {WRITTEN}")):
+        sides = PageModel(model, form).answer("attention", {"text": WRITTEN})["text"]["sides"]
+        assert len(sides["decoder"]["tokens"]) == len(model.tokenizer(string)["input_ids"])
 
 
 def test_a_model_of_a_model_is_refused(folder: Path) -> None:

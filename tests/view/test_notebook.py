@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headscope.commands.atlas.atlas_result import AtlasResult
+from headscope.corpora.written_text import join_words
 from headscope.errors import HeadscopeError
 from headscope.examples import pack
 from headscope.view.notebook import frame_page, make_widget
@@ -156,7 +157,11 @@ def test_an_answer_is_of_what_was_asked_whatever_the_reader_does_meanwhile(open_
     frame = page.frames[1]
     frame.locator("#text").select_option("0")
     frame.locator("#grid button").nth(9).click()
-    asked = {"words": [*words], "boundary": 2, "random_tokens": [], "tokens": 10}
+    written = join_words(words)
+    asked = {
+        "words": [*words], "content": written.content, "offsets": [[*each] for each in written.offsets], "boundary": 2,
+        "random_tokens": [], "messages": [], "tokens": 10,
+    }  # fmt: skip
 
     frame.locator("#what-if-add", has_text="2-3").click()
     frame.locator("#what-if-run").click()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from headscope.corpora.written_text import join_words
 from headscope.examples import CLEAR, FAILS, READS, STEPS, Example, Side, Text, pack
 from headscope.view.page import render_page
 from view.conftest import settle
@@ -34,7 +35,8 @@ def make_text(
         queries, keys = (len(sides[side].tokens) for side in READS[kind])
         shares = draw.dirichlet(np.full(keys, 0.1), (STACKS[kind], HEADS, queries))
         weights[kind] = np.rint(shares * STEPS).astype(np.uint8)
-    return Text(name, words, None, sides, links, (), weights)
+    written = join_words(words)
+    return Text(name, words, written.content, written.offsets, None, sides, links, (), weights)
 
 
 TEXTS = [

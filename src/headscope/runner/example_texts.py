@@ -90,6 +90,8 @@ def _describe_text(
     return Text(
         id=document.id,
         words=document.words,
+        content=document.text.content,
+        offsets=document.text.offsets,
         boundary=document.boundary,
         sides={name: _describe_side(tokenizer, tokens, row, len(document.words)) for name, tokens in sides.items()},
         links=tuple((link.source, link.target, link.label) for link in document.links),

@@ -34,6 +34,8 @@ def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
     return {
         "id": text.id,
         "words": text.words,
+        "content": text.content,
+        "offsets": text.offsets,
         "boundary": text.boundary,
         "random_tokens": text.random_tokens,
         "sides": {name: asdict(side) for name, side in text.sides.items()},
