@@ -1,5 +1,6 @@
 """Examples on disk and back: all of it, whatever stands in the words; what is no such file is refused in a sentence."""
 
+import json
 from pathlib import Path
 
 import h5py
@@ -119,3 +120,10 @@ def test_a_damaged_file_is_refused(tmp_path: Path, change: str) -> None:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(TableError, match="damaged"):
         read_examples(path)
+
+
+def test_texts_of_the_version_before_have_their_words_with_spaces_between_them() -> None:
+    dataset = pack([make_text("a", ["dog", "sees", "."])], [], {})
+    content = json.loads(str(dataset["content"].values[0]))
+    dataset["content"].values[0] = json.dumps({k: v for k, v in content.items() if k not in ("content", "offsets")})
+    assert_same(unpack(dataset)[0], [make_text("a", ["dog", "sees", "."])])

@@ -7,6 +7,7 @@ head table, scores of documents --analyse--> which text shows which row of a sco
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,10 @@ from headscope.files import atomic_write
 
 FORMAT_ATTRIBUTE = "headscope_examples_format"
 FORMAT = 3
-"""The version of the schema, stored in each file. A file of another version is refused."""
+"""The version of the schema, stored in each file. A file of another version is refused, but for `WORDS_ALONE`."""
+
+WORDS_ALONE = 2
+"""The version before texts were kept: words were read with spaces between them."""
 
 STEPS = 100
 """Weights are rounded to this many steps between 0 and 1: enough for a picture, and less than an eighth of the size."""
@@ -155,10 +159,13 @@ def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
 
 
 def _read_text(content: Mapping[str, Any]) -> Text:
-    """A text without its weights."""
+    """Return a text without its weights."""
+    words = tuple(content["words"])
+    ends = accumulate(len(word) + 1 for word in words)
+    joined = [(end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True)]
+    offsets = tuple((start, stop) for start, stop in content.get("offsets", joined))
     return Text(
-        content["id"], tuple(content["words"]), content["content"],
-        tuple((start, stop) for start, stop in content["offsets"]), content["boundary"],
+        content["id"], words, content.get("content", " ".join(words)), offsets, content["boundary"],
         {name: Side(tuple(side["tokens"]), tuple(side["token_words"])) for name, side in content["sides"].items()},
         tuple((source, target, label) for source, target, label in content["links"]),
         tuple((start, end, label, kind) for start, end, label, kind in content["spans"]),
@@ -207,7 +214,7 @@ def read_examples(path: str | Path) -> xr.Dataset:
             version = netcdf.read_version(root, FORMAT_ATTRIBUTE)
         if version is None:
             raise TableError(f"{path} holds no examples; give the file examples.nc of an atlas.")
-        if version != FORMAT:
+        if version not in (FORMAT, WORDS_ALONE):
             raise TableError(
                 f"{path} has examples of format {version}, and this headscope reads format {FORMAT}; "
                 "run `headscope atlas` again."

@@ -59,7 +59,7 @@ def test_it_is_the_model_that_it_was_written_from(file, cache) -> None:
 
 def test_a_word_has_the_tokens_that_it_was_trained_with(file, cache) -> None:
     words = TEXT.split()
-    ((text,), _) = Alignment.for_model(load(file)).align([Document("text", tuple(words))])
+    ((text,), _) = Alignment.for_model(load(file), text="spaced").align([Document("text", tuple(words))])
     assert text.ids == make()[1](words, is_split_into_words=True)["input_ids"]
 
 

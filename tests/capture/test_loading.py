@@ -35,7 +35,7 @@ def spaceless(kind: str) -> PreTrainedTokenizerFast:
 
 
 def pieces(model: Model) -> list[str]:
-    ((aligned,), _) = Alignment.for_model(model).align([Document("a", WORDS)])
+    ((aligned,), _) = Alignment.for_model(model, text="spaced").align([Document("a", WORDS)])
     return model.tokenizer.convert_ids_to_tokens(aligned.ids)
 
 
@@ -53,8 +53,9 @@ def test_words_do_not_run_together(kind: str, tmp_path) -> None:
 
 def test_a_text_has_the_tokens_that_it_has_as_a_string() -> None:
     model = Model.from_module(tiny.make("gpt2")[0], spaceless("llama3"))
-    ((aligned,), _) = Alignment.for_model(model).align([Document("a", WORDS[:3])])
-    assert aligned.ids == spaceless("llama3")(" the dog walked")["input_ids"]
+    for text, string in (("written", "the dog walked"), ("spaced", " the dog walked")):
+        ((aligned,), _) = Alignment.for_model(model, text=text).align([Document("a", WORDS[:3])])
+        assert aligned.ids == spaceless("llama3")(string)["input_ids"]
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)

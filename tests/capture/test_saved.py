@@ -13,6 +13,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+import headscope
 import plain_reducers
 import saved
 import tiny
@@ -143,8 +144,14 @@ def test_a_mask_shows_each_token_something(tmp_path: Path) -> None:
 
 def test_saved_tokens_are_not_read_in_another_way(tmp_path: Path) -> None:
     save(tmp_path, "llama")
-    with pytest.raises(ModelError, match="the tokens of saved attention are those that another engine read"):
-        measure(str(tmp_path), DOCUMENTS[:-1], [Surface()], plan=Plan(text="written"))
+    assert measure(str(tmp_path), DOCUMENTS[:-1], [Surface()]).attrs["text"] == "given"
+    with pytest.raises(ModelError, match="has the tokens that another engine read, and no text is read as spaced"):
+        headscope.measure(str(tmp_path), DOCUMENTS[:-1], "surface", text="spaced")
+    # A study reads texts in the form of its paper, and a table from before there were forms names none.
+    table = headscope.measure(str(tmp_path), DOCUMENTS[:-1], "surface")
+    assert measure(str(tmp_path), DOCUMENTS[:-1], [Surface()], plan=Plan(text="spaced")).attrs["text"] == "given"
+    del table.attrs["text"]
+    assert headscope.rerun(table, given={"corpus": DOCUMENTS[:-1]}).differing == ()
 
 
 def test_what_needs_the_model_says_so(tmp_path: Path) -> None:

@@ -74,6 +74,6 @@ def test_what_is_measured_is_what_it_returns_itself(smollm2) -> None:
     tokenizer = copy.deepcopy(model.tokenizer)
     tokenizer.backend_tokenizer.normalizer = normalizers.Prepend(" ")
     maps = [witnesses.see(model.module, tokenizer, document)["decoder"] for document in corpus]
-    table = headscope.measure(model, corpus, "surface", permutations=0)
+    table = headscope.measure(model, corpus, "surface", text="spaced", permutations=0)
     for name in ("mass_previous", "mass_first", "mass_self", "entropy", "mean_distance"):
         np.testing.assert_allclose(table[name], witnesses.surface(maps)[name], rtol=1e-4, atol=1e-5)

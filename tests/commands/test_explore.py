@@ -273,16 +273,21 @@ def test_a_text_of_the_page_is_asked_about_as_it_is_read(explorer: Explorer, fol
     """The weights that the page has of a text are those of two of its tokens that the model is asked about."""
     model = headscope.load(folder / "model")
     (text,) = read_texts(model, [document], Plan())
-    asked = {
-        "words": text.words, "content": text.content, "offsets": text.offsets, "boundary": None,
-        "random_tokens": text.random_tokens,
-    }  # fmt: skip
+    asked = {name: getattr(text, name) for name in ("words", "content", "offsets", "boundary", "random_tokens")}
     tokens = len(text.sides["decoder"].tokens)
     for query, key in ((tokens - 1, 3), (tokens - 3, tokens // 2)):
         pair = PAIR | {"from": query, "to": key, "tokens": tokens}
         answer = json.loads(ask_model(explorer, "/neurons", asked | pair)[1])
         assert answer["weight"] == pytest.approx(text.weights["decoder"][0, 0, query, key] / STEPS, abs=0.5 / STEPS)
     assert text.random_tokens == document.random_tokens
+
+
+def test_an_atlas_of_random_tokens_shows_texts_that_are_typed(folder: Path) -> None:
+    table = headscope.read_table(folder / "atlas" / "heads.nc").assign_attrs(text="given")
+    with headscope.explore(table, no_browser=True) as opened:
+        answer = json.loads(ask_model(opened, "/attention", {"text": WRITTEN})[1])
+    wanted = headscope.load(folder / "model").tokenizer(WRITTEN)["input_ids"]
+    assert len(answer["text"]["sides"]["decoder"]["tokens"]) == len(wanted)
 
 
 def test_a_typed_text_is_read_as_those_of_the_atlas(folder: Path) -> None:

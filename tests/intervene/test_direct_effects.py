@@ -31,7 +31,13 @@ def make_language_model(family: str) -> Model:
 
 
 def measure(model: Model, folder: Path, **settings: object):
-    settings = {"how": "zero", "placebos": 0, "direct": True, "progress": False} | settings
+    settings = {
+        "start": model.tokenizer.bos_token,
+        "how": "zero",
+        "placebos": 0,
+        "direct": True,
+        "progress": False,
+    } | settings
     return headscope.measure_effects(model, TEXTS, folder, **settings)
 
 

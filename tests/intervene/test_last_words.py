@@ -70,7 +70,7 @@ def score_naively(model: Model, document: Document) -> tuple[float, bool, int]:
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "modernbert"])
 def test_last_words_are_scored_as_by_a_plain_loop(family: str) -> None:
     model = make(family)
-    evaluation = prepare_last_words(SentenceReader(model), PASSAGES, name="passages", batch_tokens=61)
+    evaluation = prepare_last_words(SentenceReader(model, "spaced"), PASSAGES, name="passages", batch_tokens=61)
     with prefer_words(model):
         values = gather(model, evaluation)
         expected = [score_naively(model, document) for document in PASSAGES]

@@ -218,7 +218,7 @@ def test_the_order_of_pairs_and_the_batches_change_nothing(family: str) -> None:
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_a_row_is_a_pair_with_both_of_its_sentences(family: str) -> None:
     model = make(family)
-    for pair, row in zip(PAIRS, score_minimal_pairs(model, PAIRS).itertuples(), strict=True):
+    for pair, row in zip(PAIRS, score_minimal_pairs(model, PAIRS, text="spaced").itertuples(), strict=True):
         assert (row.pair, row.paradigm, row.phenomenon, row.field) == (
             pair.id,
             pair.paradigm,
@@ -262,9 +262,9 @@ def test_a_model_that_likes_one_word_prefers_the_sentences_with_it() -> None:
     ]
 
 
-def refused(model: Model, *sentences: str, start: str | None = None) -> str:
+def refused(model: Model, *sentences: str, **settings: Any) -> str:
     with pytest.raises((CorpusError, ModelError)) as caught:
-        compute_likelihoods(model, sentences, start=start)
+        compute_likelihoods(model, sentences, **settings)
     return str(caught.value)
 
 
@@ -302,8 +302,8 @@ def test_a_masked_model_without_a_mask_is_refused() -> None:
 def test_a_sentence_longer_than_the_model_takes_is_refused(family: str, special: int) -> None:
     model = make(family)
     words = model.max_tokens - special
-    assert compute_likelihoods(model, ["the " * words])[0].tokens == words
-    assert refused(model, "the dog", "the " * (words + 1)) == (
+    assert compute_likelihoods(model, ["the " * words], text="spaced")[0].tokens == words
+    assert refused(model, "the dog", "the " * (words + 1), text="spaced") == (
         f"the sentence {'the ' * 15!r} ... has {model.max_tokens + 1} tokens, and the model takes {model.max_tokens}; "
         "leave it out, or shorten it."
     )

@@ -4,10 +4,13 @@ The reference figures come from the functions of clarkkev/attention-analysis on 
 averaged as the paper says, over all 2,001 sentences of the development set of UD English EWT.
 """
 
+from pathlib import Path
+
 import pytest
 import xarray as xr
 
 import headscope
+from headscope.runner import Plan, measure
 
 pytestmark = [pytest.mark.data, pytest.mark.demo, pytest.mark.full]
 
@@ -21,8 +24,11 @@ FIGURES = {  # relation: (head, accuracy dependent to head, links)
 
 
 @pytest.fixture(scope="module")
-def table(ewt: xr.Dataset) -> xr.Dataset:
-    return headscope.add_report(headscope.add_intervals(ewt))
+def table(data: Path) -> xr.Dataset:
+    """The words with a space before each: others have found the same figures so."""
+    corpus = headscope.read(data / "ud" / "UD_English-EWT" / "en_ewt-ud-dev.conllu")
+    measured = measure("minilm", corpus, ["surface", "relations"], plan=Plan(text="spaced"))
+    return headscope.add_report(headscope.add_intervals(measured))
 
 
 def test_nothing_is_left_out(table) -> None:

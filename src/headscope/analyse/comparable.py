@@ -8,7 +8,7 @@ import xarray as xr
 
 from headscope.errors import TableError
 from headscope.heads import EDITED
-from headscope.text_forms import SPACED
+from headscope.text_forms import GIVEN, find_form
 
 
 def name_table(table: xr.Dataset, otherwise: str) -> str:
@@ -98,8 +98,8 @@ def check_read_alike(table: xr.Dataset, name: str, other: xr.Dataset, other_name
     Raises:
         TableError: one is of texts as they are written, and the other of words with spaces between them.
     """
-    texts = [each.attrs.get("text", SPACED) for each in (other, table)]
-    if texts[0] != texts[1]:
+    texts = [find_form(each.attrs) for each in (other, table)]
+    if texts[0] != texts[1] and GIVEN not in texts:
         raise TableError(
             f"{other_name} is of texts read as {texts[0]} and {name} as {texts[1]}; measure both with one --text."
         )

@@ -13,6 +13,7 @@ from headscope.identity import name_differences
 from headscope.reducers.reducer import Reducer
 from headscope.runner import Plan, needs_head
 from headscope.runner.provenance import identify_model
+from headscope.text_forms import find_form
 
 
 def find_head(task: str | None, reducers: Sequence[Reducer], view: str | None = None) -> str | None:
@@ -35,14 +36,19 @@ def make_plan(source: object, **changes: Any) -> Plan:
     return Plan(**{name: value for name, value in given.items() if value is not None})
 
 
-def refuse_other_probes(probes: xr.Dataset | None, model: Model) -> None:
-    """Raise an error if probes are of another model, unless there are no probes.
+def refuse_other_probes(probes: xr.Dataset | None, model: Model, plan: Plan) -> None:
+    """Raise an error if probes are of another model or of texts in another form, unless there are no probes.
 
     Raises:
-        TableError: the models differ.
+        TableError: the models or the forms differ.
     """
     if probes is not None and (differences := name_differences(probes.attrs, identify_model(model))):
         raise TableError(
             f"the probes are those of {probes.attrs['model']!r}, which differs from {model.name!r} in its "
             f"{differences}; train probes of the same model."
+        )
+    if probes is not None and (form := find_form(probes.attrs)) != plan.text:
+        raise TableError(
+            f"the probes are of {form} texts, and here texts are read as {plan.text}; train them with --text "
+            f"{plan.text}."
         )

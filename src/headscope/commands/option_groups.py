@@ -152,10 +152,25 @@ class TextForm(Options):
         "How a text is read: as `written`, such as don't, or `spaced`, such as do n't: its words with a space before "
         "each, as many papers did.",
         default=None,
-        unset=SPACED,
+        unset=WRITTEN,
         metavar="HOW",
         choices=(WRITTEN, SPACED),
     )
+
+    def check_form(self, model: object) -> None:
+        """Raise an error for a form of texts if the tokens of the model are saved.
+
+        Raises:
+            ModelError: they are.
+        """
+        from headscope.capture.model.model_names import has_saved_attention
+        from headscope.errors import ModelError
+
+        if self.text is not None and isinstance(model, str | Path) and has_saved_attention(str(model)):
+            raise ModelError(
+                f"{model} has the tokens that another engine read, and no text is read as {self.text}; leave out "
+                "`text`."
+            )
 
 
 class EvaluationOptions(TaskData, TextForm, LanguageOptions):
@@ -265,7 +280,7 @@ class PairLength(Options):
     )
 
 
-class ShortTexts(Options):
+class ShortTexts(TextForm):
     """Texts that are read whole, or not at all."""
 
     max_tokens: int | None = option(
@@ -273,7 +288,7 @@ class ShortTexts(Options):
     )
 
 
-class CorpusOptions(CorpusFormat, CorpusPart, PairLength):
+class CorpusOptions(CorpusFormat, CorpusPart, TextForm, PairLength):
     """A corpus, and how its texts are read."""
 
     corpus: str | Path | Iterable[Any] = argument("CORPUS", CORPORA, kw_only=False, typed=str, python=TEXTS_IN_MEMORY)

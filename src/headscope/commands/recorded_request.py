@@ -33,12 +33,12 @@ def record_request(request: Request[Any], **names: str) -> dict[str, str]:
     return {REQUEST: json.dumps({COMMAND: request.function, **values}), "call": call, "created": created}
 
 
-def restore_request(record: type[Request[R]], text: str, **given: Any) -> Request[R]:
+def restore_request(record: type[Request[R]], written: str, /, **given: Any) -> Request[R]:
     """Return the request that a table records.
 
     Args:
         record: its class.
-        text: the attribute ``request``.
+        written: the attribute ``request``.
         given: fields that differ, or that were given in memory.
 
     Raises:
@@ -46,7 +46,7 @@ def restore_request(record: type[Request[R]], text: str, **given: Any) -> Reques
             given in memory is not given again.
         HeadscopeError: a value is not possible.
     """
-    recorded = read_request(text)
+    recorded = read_request(written)
     if recorded.pop(COMMAND) != record.function:
         raise TableError(f"the recorded request is not one of {record.function}.")
     values = {name: _restore(name, value) for name, value in recorded.items() if name not in given} | given

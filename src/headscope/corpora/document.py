@@ -4,10 +4,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
-from headscope.corpora.written_text import WrittenText, join_words
+from headscope.corpora.message import Message
+from headscope.corpora.written_text import WrittenText, join_texts, join_words
 from headscope.errors import CorpusError
 
 
@@ -35,6 +36,7 @@ class Span:
     ``asked``         the aspect that these words of a question name, ``food``
     ``same_aspect``   the polarity of a term of the aspect that is asked about
     ``other_aspect``  the polarity of a term of another aspect
+    ``role``          who says these words in a conversation, ``user``
     ================  ==========================================================================================
 
     What is not contiguous (a cue *neither ... nor*, a scope around its cue) is several spans of one label.
@@ -140,14 +142,16 @@ class Document:
         alignment: links from words to words of the translation.
         written: the text as its author wrote it, with the characters of each word; None where the corpus has the words
             alone.
+        messages: of a conversation, whose text is what the chat template of a tokenizer writes of them; a document that
+            is cut has all of them.
         units: of a document whose words are units (`headscope.corpora.units`), the words that they unite.
         copy_of: the original, if this is a copy (`headscope.corpora.originals`); None where none is known.
 
     Raises:
         CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, a rival is
             the source or the target of its link, or is there twice, there are not as many random tokens as words, the
-            written text has other words, or the alignment points outside the words or the translation, or has a label
-            that is not ``sure`` or ``possible``.
+            written text or the messages have other words, or the alignment points outside the words or the translation,
+            or has a label that is not ``sure`` or ``possible``.
     """
 
     id: str
@@ -161,6 +165,7 @@ class Document:
     translation: tuple[str, ...] = ()
     alignment: tuple[Link, ...] = ()
     written: WrittenText | None = None
+    messages: tuple[Message, ...] = ()
     units: "Units | None" = field(default=None, repr=False, compare=False)
     copy_of: Origin | None = field(default=None, repr=False, compare=False)  # depends on the documents beside it
 
@@ -171,7 +176,7 @@ class Document:
 
     def __repr__(self) -> str:
         """The fields; what few documents have only where it is there, so that other corpora keep their hashes."""
-        optional = ("translation", "alignment", "written")
+        optional = ("translation", "alignment", "written", "messages")
         shown = [each.name for each in fields(self) if each.repr and each.name not in optional]
         shown += [name for name in optional if getattr(self, name)]
         return f"Document({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
@@ -229,6 +234,13 @@ class Document:
                 raise CorpusError(
                     f"document {self.id!r} has {fault}; words follow one another in their text: correct it."
                 )
+        if self.messages and self.units is None:
+            words = [word for message in self.messages for text in message.texts for word in text.split()]
+            if words[:n] != [*self.words] or self.boundary is not None:
+                raise CorpusError(
+                    f"document {self.id!r} has other words than its messages, or a second segment; the words are what "
+                    "white space parts in the messages: correct them."
+                )
         for link in self.alignment:
             if not (0 <= link.source < n and 0 <= link.target < len(self.translation)):
                 raise CorpusError(
@@ -246,6 +258,16 @@ class Document:
     def text(self) -> WrittenText:
         """Return the written text; without one, the words joined by single spaces."""
         return self.written or join_words(self.words)
+
+    @property
+    def lacks_text(self) -> bool:
+        """Return true if its corpus has its words alone."""
+        return self.written is None and not self.has_given_tokens
+
+    @property
+    def has_given_tokens(self) -> bool:
+        """Return true if its tokens are random or those of a chat template, in whatever form texts are read."""
+        return bool(self.random_tokens or self.messages)
 
     @property
     def original(self) -> "Document":
@@ -276,6 +298,28 @@ class Document:
             random_tokens=self.random_tokens[:words], translation=self.translation[:words], alignment=alignment,
             written=self.written and self.written.truncate(words), units=self.units and self.units.truncate(words),
         )  # fmt: skip
+
+
+def join_sentences(identity: str, group: str, sentences: Sequence[Document]) -> Document:
+    """Return a document of the sentences of a treebank; their texts, if any is known, are joined by single spaces."""
+    starts = [*accumulate((len(sentence.words) for sentence in sentences), initial=0)]
+    parts = [*zip(starts, sentences, strict=False)]
+    return Document(
+        identity,
+        words=tuple(word for sentence in sentences for word in sentence.words),
+        links=tuple(
+            replace(link, source=link.source + start, target=link.target + start)
+            for start, sentence in parts
+            for link in sentence.links
+        ),
+        spans=tuple(
+            replace(span, start=span.start + start, end=span.end + start)
+            for start, sentence in parts
+            for span in sentence.spans
+        ),
+        group=group,
+        written=join_texts(sentence.text for sentence in sentences) if any(s.written for s in sentences) else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class Evaluation:
     subsets: Mapping[str, Bool[np.ndarray, " example"]]
     source: Mapping[str, str] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
-    reading: Mapping[str, str] = field(default_factory=dict)
+    reading: Mapping[str, str | int] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:

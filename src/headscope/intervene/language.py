@@ -128,7 +128,7 @@ def prepare_pairs(
         smooth="margin",
         examples=tuple(pair.id for pair in pairs),
         clusters=name_clusters([Origin("", pair.id) for pair in pairs], [*zip(item[::2], item[1::2], strict=True)]),
-        subsets=_divide(pairs), reading=reader.attributes,
+        subsets=_divide(pairs), reading=reader.describe(texts),
         skipped={"minimal pairs of twice the same sentence": given - len(pairs)} if given > len(pairs) else {},
     )  # fmt: skip
 
@@ -214,7 +214,7 @@ def _describe_texts(reader: SentenceReader, texts: Sequence[Aligned], skipped: C
         "clusters": name_clusters([text.document.origin for text in texts], [tuple(text.ids) for text in texts]),
         "subsets": {ALL: np.ones(len(texts), dtype=bool)},
         "skipped": +skipped,
-        "reading": reader.attributes,
+        "reading": reader.describe(texts),
     }
 
 

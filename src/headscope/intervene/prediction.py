@@ -22,7 +22,7 @@ from headscope.capture.tokens.companions import divide, list_thresholds
 from headscope.corpora.document import Document
 from headscope.corpora.written_text import split_text
 from headscope.errors import CorpusError, ModelError, quote
-from headscope.text_forms import SPACED, WRITTEN
+from headscope.text_forms import GIVEN, SPACED, WRITTEN
 
 HELD_LOGITS = 1 << 26
 """Logits that are held at once (256 MiB), if one text does not have more alone: 512 tokens of 131,072 logits."""
@@ -128,13 +128,15 @@ class SentenceReader:
         Raises:
             ModelError: the model is no causal model, or its tokenizer has no such token.
         """
-        return find_start(self.model, self.start, causal=self.causal)
+        return None if self.start is None else find_start(self.model, self.start, causal=self.causal)
 
     def begin(self, text: Aligned) -> Aligned:
         """Return a text behind the token from which a causal model predicts its first one."""
-        front = next((place for place, word in enumerate(text.word) if word != SPECIAL), len(text.word))
+        # A chat template begins its text itself.
+        own = text.document.messages
+        front = 0 if own else next((place for place, word in enumerate(text.word) if word != SPECIAL), len(text.word))
         first = self.first
-        if first is None and front == 0 and self.causal and self.text == SPACED:
+        if first is None and front == 0 and not own and self.text == SPACED and self.causal:
             first = self.model.tokenizer.bos_token_id
         if first is None:
             return text
@@ -148,7 +150,9 @@ class SentenceReader:
         """Return documents as tokens, and what is left out; longer ones are cut or left out."""
         _ = self.first
         # A token is put in front of some texts.
-        limits = [limit for limit in (max_tokens, self.model.max_tokens and self.model.max_tokens - 1) if limit]
+        limits = [
+            limit for limit in (max_tokens, self.model.max_tokens and self.model.max_tokens - 1) if limit is not None
+        ]
         alignment = Alignment.for_model(self.model, max_tokens=min(limits, default=None), cut=cut, text=self.text)
         aligned, skipped = alignment.align(documents)
         return [self.begin(each) for each in aligned], skipped
@@ -183,17 +187,23 @@ class SentenceReader:
                 )
         return texts
 
-    @property
-    def attributes(self) -> dict[str, str]:
-        """Return the attributes of a table that say how texts were read: ``text``, and ``start`` of a causal model.
+    def describe(self, texts: Sequence[Aligned]) -> dict[str, str | int]:
+        """Return the attributes of a table of texts that say how they were read.
 
-        The start is empty where nothing is in front of the first token, which then is not predicted.
+        These are ``text``, ``documents_without_text`` and, of a causal model that reads all texts behind the same
+        tokens, ``start``: these tokens. It is empty where nothing is in front of the first token of a text, which then
+        is not predicted.
         """
-        if not self.causal:
-            return {"text": self.text}
-        (aligned,) = self.tokenize(["a a"])
-        front = takewhile(lambda place: aligned.word[place] == SPECIAL, range(len(aligned.ids)))
-        return {"text": self.text, "start": "".join(spell_token(self.model.tokenizer, aligned.ids[n]) for n in front)}
+        originals = [text.document.original for text in texts]
+        form = GIVEN if all(each.has_given_tokens for each in originals) else self.text
+        without = sum(each.lacks_text for each in originals)
+        about: dict[str, str | int] = {"text": form, "documents_without_text": without}
+        starts = {self._spell_start(text) for text in texts if not text.document.messages}
+        return about | ({"start": starts.pop()} if self.causal and len(starts) == 1 else {})
+
+    def _spell_start(self, text: Aligned) -> str:
+        front = takewhile(lambda place: text.word[place] == SPECIAL, range(len(text.ids)))
+        return "".join(spell_token(self.model.tokenizer, text.ids[place]) for place in front)
 
 
 def find_scored(text: Aligned, *, causal: bool) -> list[int]:

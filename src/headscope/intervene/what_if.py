@@ -29,7 +29,7 @@ from headscope.intervene.prediction import SentenceReader, find_scored, make_row
 from headscope.intervene.replacement import Replacement, uniform, zero
 from headscope.intervene.selected_heads import select_heads
 from headscope.text_forms import WRITTEN
-from headscope.view.headings import describe_reading
+from headscope.view.headings import describe_start
 
 WAYS: dict[str, Replacement] = {"uniform": uniform, "zero": zero}
 """What can take the place of the heads' output: the ways that need no other text."""
@@ -173,7 +173,7 @@ class TextModel:
             return ask_states(self.model, text)
         text = reader.begin(text)
         if mask is None:
-            return replace(ask_next(self.model, text), note=describe_reading({"start": reader.attributes["start"]}))
+            return replace(ask_next(self.model, text), note=describe_start(reader.describe([text])))
         return ask_masked(self.model, text, mask)
 
 

@@ -48,7 +48,7 @@ def read_aspects(data: str | Path, name: str = "aspects") -> Task:
             name, kind="classification", labels=(*POLARITIES, ABSENT), metric="accuracy",
             splits={TRAIN: train, VALIDATION: validation, TEST: pairs[TEST]},
             source={FILES[split]: sha256(path) for split, path in files.items() if path is not None},
-            skipped=dict(skipped),
+            skipped=dict(skipped), spaced=True,
             notes=(
                 "training and test are the official files",
                 f"validation is {held_out:,} of {sentences:,} training sentences with all their questions, chosen by a "

@@ -6,9 +6,12 @@ tuned in the same way on both.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from headscope.corpora.document import Document
+from headscope.corpora.written_text import join_texts, split_text
+from headscope.text_forms import SPACED, WRITTEN
 
 Kind = Literal["tagging", "classification", "regression"]
 
@@ -38,10 +41,10 @@ class Example:
     group: str = ""
 
     def to_document(self) -> Document:
-        """The texts as a document without annotation, whose words are what stands between blanks."""
-        first, *second = (tuple(text.split()) for text in self.texts)
-        boundary = len(first) if second else None
-        return Document(self.name, (*first, *(second[0] if second else ())), boundary=boundary)
+        """Return the texts as a document without annotation, whose words are what white space parts."""
+        words, texts = zip(*map(split_text, self.texts), strict=True)
+        boundary = len(words[0]) if len(words) > 1 else None
+        return Document(self.name, tuple(chain.from_iterable(words)), boundary=boundary, written=join_texts(texts))
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Task:
         skipped: counts of skipped examples or words, by reason.
         notes: the choices of the reader, for the user: a sentence each, without its full stop.
         control: the labels are arbitrary.
+        spaced: the texts are words that are joined by spaces.
     """
 
     name: str
@@ -71,3 +75,9 @@ class Task:
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     control: bool = False
+    spaced: bool = False
+
+    @property
+    def text(self) -> str:
+        """Return the form in which a model reads the examples; those of a tagging task have words and no text."""
+        return SPACED if self.spaced or self.kind == "tagging" else WRITTEN

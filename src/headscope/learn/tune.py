@@ -156,6 +156,7 @@ class _RunSet:
         stored_settings = {
             **{name: value for name, value in asdict(settings).items() if name not in ("select", "max_examples")},
             "max_tokens": longest,
+            "text": task.text,
             "examples": {name: len(examples) for name, examples in encoded.items()},
             "examples_sha256": hashlib.sha256(
                 repr((task.kind, task.labels, _drop_folders(splits))).encode()

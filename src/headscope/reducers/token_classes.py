@@ -158,10 +158,11 @@ def _class_words(batch: Batch) -> Bool[Tensor, "batch class word"]:
 
 
 def _classes_of(document: Document) -> Iterator[tuple[str, int]]:
-    """Each class and word of it."""
-    for link in document.links:
+    """Yield each class and unit of it. A word keeps its class where its link lies inside a unit."""
+    units = document.unit_numbers
+    for link in document.original.links:
         if link.kind == "dependency" and (name := OF_RELATION.get(link.label.split(":")[0])):
-            yield name, link.source
-    for span in document.spans:
+            yield name, units[link.source]
+    for span in document.original.spans:
         if name := OF_UPOS.get(span.label) if span.kind == "upos" else OF_SPAN.get(span.kind):
-            yield from ((name, word) for word in range(span.start, span.end))
+            yield from ((name, units[word]) for word in range(span.start, span.end))

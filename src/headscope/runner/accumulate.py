@@ -69,6 +69,8 @@ def count_portion(portion: Portion) -> dict[Key, Tensor]:
         sums |= {
             ("seen", "documents"): torch.tensor(len(batch.documents)),
             ("seen", "repeated"): torch.tensor(sum(document.copy_of is not None for document in batch.documents)),
+            ("seen", "given"): torch.tensor(sum(document.has_given_tokens for document in batch.documents)),
+            ("seen", "without_text"): torch.tensor(sum(document.original.lacks_text for document in batch.documents)),
             ("seen", "words"): torch.tensor(sum(len(document.original.words) for document in batch.documents)),
             ("seen", "units"): torch.tensor(sum(len(document.words) for document in batch.documents)),
             ("seen", "tokens"): batch.encoder.real.sum(),

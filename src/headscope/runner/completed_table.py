@@ -19,6 +19,7 @@ from headscope.reducers.reducer import Reducer
 from headscope.runner.checkpoint import RunSums
 from headscope.runner.row_sample import find_result
 from headscope.score import ATTRIBUTE, Score, write_scores
+from headscope.text_forms import GIVEN
 
 NOT_FINITE = "documents for which the model's outputs are not finite"
 """Why a document is left out: a weight that is NaN or infinite would count as one that is wrong."""
@@ -55,6 +56,8 @@ def complete_table(
     names, model = [reducer.name for reducer in reducers], identity["about"]["model"]
     call = f"measure(model={model!r}, reducers={names}, plan={identity['plan']})"
     about = identity["about"] | {"call": call, "paths": paths, "created": created}
+    seen = total.select_run("seen")
+    about |= {"text": GIVEN} if seen.get("given") == seen["documents"] else {}
     return name_view(tabulate(total, shape, reducers), view).assign_attrs(about)
 
 
@@ -91,6 +94,7 @@ def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dat
     return _name_rows(table, scores).assign_attrs(
         documents=seen["documents"],
         documents_repeated=seen["repeated"],
+        documents_without_text=seen.get("without_text", 0),
         words=seen["words"],
         units=seen["units"],
         tokens=seen["tokens"],

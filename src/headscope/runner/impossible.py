@@ -76,6 +76,7 @@ def refuse_impossible_values(
     limits = {"portions": summary.documents, "documents": summary.documents}
     limits |= {"words": summary.words, "units": summary.words}
     limits |= {"unknown": seen.get("tokens", 0), "repeated": seen.get("documents", 0)}
+    limits |= dict.fromkeys(("without_text", "given"), seen.get("documents", 0))
     for what, limit in limits.items():
         if seen.get(what, 0) > limit:
             raise HeadscopeError(

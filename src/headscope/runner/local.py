@@ -35,9 +35,8 @@ from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.completed_table import complete_table
 from headscope.runner.impossible import refuse_impossible_numbers, refuse_impossible_values
-from headscope.runner.provenance import identify_model, list_versions
+from headscope.runner.provenance import identify_model, identify_reading, list_versions
 from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, refuse_view, resolve_reducers
-from headscope.text_forms import SPACED
 
 SAVE_EVERY = 20.0
 """Seconds between two savings of the sums so far."""
@@ -245,10 +244,11 @@ def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reduc
 def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
     """The identity of a run, checked when it is resumed, and kept in the table."""
     documents, (model, *beside) = stream.documents, stream.models
-    about = {
+    about: dict[str, Any] = {
         **identify_model(model),
         "corpus": name_documents(documents),
         "corpus_sha256": hash_documents(documents),
+        **identify_reading(model, stream.plan),
     }
     if needs_head(reducers, stream.plan.view):
         about["loss"] = check_loss(model)
@@ -263,8 +263,6 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
         about |= {"sample_queries": stream.plan.sample_queries, "sample_seed": stream.plan.seed}
     if isinstance(documents, Corpus) and documents.hops > 1:
         about["hops"] = documents.hops
-    if stream.plan.text != SPACED:
-        about["text"] = stream.plan.text
     about["versions"] = json.dumps(versions, sort_keys=True)
     return {
         "about": about,

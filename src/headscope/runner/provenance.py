@@ -9,6 +9,8 @@ from typing import Any
 from headscope.capture.forward.installed import describe_edits
 from headscope.capture.model.hashes import hash_config, hash_tokenizer
 from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Plan
+from headscope.capture.tokens.align import Alignment
 from headscope.heads import EDITED, KEY_VALUE_HEADS, KEY_VALUE_HEADS_BY_LAYER
 from headscope.layers import write_without_attention
 
@@ -41,6 +43,11 @@ def identify_model(model: Model) -> dict[str, Any]:
     edits = describe_edits(model.module)
     edited = {EDITED: edits} if edits else {}
     return about | adapter | edited | write_without_attention(shape.without_attention)
+
+
+def identify_reading(model: Model, plan: Plan) -> dict[str, str]:
+    """Return the attribute of a table that says in which form the model read texts."""
+    return {"text": Alignment.for_model(model, text=plan.text).text}
 
 
 def list_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:

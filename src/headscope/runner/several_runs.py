@@ -222,4 +222,5 @@ def identify_runs(model: Model, runs: Runs) -> dict[str, object]:
         "runs": json.dumps(each),
         "task": runs.task,
         "control": int(runs.control),
+        **({"tuned_on_text": runs.settings["text"]} if "text" in runs.settings else {}),
     }

@@ -15,6 +15,7 @@ from headscope.corpora.paths import FEWEST, KIND
 from headscope.studies.lesion_extractors import drop, drop_beyond_random, drop_beyond_set
 from headscope.studies.study import Claim, Lesions, Measurement, NotMeasuredError, Pattern, Study, Value
 from headscope.studies.study_names import NAMES
+from headscope.text_forms import WRITTEN
 from headscope.view.figures.draw_head_sets import draw_drops, draw_two_scores
 
 GPT = "GPT-2 XL"
@@ -111,6 +112,7 @@ def _draw_drops(*tables: xr.Dataset) -> Figure:
 
 SASHIDA2026 = Study(
     title=NAMES["sashida2026"],
+    text=WRITTEN,
     models={GPT: ("gpt2-xl", "openai-community/gpt2-xl")},
     measurements={
         "treebank": Measurement(

@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from headscope.errors import HeadscopeError
+from headscope.text_forms import SPACED
 
 SIGNIFICANT = 0.05
 """A p-value below this is significant; any other decides nothing, neither an effect nor that there is none."""
@@ -258,6 +259,7 @@ class Study:
         printed: the paper's tables of the effects of fine-tuning, by name.
         lesions: sets of heads that are disabled together, by name.
         misprints: of the paper, stated wherever its values are shown.
+        text: the form in which the paper's models read texts.
         recording: the layout of recorded scores, if the paper's are public.
     """
 
@@ -272,6 +274,7 @@ class Study:
     printed: Mapping[str, Printed] = field(default_factory=dict)
     lesions: Mapping[str, Lesions] = field(default_factory=dict)
     misprints: Sequence[str] = ()
+    text: str = SPACED
     recording: Recording | None = None
 
     def paper_model(self, tables: Mapping[str, xr.Dataset]) -> str:

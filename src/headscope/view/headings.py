@@ -9,7 +9,7 @@ import xarray as xr
 
 from headscope.heads import EDITED, head_name
 from headscope.layers import describe_without_attention, read_without_attention
-from headscope.text_forms import SPACED
+from headscope.text_forms import SPACED, WRITTEN
 
 CAUSAL = "decoder"
 """The attention type whose words see no later ones."""
@@ -59,27 +59,28 @@ def describe_edits(table: xr.Dataset) -> str:
 
 
 def describe_reading(about: Mapping[Any, Any]) -> str:
-    """Return sentences on how texts were read, by the attributes of a table; empty if as written, all of them."""
+    """Return sentences on the form of the texts and the start token, by the attributes of a table."""
+    form, tuned = about.get("text"), about.get("tuned_on_text")
     sentences = []
-    if about.get("text") == SPACED:
+    if form == SPACED:
         sentences.append("Words were read with a space before each, not as the texts are written.")
-    elif count := about.get("documents_without_text", 0):
-        sentences.append(
-            f"{count:,} of {about['documents']:,} documents have words and no text: their words were read with spaces "
-            "between them."
-        )
-    if about.get("tuned_on_text", about.get("text")) != about.get("text"):
-        sentences.append(
-            f"The runs were tuned on texts read as {about['tuned_on_text']}; here they read them otherwise."
-        )
-    if "start" in about:
-        start = about["start"]
-        sentences.append(f"The first token of a text is {f'predicted from {start}' if start else 'not predicted'}.")
-    return " ".join(sentences)
+    if form == WRITTEN and (count := about.get("documents_without_text", 0)):
+        sentences.append(f"Documents without a text: {count:,}. Their words were read with spaces between them.")
+    if tuned is not None and form in (WRITTEN, SPACED) and tuned != form:
+        sentences.append(f"The runs were tuned on {tuned} texts.")
+    return " ".join(filter(None, (*sentences, describe_start(about))))
+
+
+def describe_start(about: Mapping[Any, Any]) -> str:
+    """Return a sentence on the start token, by the attributes of a table; empty if they do not name it."""
+    if "start" not in about:
+        return ""
+    source = f"predicted from {about['start']}" if about["start"] else "not predicted"
+    return f"The first token of a text is {source}."
 
 
 def describe_measured(table: xr.Dataset) -> str:
-    """Return sentences on what differs from the weights of all tokens of texts as written; empty if nothing."""
+    """Return sentences on edits, view, sample and form of the texts; empty if none is unusual."""
     parts = (describe_edits(table), describe_view(table), _describe_sample(table), describe_reading(table.attrs))
     return " ".join(filter(None, parts))
 

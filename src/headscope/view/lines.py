@@ -24,7 +24,7 @@ def mark_source(table: xr.Dataset) -> str:
 
 
 def print_reading(table: xr.Dataset, console: Console) -> None:
-    """Print how texts were read, if that is not as written or decides which tokens are predicted."""
+    """Print the form of the texts and the start token, if the table names them."""
     if sentence := describe_reading(table.attrs):
         console.print(escape(sentence), highlight=False, emoji=False, soft_wrap=True)
 

@@ -28,7 +28,7 @@ from headscope.capture.tokens.companions import divide, find_side, list_threshol
 from headscope.corpora.document import Document, Origin
 from headscope.corpora.originals import mark_copies
 from headscope.errors import HeadscopeError, ModelError
-from headscope.text_forms import SPACED
+from headscope.text_forms import WRITTEN
 
 WINDOW = 2048
 """Documents that are sorted by length together: enough to pad little, few enough to hold."""
@@ -73,7 +73,7 @@ class Plan:
     max_tokens: int | None = None
     cut: bool | None = None
     pair_tokens: int = PAIR_TOKENS
-    text: str = SPACED
+    text: str = WRITTEN
     batch_tokens: int = BATCH_TOKENS
     rows: int | None = None
     fused: bool | None = None

@@ -15,8 +15,8 @@ from headscope.capture.tokens.assign import SPECIAL, Assigned, assign_sides, fin
 from headscope.corpora.document import Document
 from headscope.corpora.units import unite_words
 from headscope.corpora.written_text import WrittenText, join_words
-from headscope.errors import HeadscopeError, ModelError
-from headscope.text_forms import SPACED, WRITTEN
+from headscope.errors import HeadscopeError
+from headscope.text_forms import GIVEN, SPACED, WRITTEN
 
 PAIR_TOKENS = 128
 """Pairs of segments are cut to this many tokens (Clark et al. 2019, section 3)."""
@@ -78,7 +78,7 @@ class Alignment:
         max_tokens: what a single text may have; a longer one is skipped or cut, and counted.
         cut: a longer one is cut behind the last word that fits.
         pair_tokens: what a pair of segments may have; a longer one is cut, the longer side first.
-        text: `WRITTEN` or `SPACED`.
+        text: `WRITTEN` or `SPACED`; of saved tokens `GIVEN`.
         reads_translation: translations are aligned too; otherwise they are passed over.
         saved: the texts whose tokens another engine saved, which are taken as they are.
     """
@@ -87,18 +87,14 @@ class Alignment:
     max_tokens: int | None
     cut: bool
     pair_tokens: int
-    text: str = SPACED
+    text: str = WRITTEN
     reads_translation: bool = False
     saved: SavedTexts | None = None
 
     def __post_init__(self) -> None:
-        """Raise an error for an unknown way to read a text, and for another than that of saved tokens."""
-        check_text(self.text)
-        if self.saved is not None and self.text != SPACED:
-            raise ModelError(
-                f"the tokens of saved attention are those that another engine read, whatever {self.text!r} would give; "
-                "leave out how texts are read."
-            )
+        """Raise an error for an unknown form of texts."""
+        if self.saved is None:
+            check_text(self.text)
 
     @classmethod
     def for_model(
@@ -108,12 +104,13 @@ class Alignment:
         max_tokens: int | None = None,
         cut: bool = False,
         pair_tokens: int = PAIR_TOKENS,
-        text: str = SPACED,
+        text: str = WRITTEN,
     ) -> "Alignment":
         """The alignment for `model`, whose limits can be lowered but not raised."""
         limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
         longest = min(limits, default=None)
         pairs, translates = min([pair_tokens, *limits]), model.start_id is not None
+        text = text if model.saved is None else GIVEN
         return cls(model.tokenizer, longest, cut, pairs, text, translates, model.saved)
 
     def align(self, documents: Sequence[Document]) -> tuple[list[Aligned], Counter[str]]:

@@ -169,6 +169,7 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
             raise HeadscopeError(f"`views` names a view twice: {', '.join(self.views)}; name each once.")
         check_names(self.reducers)
         self.check_model()
+        self.check_form(self.model)
         check_folder(self)
         _ = self.disabled, self.probes
         self.check_corpora(self.corpus, self.replicate)

@@ -77,8 +77,8 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
             model.require_weights("the untrained model")
         if disabled is not None:
             disabled = match_effects(disabled, identify_model(model))
-        refuse_other_probes(probes, model)
         plan = make_plan(request)
+        refuse_other_probes(probes, model, plan)
         reading_attention = [reducer for reducer in resolved if reducer.scope != "gradient"]
         try_views(model, documents, reading_attention, plan, views)
         measure = partial(folder.measure, plan=plan)

@@ -13,6 +13,7 @@ import xarray as xr
 from headscope.commands.recorded_request import REQUEST, read_request
 from headscope.errors import TableError
 from headscope.reducers.reducer_names import split_settings
+from headscope.text_forms import GIVEN, find_form
 
 _PART = re.compile(r"(?P<name>.*) \((?:first (?P<limit>\d[\d,]{,20})|(?P<sample>\d[\d,]{,20})) documents?"
                    r"(?: at random, seed (?P<seed>\d{1,20}))?\)", re.DOTALL)  # fmt: skip
@@ -37,6 +38,7 @@ class RecordedCall:
         format, patterns, hops: of the corpus.
         max_tokens, cut, pair_tokens, batch_tokens: how it was read (`headscope.runner.Plan`).
         view: through which the model was measured; None for the weights.
+        text: the form in which it read texts; None where that has no say.
         reducers: names of reducers that the call names, built-in ones and others, and those with settings that the
             request names.
     """
@@ -53,6 +55,7 @@ class RecordedCall:
     pair_tokens: int | None = None
     batch_tokens: int | None = None
     view: str | None = None
+    text: str | None = None
     reducers: tuple[str, ...] = ()
 
 
@@ -75,6 +78,8 @@ def read_call(table: xr.Dataset) -> RecordedCall:
         known["hops"] = int(hops)
     if "view" in about:
         known["view"] = str(about["view"])
+    if (form := find_form(about)) != GIVEN:
+        known["text"] = form
     return RecordedCall(
         str(about["corpus"]) if part is None else part["name"], **selection, **known,
         reducers=(*(map(str, reducers) if isinstance(reducers, list) else ()), *_read_settings(about)),

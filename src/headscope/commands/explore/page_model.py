@@ -5,7 +5,7 @@ a question of the page, as JSON --`PageModel`--> the answer, as JSON
 
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from math import isqrt
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import Plan
 from headscope.capture.tokens.align import Alignment, explain_unread
-from headscope.corpora import Document, read
+from headscope.corpora import Document, WrittenText, read
 from headscope.errors import HeadscopeError
 from headscope.files import has_surrogate
 from headscope.intervene.what_if import TextModel
@@ -32,15 +32,21 @@ class PageModel:
 
     Attributes:
         max_tokens: the most tokens of a text; longer ones are cut.
+
+    Args:
+        model: that answers.
+        text: how it reads texts, as those of the atlas.
+        start: the token from which it predicts the first one of a text.
     """
 
-    def __init__(self, model: Model, start: str | None = None) -> None:
+    def __init__(self, model: Model, text: str, start: str | None = None) -> None:
         self.max_tokens = min(MOST_TOKENS, model.max_tokens or MOST_TOKENS, isqrt(MOST_WEIGHTS // model.shape.together))
+        plan = Plan(max_tokens=self.max_tokens, cut=True, text=text)
         self._lock = threading.Lock()
         self._answers: dict[str, Callable[[Any], Any]] = {
-            "attention": partial(show_attention, model, self.max_tokens),
-            "neurons": partial(show_neurons, model, self.max_tokens),
-            "what-if": partial(show_what_if, TextModel(model, self.max_tokens, start)),
+            "attention": partial(show_attention, model, plan),
+            "neurons": partial(show_neurons, model, plan),
+            "what-if": partial(show_what_if, TextModel(model, self.max_tokens, start, text)),
         }
 
     def __contains__(self, name: str) -> bool:
@@ -60,50 +66,64 @@ class PageModel:
 
 
 def read_question(question: Any) -> Document:
-    """The text that a question is about: ``{"text": ...}``, or ``{"words": [...], "boundary": ..., "random_tokens":
-    [...]}`` of the page.
+    """The text that a question is about: ``{"text": ...}``, or one of the page: ``{"words": [...], "content": ...,
+    "offsets": [...], "boundary": ..., "random_tokens": [...]}``.
 
     Raises:
         HeadscopeError: there is none.
     """
     match question:
-        case {"words": [*words], "boundary": int() | None as boundary, "random_tokens": [*places]} if words and all(
-            isinstance(word, str) and not has_surrogate(word) for word in words
-        ):
-            return Document("text", tuple(words), boundary=boundary, random_tokens=tuple(map(float, places)))
+        case {
+            "words": [*words],
+            "content": str(content),
+            "offsets": [*offsets],
+            "boundary": int() | None as boundary,
+            "random_tokens": [*places],
+        } if words and all(isinstance(each, str) and not has_surrogate(each) for each in [content, *words]):
+            written = WrittenText(content, tuple(map(_read_offsets, offsets)))
+            return Document(
+                "text", tuple(words), boundary=boundary, random_tokens=tuple(map(float, places)), written=written
+            )
         case {"text": str(text)} if text.strip():
             (document,) = read([text])
             return document
     raise HeadscopeError("the text is empty; type some words.")
 
 
-def show_attention(model: Model, max_tokens: int, question: Any) -> dict[str, Any]:
+def _read_offsets(given: Any) -> tuple[int, int]:
+    match given:
+        case [int(start), int(stop)]:
+            return start, stop
+    raise HeadscopeError("the characters of a word are two numbers, its first and the one behind its last.")
+
+
+def show_attention(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
     """A text with the attention of all heads on it, as the page has its texts.
 
     Args:
         model: whose attention it is.
-        max_tokens: a longer text is cut.
+        plan: how texts are read, and at which length they are cut.
         question: ``{"text": ...}``.
 
     Raises:
         HeadscopeError: it is no text, or the model cannot read it.
     """
     document = read_question(question)
-    texts = read_texts(model, [document], Plan(max_tokens=max_tokens, cut=True))
+    texts = read_texts(model, [document], plan)
     if not texts:
-        skipped = Alignment.for_model(model, max_tokens=max_tokens, cut=True).align([document])[1]
+        skipped = Alignment.for_model(model, max_tokens=plan.max_tokens, cut=True, text=plan.text).align([document])[1]
         raise HeadscopeError(explain_unread(model.name, skipped))
     tokens = max(len(side.tokens) for side in texts[0].sides.values())
     cut = f"The text was cut to {tokens} tokens." if len(texts[0].words) < len(document.words) else ""
     return {"text": describe_text(texts[0], quick=True), "note": cut}
 
 
-def show_neurons(model: Model, max_tokens: int, question: Any) -> dict[str, Any]:
+def show_neurons(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
     """The query of a token and the key of another, neuron by neuron.
 
     Args:
         model: whose head it is.
-        max_tokens: a longer text is cut.
+        plan: how texts are read, and at which length they are cut.
         question: a text of the page, with the number of its tokens, at which it is cut, and ``{"attention_type":
             "cross", "head": "3-1", "from": 2, "to": 5}``, tokens counted from 0; the attention type is empty of a model
             with one.
@@ -117,7 +137,7 @@ def show_neurons(model: Model, max_tokens: int, question: Any) -> dict[str, Any]
         case {
             "tokens": int(tokens), "attention_type": str(name), "head": str(head), "from": int(query), "to": int(key),
         }:  # fmt: skip
-            plan = Plan(max_tokens=min(tokens, max_tokens), cut=True)
+            plan = replace(plan, max_tokens=min(tokens, plan.max_tokens or tokens))
             return asdict(read_query_key(model, document, head, query, key, plan, attention_type=name))
     raise HeadscopeError("no two tokens are named; choose tokens of the text.")
 

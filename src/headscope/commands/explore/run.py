@@ -27,8 +27,9 @@ from headscope.commands.local_server import HOST, Reply, Request, open_server, r
 from headscope.commands.progress import Progress
 from headscope.errors import HeadscopeError, ModelError, TableError
 from headscope.identity import name_differences
-from headscope.intervene.prediction import find_mask, find_start
+from headscope.intervene.prediction import SentenceReader
 from headscope.runner.provenance import identify_model
+from headscope.text_forms import GIVEN, WRITTEN, find_form
 from headscope.view.headings import name_model
 from headscope.view.notebook import frame_page, make_widget
 from headscope.view.page import Live
@@ -50,7 +51,8 @@ class Explorer:
         self.notes = notes
         self.title = f"Head atlas of {name_model(atlas.table.attrs['model'])}"
         self.page = replace(atlas, folder=None).render()  # the figures stay in their folder
-        self._model = None if model is None else PageModel(model, start)
+        form = find_form(atlas.table.attrs)
+        self._model = None if model is None else PageModel(model, WRITTEN if form == GIVEN else form, start)
         token = secrets.token_urlsafe(16)
         self._live_page = self.page if self._model is None else atlas.render(Live(token, self._model.max_tokens))
         served = self._live_page.encode("utf-8", errors="replace")
@@ -110,7 +112,7 @@ def run(request: Explore, progress: Progress) -> Explorer:
         loaded = _load_with_head(request, cast(Loadable, request.source))
         opened = atlas(loaded, request.corpus, figures="none", permutations=0, progress=progress)
     if loaded is not None and request.start is not None:
-        find_start(loaded, request.start, causal=find_mask(loaded) is None)
+        _ = SentenceReader(loaded, start=request.start).first
     explorer = Explorer(opened, loaded, request.port, notes, request.start)
     if not request.no_browser:
         with suppress(webbrowser.Error):  # the address is printed too

@@ -15,7 +15,6 @@ from headscope.commands.option_groups import (
     ModelOptions,
     Replicable,
     RunsOptions,
-    TextForm,
 )
 from headscope.commands.output import Resumable, check_file
 from headscope.commands.progress import Progress, ignore_progress
@@ -34,7 +33,7 @@ else:
     ShardSums, Measured = "ShardSums", "xr.Dataset | ShardSums"
 
 
-class Measuring(CorpusOptions, TextForm, ModelOptions, Resumable):
+class Measuring(CorpusOptions, ModelOptions, Resumable):
     """What is measured of a model on a corpus, or on a shard of it."""
 
     reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
@@ -95,6 +94,7 @@ class Measuring(CorpusOptions, TextForm, ModelOptions, Resumable):
 
         check_names(self.reducers)
         self.check_model()
+        self.check_form(self.model)
 
 
 class WholeCorpus(Replicable, RunsOptions):

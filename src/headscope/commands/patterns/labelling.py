@@ -5,12 +5,16 @@ model, texts --choose--> folder of maps --page, a key a map--> labels.csv, which
 
 from collections.abc import Callable
 
+from headscope.commands.inputs import make_plan
 from headscope.commands.patterns.annotate import annotate
 from headscope.commands.patterns.request import LabelMaps
 from headscope.commands.progress import Progress
 from headscope.corpora.corpus import hash_documents, name_documents
-from headscope.learn.map_labels import LABELS, measure_agreement, write_maps
+from headscope.errors import CorpusError
+from headscope.learn.map_labels import LABELS, measure_agreement, read_maps_to_label, write_maps
 from headscope.learn.map_sample import choose_maps, read_maps
+from headscope.runner.provenance import identify_reading
+from headscope.text_forms import find_form
 
 
 def run(request: LabelMaps, progress: Progress) -> str:
@@ -26,14 +30,20 @@ def prepare_maps(request: LabelMaps, progress: Progress) -> None:
         HeadscopeError: the model or the corpus cannot be read, or the corpus has too few documents.
     """
     if request.is_prepared:
+        prepared = find_form(read_maps_to_label(request.place).about)
+        if request.text not in (None, prepared):
+            raise CorpusError(
+                f"the maps in {request.place} are of {prepared} texts, and {request.text} ones were asked for; leave "
+                "`text` out, or name another folder."
+            )
         return
     documents, folder = request.documents, request.place
     progress("loading the model", 0, 0)
     model = request.load()
     attention_type, layers = next(iter(model.attention_layers.items()))
     names = choose_maps(list(documents), layers, model.shape.heads[attention_type], request.maps, request.seed)
-    by_name = {}
-    for each in read_maps(model, list(documents), names):
+    by_name, plan = {}, make_plan(request)
+    for each in read_maps(model, list(documents), names, plan):
         by_name[each.name] = each
         progress("reading maps", len(by_name), len(names))
     chosen = [by_name[name] for name in names if name in by_name]
@@ -42,6 +52,7 @@ def prepare_maps(request: LabelMaps, progress: Progress) -> None:
         "weights_sha256": model.weights_sha256,
         "corpus": name_documents(documents),
         "corpus_sha256": hash_documents(documents),
+        **identify_reading(model, plan),
         "seed": request.seed,
         "left_out": len(names) - len(chosen),
     }

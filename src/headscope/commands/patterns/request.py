@@ -16,6 +16,7 @@ from headscope.commands.option_groups import (
     PairLength,
     ShortTexts,
     TaskData,
+    TextForm,
 )
 from headscope.commands.output import Contents, Resumable, check_folder
 from headscope.commands.progress import Progress
@@ -33,7 +34,7 @@ MAPS = "maps.csv"
 """The file by which one knows a folder of maps to label."""
 
 
-class TextOptions(CorpusFormat, CorpusPart, TaskData):
+class TextOptions(CorpusFormat, CorpusPart, TextForm, TaskData):
     """The texts of which the maps are: of a corpus, or the test texts of a task."""
 
     corpus: str | Path | Iterable[Any] = argument(

@@ -40,7 +40,7 @@ from headscope.reducers.support.folds import FoldAssignment
 from headscope.runner.checkpoint import RunSums
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
-from headscope.runner.provenance import identify_model, list_versions
+from headscope.runner.provenance import identify_model, identify_reading, list_versions
 from headscope.view.figures.draw_probes import draw_probes
 from headscope.view.headings import name_model
 from headscope.view.probes_report import list_lengths, list_probes, print_probes
@@ -68,13 +68,13 @@ def run(request: Probe, progress: Progress) -> xr.Dataset:
             "links": kind, "words": vectors.source, "seeds": request.seeds, "decode": request.decode,
             "without": sorted(request.without), "rank": request.rank, "max_tokens": request.max_tokens,
         }  # fmt: skip
+        plan = make_plan(request)
         identity = {
-            "about": {"model": model.name, **names, **settings},
+            "about": {"model": model.name, **names, **settings, **identify_reading(model, plan)},
             "identity": {part: identify_model(model)[part] for part in MODEL_PARTS},
             "corpus": hash_documents(documents),
             "other": "" if tested is None else hash_documents(tested),
         }
-        plan = make_plan(request)
         probing = _Probing(folder, model, vocabulary, vectors, texts, others, plan)
         left_out = {*request.without, *(() if kind == DEPENDENCY else (STRUCTURAL,))}
         parts = [part for part in request.options["without"].choices if part not in left_out]
@@ -83,7 +83,9 @@ def run(request: Probe, progress: Progress) -> xr.Dataset:
         table = tabulate_probes(by_seed, data, vocabulary.labels, tests_per_text=tests_per_text)
         repeated = sum(document.copy_of is not None for document in texts.documents)
         about = {"test": names["test"], "links": kind, "decode": request.decode, "documents_repeated": repeated}
-        table = table.assign_attrs(_identify(model, documents, summary, data, vectors) | about)
+        table = table.assign_attrs(
+            _identify(model, documents, summary, data, vectors) | about | identify_reading(model, plan)
+        )
         rows = {f"{TABLE}.csv": list_probes(table), "lengths.csv": list_lengths(table)}
         names = {"model": model.name, **names}
         table = folder.finish(request, names, {TABLE: table}, rows, partial(draw_probes, table))

@@ -13,6 +13,10 @@ from headscope.commands.record import HeadTable, Request
 from headscope.commands.recorded_request import COMMAND, REQUEST, read_request, restore_request
 from headscope.commands.rerun.rerun_result import RerunResult
 from headscope.errors import TableError, quote
+from headscope.text_forms import GIVEN, find_form
+
+LABELLED = "examples"
+"""The attribute ``content`` of tables of examples with labels."""
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,6 +65,7 @@ class Rerun(RunOptions, Request[RerunResult], command="rerun"):
             TableError: it records none, or one that cannot be run.
         """
         import headscope
+        from headscope.capture.model.model_names import has_saved_attention
 
         if REQUEST not in self.table.attrs:
             raise TableError(
@@ -72,13 +77,14 @@ class Rerun(RunOptions, Request[RerunResult], command="rerun"):
         record = getattr(getattr(headscope, name, None), "record", None)
         if record is None:
             raise TableError(f"the table records the command {quote(name)}, which this version does not have.")
-        loading = {"device": self.device, "trust_remote_code": self.trust_remote_code}
-        return restore_request(
-            record,
-            text,
-            **{field: value for field, value in loading.items() if field in record.options},
-            **(self.given or {}),
-        )
+        known: dict[str, Any] = {"device": self.device, "trust_remote_code": self.trust_remote_code}
+        # What a request leaves to the default may be another default now. Examples with labels are read as in tuning.
+        attrs, form = self.table.attrs, find_form(self.table.attrs)
+        tokens_are_known = form == GIVEN or attrs.get("content") == LABELLED or has_saved_attention(str(attrs["model"]))
+        if read_request(text).get("text") is None and not tokens_are_known:
+            known["text"] = form
+        known = {field: value for field, value in known.items() if field in record.options}
+        return restore_request(record, text, **known | dict(self.given or {}))
 
     def check(self, progress: Progress) -> None:
         """Raise an error for a table without a request, or a request that cannot be run."""

@@ -56,8 +56,8 @@ def run(request: Study, progress: Progress) -> StudyResult:
         progress("loading the model", 0, 0)
         loading = partial(request.load_model, request.model)
         model = loading()
-        refuse_other_probes(probes, model)
-        plan = make_plan(request)
+        plan = make_plan(request, text=chosen.text)
+        refuse_other_probes(probes, model, plan)
         measure = partial(_measure, folder, model, plan, request.trust_remote_code)
         texts = _read_texts(request, tuning.task if tuning else None, progress)
         tables = {table: measure(table, chosen.measurements[table], of_table) for table, of_table in texts.items()}
@@ -173,6 +173,7 @@ def _measure_lesions(
                     match=match,
                     seed=request.seed,
                     start=request.start,
+                    text=request.paper.text,
                     batch_tokens=request.batch_tokens,
                 )
                 measured[table] = disable_sets(folder, table, loading(task=examples.head), examples, disabling)
