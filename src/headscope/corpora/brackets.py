@@ -1,4 +1,4 @@
-"""The coreference column of CoNLL files: a bracket where a mention opens, and one where it closes.
+"""Coreference in brackets, as CoNLL files have it: a bracket opens each mention, and another closes it.
 
 ``(3`` opens a mention of chain 3, ``3)`` closes one and ``(3)`` is one of a single word. What falls
 on one word stands side by side, with ``|`` between (``(3|4)``) or without (``(3(4)``).
@@ -6,7 +6,7 @@ on one word stands side by side, with ``|`` between (``(3|4)``) or without (``(3
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,32 +26,63 @@ class Row:
     cell: str
 
 
-def parse_mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skipped:
-    """The mentions of one document, in order of their start, end and chain.
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """A bracket that opens a mention, closes one, or does both.
 
-    A bracket closes the mention of its chain that was opened last. Where a bracket has no other, what
-    the mentions are is not known, so the whole document is to be skipped: because of the first that
-    closes nothing or, if there is none, of the first that is not closed.
+    Attributes:
+        line: the line on which it stands.
+        chain: of the mention.
+        start: the first word of the mention that it opens; None if it opens none.
+        end: the word behind the last of the mention that it closes; None if it closes none.
+    """
+
+    line: int
+    chain: str
+    start: int | None
+    end: int | None
+
+
+def parse_mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skipped:
+    """Return the mentions of one document, in order of their start, end and chain, or why they are not known.
 
     Raises:
         CorpusError: a cell holds anything but brackets.
     """
+    mentions = pair_brackets(path, _find_brackets(path, rows))
+    return mentions if isinstance(mentions, Skipped) else tuple(span for _, span in mentions)
+
+
+def pair_brackets(path: Path, brackets: Iterable[Bracket]) -> list[tuple[int, Span]] | Skipped:
+    """Return the mentions of one document, in order of their start, end and chain, with the lines on which they open.
+
+    A bracket closes the mention of its chain that was opened last. Where a bracket has no other, what
+    the mentions are is not known, so the whole document is to be skipped: because of the first that
+    closes nothing or, if there is none, of the first that is not closed.
+    """
     open_mentions: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    spans: list[Span] = []
+    mentions: list[tuple[int, Span]] = []
     unopened: list[int] = []
-    for i, row in enumerate(rows):
-        for bracket in _split_brackets(path, row):
-            chain = bracket.strip("()")
-            if bracket.startswith("("):
-                open_mentions[chain].append((i, row.line))
-            if bracket.endswith(")") and open_mentions[chain]:
-                spans.append(Span(open_mentions[chain].pop()[0], i + 1, chain, kind="mention"))
-            elif bracket.endswith(")"):
-                unopened.append(row.line)
-    unbalanced = unopened or [line for unclosed in open_mentions.values() for _, line in unclosed]
+    for bracket in brackets:
+        waiting = open_mentions[bracket.chain]
+        if bracket.start is not None:
+            waiting.append((bracket.line, bracket.start))
+        if bracket.end is not None and waiting:
+            line, start = waiting.pop()
+            mentions.append((line, Span(start, bracket.end, bracket.chain, kind="mention")))
+        elif bracket.end is not None:
+            unopened.append(bracket.line)
+    unbalanced = unopened or [line for waiting in open_mentions.values() for line, _ in waiting]
     if unbalanced:
         return Skipped(f"{path}:{min(unbalanced)}", "documents with an unbalanced coreference bracket")
-    return tuple(sorted(spans, key=lambda span: (span.start, span.end, span.label)))
+    return sorted(mentions, key=lambda mention: (mention[1].start, mention[1].end, mention[1].label))
+
+
+def _find_brackets(path: Path, rows: Iterable[Row]) -> Iterator[Bracket]:
+    for i, row in enumerate(rows):
+        for text in _split_brackets(path, row):
+            start = i if text.startswith("(") else None
+            yield Bracket(row.line, text.strip("()"), start, i + 1 if text.endswith(")") else None)
 
 
 def _split_brackets(path: Path, row: Row) -> list[str]:

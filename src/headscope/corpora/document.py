@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
-from headscope.corpora.message import Message
 from headscope.corpora.written_text import WrittenText, join_texts, join_words
 from headscope.errors import CorpusError
 
@@ -36,7 +35,6 @@ class Span:
     ``asked``         the aspect that these words of a question name, ``food``
     ``same_aspect``   the polarity of a term of the aspect that is asked about
     ``other_aspect``  the polarity of a term of another aspect
-    ``role``          who says these words in a conversation, ``user``
     ================  ==========================================================================================
 
     What is not contiguous (a cue *neither ... nor*, a scope around its cue) is several spans of one label.
@@ -142,16 +140,14 @@ class Document:
         alignment: links from words to words of the translation.
         written: the text as its author wrote it, with the characters of each word; None where the corpus has the words
             alone.
-        messages: of a conversation, whose text is what the chat template of a tokenizer writes of them; a document that
-            is cut has all of them.
         units: of a document whose words are units (`headscope.corpora.units`), the words that they unite.
         copy_of: the original, if this is a copy (`headscope.corpora.originals`); None where none is known.
 
     Raises:
         CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, a rival is
             the source or the target of its link, or is there twice, there are not as many random tokens as words, the
-            written text or the messages have other words, or the alignment points outside the words or the translation,
-            or has a label that is not ``sure`` or ``possible``.
+            written text has other words, or the alignment points outside the words or the translation, or has a label
+            that is not ``sure`` or ``possible``.
     """
 
     id: str
@@ -165,7 +161,6 @@ class Document:
     translation: tuple[str, ...] = ()
     alignment: tuple[Link, ...] = ()
     written: WrittenText | None = None
-    messages: tuple[Message, ...] = ()
     units: "Units | None" = field(default=None, repr=False, compare=False)
     copy_of: Origin | None = field(default=None, repr=False, compare=False)  # depends on the documents beside it
 
@@ -176,7 +171,7 @@ class Document:
 
     def __repr__(self) -> str:
         """The fields; what few documents have only where it is there, so that other corpora keep their hashes."""
-        optional = ("translation", "alignment", "written", "messages")
+        optional = ("translation", "alignment", "written")
         shown = [each.name for each in fields(self) if each.repr and each.name not in optional]
         shown += [name for name in optional if getattr(self, name)]
         return f"Document({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
@@ -234,13 +229,6 @@ class Document:
                 raise CorpusError(
                     f"document {self.id!r} has {fault}; words follow one another in their text: correct it."
                 )
-        if self.messages and self.units is None:
-            words = [word for message in self.messages for text in message.texts for word in text.split()]
-            if words[:n] != [*self.words] or self.boundary is not None:
-                raise CorpusError(
-                    f"document {self.id!r} has other words than its messages, or a second segment; the words are what "
-                    "white space parts in the messages: correct them."
-                )
         for link in self.alignment:
             if not (0 <= link.source < n and 0 <= link.target < len(self.translation)):
                 raise CorpusError(
@@ -261,13 +249,8 @@ class Document:
 
     @property
     def lacks_text(self) -> bool:
-        """Return true if its corpus has its words alone."""
-        return self.written is None and not self.has_given_tokens
-
-    @property
-    def has_given_tokens(self) -> bool:
-        """Return true if its tokens are random or those of a chat template, in whatever form texts are read."""
-        return bool(self.random_tokens or self.messages)
+        """Return True if its corpus has its words alone; random tokens need no text."""
+        return self.written is None and not self.random_tokens
 
     @property
     def original(self) -> "Document":

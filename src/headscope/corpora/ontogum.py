@@ -11,9 +11,8 @@ from pathlib import Path
 
 from headscope.corpora import conllu
 from headscope.corpora.brackets import Row, parse_mentions
-from headscope.corpora.document import Document, Link, Skipped, Span
+from headscope.corpora.document import Document, Skipped, join_sentences
 from headscope.corpora.text import format_count, read_lines
-from headscope.corpora.written_text import WrittenText, join_texts
 from headscope.errors import CorpusError
 
 _BEGIN, _END = "# begin document", "# end document"
@@ -32,32 +31,23 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
             beginning, no end or no words, or a file is not UTF-8.
     """
     rows = _read_rows(path)
-    spans = parse_mentions(path, rows)
-    if isinstance(spans, Skipped):
-        yield spans
+    mentions = parse_mentions(path, rows)
+    if isinstance(mentions, Skipped):
+        yield mentions
         return
-    words = tuple(row.word for row in rows)
-    links: tuple[Link, ...] = ()
-    tags: tuple[Span, ...] = ()
-    written: WrittenText | None = None
+    identity = f"{name or path.name}:{path.stem}"
+    document = Document(identity, words=tuple(row.word for row in rows), group=path.stem)
     skipped: list[Skipped] = []
     if trees := find_trees(path):
         parts = list(conllu.read(trees[0]))
         skipped = [part for part in parts if isinstance(part, Skipped)]
-        sentences = [part for part in parts if isinstance(part, Document)]
-        words = tuple(word for sentence in sentences for word in sentence.words)
-        _check_same_words(path, rows, trees[0], words)
-        links, tags = _join_annotation(sentences)
-        if any(sentence.written for sentence in sentences):
-            written = join_texts(sentence.text for sentence in sentences)
-    elif not all(words):
-        empty = rows[words.index("")].line
+        document = join_sentences(identity, path.stem, [part for part in parts if isinstance(part, Document)])
+        _check_same_words(path, rows, trees[0], document.words)
+    elif not all(document.words):
+        empty = rows[document.words.index("")].line
         yield Skipped(f"{path}:{empty}", "documents with an empty word and no trees to take it from")
         return
-    yield Document(
-        f"{name or path.name}:{path.stem}", words=words, links=links, spans=tags + spans, group=path.stem,
-        written=written,
-    )  # fmt: skip
+    yield replace(document, spans=document.spans + mentions)
     yield from skipped
 
 
@@ -130,14 +120,3 @@ def _check_same_words(path: Path, rows: Sequence[Row], trees: Path, words: Seque
             f"{path}:{rows[-1].line} is word {len(rows)} and the last, but {trees} has {len(words)} words; the two "
             f"must have the same words: take both from one release, or keep the trees elsewhere."
         )
-
-
-def _join_annotation(sentences: Sequence[Document]) -> tuple[tuple[Link, ...], tuple[Span, ...]]:
-    links: list[Link] = []
-    spans: list[Span] = []
-    offset = 0
-    for sentence in sentences:
-        links += (replace(link, source=link.source + offset, target=link.target + offset) for link in sentence.links)
-        spans += (replace(span, start=span.start + offset, end=span.end + offset) for span in sentence.spans)
-        offset += len(sentence.words)
-    return tuple(links), tuple(spans)
