@@ -1,37 +1,65 @@
-"""Treebanks in CoNLL-U, the format of Universal Dependencies: a sentence is a Document.
+"""Treebanks in CoNLL-U, the format of Universal Dependencies, or CoNLL-U Plus: a sentence is a Document.
 
 The package `conllu` says what an id, a head and a comment are. Lines and columns are split here:
 the package forgets line numbers, takes lines with missing columns, and splits at two spaces too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, count, islice
 from pathlib import Path
+from typing import NoReturn
 
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value, parse_pair_value
 
+from headscope.corpora.columns import (
+    COLUMNS,
+    DEPREL,
+    FEATS,
+    FORM,
+    HEAD,
+    HEADER,
+    ID,
+    MISC,
+    UPOS,
+    Layout,
+    has_header,
+    parse_header,
+)
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.identities import Identities
 from headscope.corpora.text import format_count, read_blocks
 from headscope.corpora.written_text import WrittenText, locate_words
 from headscope.errors import CorpusError, quote
 
-_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-_ID, _FORM, _UPOS, _FEATS, _HEAD, _DEPREL, _MISC = map(
-    _COLUMNS.index, ("ID", "FORM", "UPOS", "FEATS", "HEAD", "DEPREL", "MISC")
-)
 _NEGATIVE = ("Polarity", "PronType")
 """The features of which the value ``Neg`` marks a word of negation: *not*, *no*, *never*, *nothing*, *nor*."""
 
-_COMMENTS = ("sent_id", "newdoc", "text")
+_COMMENTS = ("sent_id", "newdoc", "text", HEADER)
 """What the comments begin with that say something about a document."""
 
 _CONTRADICTION = "texts that contradict their words (rebuilt from the words; the sentences are used)"
 
+Row = tuple[int, list[str]]
+"""A line of a word, of a token of several words or of an empty node: its number, and its columns."""
+
 _Ranges = dict[int, tuple[int, list[str]]]
 """Of a token of several words, by the first of these, counted from 0: the word behind its last, and its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, with what those need who read more of it than its tree.
+
+    Attributes:
+        document: as `read` yields it.
+        rows: its lines without comments, with the ten columns of CoNLL-U and those that follow without names.
+    """
+
+    document: Document
+    rows: list[Row]
 
 
 class _Parser:
@@ -40,36 +68,36 @@ class _Parser:
     Ids, heads, links and tags that were made are kept as long as the parser, since a file has the same ones many times.
     """
 
-    def __init__(self, path: Path, *, extended: bool) -> None:
-        self.path, self.extended = path, extended
+    def __init__(self, path: Path, layout: Layout) -> None:
+        self.path, self.layout = path, layout
         self._parse_id = lru_cache(maxsize=1 << 10)(_parse_id)
         self._parse_head = lru_cache(maxsize=1 << 10)(parse_int_value)
         self._make_link = lru_cache(maxsize=1 << 14)(Link)
         self._make_tag = lru_cache(maxsize=1 << 14)(_make_tag)
 
-    def parse_words(self, lines: Iterable[tuple[int, str]]) -> tuple[list[list[str]], list[Link], _Ranges]:
+    def parse_columns(self, number: int, line: str) -> list[str]:
+        """Return the columns of a line."""
+        columns = self.layout.split(line)
+        if columns is None:
+            self._refuse_line(number, line.split("\t"))
+        return columns
+
+    def parse_words(self, lines: Iterable[Row]) -> tuple[list[list[str]], list[Link], _Ranges]:
         """The columns of each word of a sentence, the links between them, and its tokens of several words."""
         rows: list[list[str]] = []
         ranges: _Ranges = {}
         heads: list[int | None] = []
         numbers: list[int] = []
         last_of_token, line_of_token = 0, 0
-        for number, line in lines:
-            columns = line.split("\t")
-            if len(columns) <= len(_COLUMNS) if self.extended else len(columns) != len(_COLUMNS):
-                raise CorpusError(
-                    f"{self.path}:{number} has {format_count(len(columns), 'column')}; CoNLL-U needs "
-                    f"{_describe_columns(self.extended)}, separated by tabs: correct the line, or name the format that "
-                    f"the file is in."
-                )
-            word_id = self._parse_id(columns[_ID])
+        for number, columns in lines:
+            word_id = self._parse_id(columns[ID])
             if word_id == len(rows) + 1:
-                if not (columns[_FORM].strip() and columns[_DEPREL].strip()):
-                    _refuse_empty_column(self.path, number, columns)
+                if not (columns[FORM].strip() and columns[DEPREL].strip()):
+                    self._refuse_empty_column(number, columns)
                 try:
-                    heads.append(self._parse_head(columns[_HEAD]))
+                    heads.append(self._parse_head(columns[HEAD]))
                 except (ParseException, ValueError) as error:
-                    _refuse_head(self.path, number, columns[_HEAD], error)
+                    self._refuse_head(number, columns[HEAD], error)
                 rows.append(columns)
                 numbers.append(number)
                 continue
@@ -81,7 +109,7 @@ class _Parser:
                     pass
                 case _:
                     raise CorpusError(
-                        f"{self.path}:{number} has the id {quote(columns[_ID])} where {len(rows) + 1} is expected; "
+                        f"{self.path}:{number} has the id {quote(columns[ID])} where {len(rows) + 1} is expected; "
                         f"number the words of a sentence 1, 2, 3 ... and leave an empty line after its last."
                     )
         if last_of_token > len(rows):
@@ -93,14 +121,37 @@ class _Parser:
             if head is not None and (head == word or not 0 <= head <= len(rows)):
                 raise CorpusError(
                     f"{self.path}:{number} gives word {word} of {len(rows)} the head {head}; a head is 0 for the root, "
-                    f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
+                    f"the id of another word of the sentence, or '_' if there is none: correct column "
+                    f"{self.layout.locate(HEAD)}."
                 )
-        links = [self._make_link(i, head - 1, rows[i][_DEPREL]) for i, head in enumerate(heads) if head]
+        links = [self._make_link(i, head - 1, rows[i][DEPREL]) for i, head in enumerate(heads) if head]
         return rows, links, ranges
 
     def make_tags(self, rows: Sequence[Sequence[str]]) -> Iterator[Span]:
         """The spans of the parts of speech, of the words that have one."""
-        return filter(None, map(self._make_tag, count(), [columns[_UPOS] for columns in rows]))
+        return filter(None, map(self._make_tag, count(), [columns[UPOS] for columns in rows]))
+
+    def _refuse_line(self, number: int, columns: Sequence[str]) -> NoReturn:
+        by = f" (as line {self.layout.line} says)" if self.layout.line else ""
+        raise CorpusError(
+            f"{self.path}:{number} has {format_count(len(columns), 'column')}; CoNLL-U needs "
+            f"{self.layout.width}{by}, separated by tabs: correct the line, or name the format that the file is in."
+        )
+
+    def _refuse_empty_column(self, number: int, columns: Sequence[str]) -> NoReturn:
+        column = next(column for column in (FORM, DEPREL) if not columns[column].strip())
+        raise CorpusError(
+            f"{self.path}:{number} has nothing in column {self.layout.locate(column)} ({COLUMNS[column]}); CoNLL-U "
+            f"leaves no column empty: write the value, or '_' if it is not known."
+        )
+
+    def _refuse_head(self, number: int, head: str, error: Exception) -> NoReturn:
+        # Python takes no number of more than 4,300 digits.
+        fault = "not a number" if isinstance(error, ParseException) else "too long a number"
+        raise CorpusError(
+            f"{self.path}:{number} has the head {quote(head)}, which is {fault}; a head is 0 for the root, the id of "
+            f"another word of the sentence, or '_' if there is none: correct column {self.layout.locate(HEAD)}."
+        ) from None
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
@@ -112,35 +163,37 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     none, in the number of its first line; its group is the text that ``newdoc`` opened or, where there is none, the
     sentence itself.
 
+    The columns are the ten of CoNLL-U or, in CoNLL-U Plus, those that ``# global.columns`` names, in any order. Of the
+    ten a file may lack all but ID and FORM: its words then have no head, no part of speech and so on.
+
     The text as written is the comment ``# text``. Where there is none it is rebuilt from the forms and
     ``SpaceAfter=No``, and is not known where no form has that. It is rebuilt too where the comment has other words than
     the sentence, and what was lost is yielded as skipped. The words of a multi-word token (``1-2``) each have their own
     characters where they spell it, and otherwise all of its characters.
 
     Raises:
-        CorpusError: a line is malformed, or the file holds no sentence or is not UTF-8.
+        CorpusError: a line is malformed, columns that are needed have no name, or the file holds no sentence or is not
+            UTF-8.
     """
-    return (part if isinstance(part, Skipped) else part[0] for part in read_sentences(path, name=name))
+    return (part if isinstance(part, Skipped) else part.document for part in read_sentences(path, name=name))
 
 
-def read_sentences(
-    path: Path, *, name: str | None = None, extended: bool = False
-) -> Iterator[tuple[Document, list[tuple[int, str]]] | Skipped]:
-    """What `read` yields, each document with its numbered lines, for formats that add columns to the ten.
+def read_sentences(path: Path, *, name: str | None = None, extended: bool = False) -> Iterator[Sentence | Skipped]:
+    """What `read` yields, each document with its lines, for readers of what a treebank has beside its trees.
 
     With `extended`, a line has more than ten columns; those after the tenth are not looked at.
     """
     prefix = name or path.name
-    parser = _Parser(path, extended=extended)
+    parser = _Parser(path, Layout(extended=extended))
     text: str | None = None
     identities = Identities()
     known: set[str] | None = None
     for block in read_blocks(path):
         sentence, comment, line_of_comment, line_of_block = "", "", 0, block[0][0]
-        lines: list[tuple[int, str]] = []
+        lines: list[Row] = []
         for number, line in block:
             if not line.startswith("#"):
-                lines.append((number, line))
+                lines.append((number, parser.parse_columns(number, line)))
             elif line[1:].lstrip().startswith(_COMMENTS):
                 key, value = parse_pair_value(line[1:])
                 if key in ("newdoc", "newdoc id"):
@@ -149,13 +202,15 @@ def read_sentences(
                     sentence = value
                 elif key == "text" and value:
                     comment, line_of_comment = value, number
+                elif key == HEADER and not extended:
+                    parser.layout = parse_header(path, number, value or "")
         rows, links, ranges = parser.parse_words(lines)
         if not rows:
             continue
         identity = f"{prefix}:{sentence or line_of_block}"
         if known is None and not identities.add(identity):
             parts = read_sentences(path, name=name, extended=extended)
-            before = (part[0].id for part in parts if not isinstance(part, Skipped))
+            before = (part.document.id for part in parts if not isinstance(part, Skipped))
             known = {*islice(before, len(identities))}
         if known is not None:
             if identity in known:
@@ -165,26 +220,26 @@ def read_sentences(
         written = _find_text(comment, rows, ranges)
         document = Document(
             identity,
-            words=tuple([columns[_FORM] for columns in rows]),
+            words=tuple([columns[FORM] for columns in rows]),
             links=tuple(links),
             spans=(*parser.make_tags(rows), *_find_negations(rows)),
             group=identity if text is None else f"{prefix}:{text}",
             written=written,
         )
-        yield document, lines
+        yield Sentence(document, lines)
         # Behind its document, since what follows the last that is taken of a corpus is not read.
         if comment and (written is None or written.content != comment):
             yield Skipped(f"{path}:{line_of_comment}", _CONTRADICTION)
     if not identities:
         raise CorpusError(
-            f"{path} has no sentence; CoNLL-U needs a line of {_describe_columns(extended)} columns, "
-            f"separated by tabs, for each word: check that the file is whole."
+            f"{path} has no sentence; CoNLL-U needs a line of {parser.layout.width} columns, separated by tabs, for "
+            f"each word: check that the file is whole."
         )
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines is CoNLL-U: 10 columns, and the id of a first word."""
-    return count_columns(beginning) == len(_COLUMNS)
+    """True if a file that begins with these lines names its columns, or has 10 and the id of a first word."""
+    return has_header(beginning) or count_columns(beginning) == len(COLUMNS)
 
 
 def count_columns(beginning: Sequence[str]) -> int | None:
@@ -192,38 +247,16 @@ def count_columns(beginning: Sequence[str]) -> int | None:
     first = next((line for line in beginning if line.strip() and not line.startswith("#")), "")
     columns = first.split("\t")
     # The id is looked at because tables of other kinds have ten columns too, as STS-B in GLUE has.
-    return len(columns) if columns[_ID].partition("-")[0] in ("1", "0.1") else None
-
-
-def _describe_columns(extended: bool) -> str:
-    return f"more than {len(_COLUMNS)}" if extended else str(len(_COLUMNS))
-
-
-def _refuse_empty_column(path: Path, number: int, columns: Sequence[str]) -> None:
-    for column in (_FORM, _DEPREL):
-        if not columns[column].strip():
-            raise CorpusError(
-                f"{path}:{number} has nothing in column {column + 1} ({_COLUMNS[column]}); CoNLL-U leaves no column "
-                f"empty: write the value, or '_' if it is not known."
-            )
-
-
-def _refuse_head(path: Path, number: int, head: str, error: Exception) -> None:
-    # Python takes no number of more than 4,300 digits.
-    fault = "not a number" if isinstance(error, ParseException) else "too long a number"
-    raise CorpusError(
-        f"{path}:{number} has the head {quote(head)}, which is {fault}; a head is 0 for the root, "
-        f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
-    ) from None
+    return len(columns) if columns[ID].partition("-")[0] in ("1", "0.1") else None
 
 
 def _find_text(comment: str, rows: Sequence[list[str]], ranges: _Ranges) -> WrittenText | None:
     """Return the text of the comment if it has the words, else the text that the forms spell; None if it is unknown."""
     tokens, parts = _join_tokens(rows, ranges) if ranges else (rows, {})
-    forms = [columns[_FORM] for columns in tokens]
+    forms = [columns[FORM] for columns in tokens]
     if comment and (written := locate_words(comment, forms, parts)):
         return written
-    spaces = ["" if "SpaceAfter=No" in columns[_MISC].split("|") else " " for columns in tokens]
+    spaces = ["" if "SpaceAfter=No" in columns[MISC].split("|") else " " for columns in tokens]
     if all(spaces):
         return None
     spaces[-1] = ""
@@ -237,8 +270,8 @@ def _join_tokens(rows: Sequence[list[str]], ranges: _Ranges) -> tuple[list[list[
     word = 0
     while word < len(rows):
         end, columns = ranges.get(word, (word, []))
-        if columns and columns[_FORM].strip() not in ("", "_"):
-            parts[len(tokens)] = [row[_FORM] for row in rows[word:end]]
+        if columns and columns[FORM].strip() not in ("", "_"):
+            parts[len(tokens)] = [row[FORM] for row in rows[word:end]]
         else:
             end, columns = word + 1, rows[word]
         tokens.append(columns)
@@ -254,7 +287,7 @@ def _make_tag(word: int, upos: str) -> Span | None:
 
 def _find_negations(rows: Iterable[Sequence[str]]) -> Iterator[Span]:
     for i, columns in enumerate(rows):
-        if "Neg" in columns[_FEATS] and (negation := _find_negation(columns[_FEATS])):
+        if "Neg" in columns[FEATS] and (negation := _find_negation(columns[FEATS])):
             yield Span(i, i + 1, negation, "negation")
 
 

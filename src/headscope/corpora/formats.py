@@ -58,8 +58,9 @@ class Format:
 _FORMATS = (
     Format("propbank", "PropBank roles in CoNLL-U, as in Universal Propositions: a roleset in column 11, then a "
            "column for each predicate", propbank.read, propbank.recognise),
-    Format("conllu", "CoNLL-U treebank, as in Universal Dependencies: one word a line, 10 columns separated by tabs",
-           conllu.read, conllu.recognise, suffixes=(".conllu",)),
+    Format("conllu", "CoNLL-U treebank, as in Universal Dependencies: one word a line, 10 columns separated by tabs, "
+           "or those that '# global.columns' names (CoNLL-U Plus, PARSEME)",
+           conllu.read, conllu.recognise, suffixes=(".conllu", ".conllup", ".cupt")),
     Format("conll2012", "coreference as in CoNLL-2012 (OntoNotes, LitBank): '#begin document (NAME); part 000', one "
            "word a line, chains in the last column",
            conll2012.read, conll2012.recognise,

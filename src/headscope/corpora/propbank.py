@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headscope.corpora.columns import COLUMNS, ID, has_header
 from headscope.corpora.conllu import count_columns, read_sentences
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.text import format_count
 from headscope.errors import CorpusError
 
-_ROLESET = 10
+_ROLESET = len(COLUMNS)
 _NOT_ANNOTATED = "roles of sentences that were not annotated with them"
 _AT_PREDICATE = "roles that stand at their own predicate"
 _AT_NO_WORD = "rolesets and roles at lines that are no syntactic words"
@@ -50,23 +51,20 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         if isinstance(part, Skipped):
             yield part
             continue
-        document, lines = part
         rows: list[_Row] = []
-        for number, line in lines:
-            columns = line.split("\t")
+        for number, columns in part.rows:
             roleset, *roles = (column.strip() for column in columns[_ROLESET:])
-            if columns[0].isdigit():
+            if columns[ID].isdigit():
                 rows.append(_Row(number, roleset, tuple(roles)))
             elif any(cell not in ("", "_") for cell in (roleset, *roles)):
                 yield Skipped(f"{path}:{number}", _AT_NO_WORD)
-        yield from _add_roles(path, document, rows)
+        yield from _add_roles(path, part.document, rows)
 
 
 def recognise(beginning: Sequence[str]) -> bool:
     """True if a file that begins with these lines is CoNLL-U with more than 10 columns that it does not name."""
-    # CoNLL-U Plus names its columns in the first line; what it adds, multi-word expressions for one, is not this.
-    plus = any(line.startswith("# global.columns") for line in beginning[:1])
-    return not plus and (count_columns(beginning) or 0) > _ROLESET
+    # What CoNLL-U Plus adds, multi-word expressions for one, it names; it is not this.
+    return not has_header(beginning) and (count_columns(beginning) or 0) > _ROLESET
 
 
 def _add_roles(path: Path, document: Document, rows: Sequence[_Row]) -> Iterator[Document | Skipped]:

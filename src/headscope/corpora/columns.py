@@ -1,0 +1,81 @@
+"""The columns of CoNLL-U, and where a file has them: CoNLL-U Plus names its columns, some of these ten and others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+from pathlib import Path
+
+from headscope.errors import CorpusError, quote
+
+COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+ID, FORM, UPOS, FEATS, HEAD, DEPREL, MISC = map(
+    COLUMNS.index, ("ID", "FORM", "UPOS", "FEATS", "HEAD", "DEPREL", "MISC")
+)
+HEADER = "global.columns"
+"""The comment that names the columns of CoNLL-U Plus."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns that the lines of a file have.
+
+    Attributes:
+        names: of the columns, in their order.
+        line: the line that names them; 0 where none does.
+        extended: true if more columns follow that have no names.
+    """
+
+    names: tuple[str, ...] = COLUMNS
+    line: int = 0
+    extended: bool = False
+
+    def split(self, line: str) -> list[str] | None:
+        """Return the ten columns of a line, ``_`` for one that the file lacks, and those without names behind them.
+
+        None if the line has another number of columns.
+        """
+        cells = line.split("\t")
+        if len(cells) <= len(self.names) if self.extended else len(cells) != len(self.names):
+            return None
+        if self.names == COLUMNS:
+            return cells
+        cells.append("_")
+        return [cells[i] for i in self._positions]
+
+    def locate(self, column: int) -> int:
+        """Return which column of the file is one of the ten, counted from 1."""
+        return self.names.index(COLUMNS[column]) + 1
+
+    @property
+    def width(self) -> str:
+        """Return how many columns a line has, in words."""
+        return f"{'more than ' if self.extended else ''}{len(self.names)}"
+
+    @cached_property
+    def _positions(self) -> list[int]:
+        return [self.names.index(name) if name in self.names else -1 for name in COLUMNS]
+
+
+def parse_header(path: Path, line: int, value: str) -> Layout:
+    """Return the layout that a comment ``global.columns`` gives.
+
+    Raises:
+        CorpusError: a column is missing that is needed, or is there twice.
+    """
+    names = tuple(value.split())
+    needed = ("ID", "FORM", *(("DEPREL",) if "HEAD" in names else ()))
+    missing = [name for name in needed if name not in names]
+    if missing or len({*names}) < len(names):
+        fault = f"without {' and '.join(missing)}" if missing else "with a name twice"
+        raise CorpusError(
+            f"{path}:{line} names the columns {quote(value)}, {fault}; CoNLL-U Plus needs ID and FORM, DEPREL "
+            f"if it has HEAD, and each name once: correct the line."
+        )
+    return Layout(names, line)
+
+
+def has_header(beginning: Sequence[str]) -> bool:
+    """Return true if a file that begins with these lines names its columns before its first word."""
+    comments = takewhile(lambda line: line.startswith("#") or not line.strip(), beginning)
+    return any(line[1:].lstrip().startswith(HEADER) for line in comments)
