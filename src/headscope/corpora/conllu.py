@@ -14,6 +14,7 @@ from typing import NoReturn
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value, parse_pair_value
 
+from headscope.corpora import conll2009
 from headscope.corpora.columns import (
     COLUMNS,
     DEPREL,
@@ -78,7 +79,7 @@ class _Parser:
     def parse_columns(self, number: int, line: str) -> list[str]:
         """Return the columns of a line."""
         columns = self.layout.split(line)
-        if columns is None:
+        if columns is None or (self.layout.extended and conll2009.recognise(columns)):
             self._refuse_line(number, line.split("\t"))
         return columns
 
@@ -132,6 +133,11 @@ class _Parser:
         return filter(None, map(self._make_tag, count(), [columns[UPOS] for columns in rows]))
 
     def _refuse_line(self, number: int, columns: Sequence[str]) -> NoReturn:
+        if conll2009.recognise(columns):
+            raise CorpusError(
+                f"{self.path}:{number} has the columns of CoNLL-2009, which headscope does not read; it reads trees in "
+                f"CoNLL-U, and with them roles of PropBank (`headscope list corpora`): convert the file to CoNLL-U."
+            )
         by = f" (as line {self.layout.line} says)" if self.layout.line else ""
         raise CorpusError(
             f"{self.path}:{number} has {format_count(len(columns), 'column')}; CoNLL-U needs "
@@ -172,8 +178,8 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     characters where they spell it, and otherwise all of its characters.
 
     Raises:
-        CorpusError: a line is malformed, columns that are needed have no name, or the file holds no sentence or is not
-            UTF-8.
+        CorpusError: a line is malformed or of CoNLL-2009, columns that are needed have no name, or the file holds no
+            sentence or is not UTF-8.
     """
     return (part if isinstance(part, Skipped) else part.document for part in read_sentences(path, name=name))
 
