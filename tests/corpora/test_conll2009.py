@@ -18,7 +18,7 @@ BLIND = "1\tShe\t_\tshe\t_\tPRP\t_\t_\t_\t2\t_\tSBJ\t_\t_\n"
 
 @pytest.mark.parametrize("content", [ROWS, BLIND])
 @pytest.mark.parametrize("name", ["a.conll", "a.txt", "a.conllu"])
-@pytest.mark.parametrize("format", [None, "conllu", "propbank"])
+@pytest.mark.parametrize("format", [None, "conllu", "corefud", "propbank"])
 def test_it_is_named_and_refused(tmp_path, content, name, format):
     path = tmp_path / name
     path.write_text(f"\n{content}")

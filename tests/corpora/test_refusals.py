@@ -51,6 +51,7 @@ NOT_UTF_8 = [  # format, content in Latin-1, line, byte
     ("conll2012", conll2012("w", "caf\xe9"), 3, "e9"),
     ("alignments", "a ||| b ||| 0-0\ncaf\xe9 ||| b ||| 0-0", 2, "e9"),
     ("conllu", TREE * 300 + conllu(1, "caf\xe9"), 901, "e9"),
+    ("corefud", TREE + conllu(1, "caf\xe9"), 4, "e9"),
     ("frames", '[\n{"sent": {"s1_0": "caf\xe9"}, "negframe": []}]', 2, "e9"),
     ("linktable", HEADER + "caf\xe9 b\t0\t1\tx\n", 2, "e9"),
     ("ontogum", in_brackets("_").replace("w", "caf\xe9"), 2, "e9"),
@@ -76,10 +77,13 @@ NO_DOCUMENT = {  # format: its sentence, and files that it refuses with it
         "file is whole.",
         ["", "\n\n"],
     ),
-    "conllu": (
-        "no sentence; CoNLL-U needs a line of 10 columns, separated by tabs, for each word: check that the file is "
-        "whole.",
-        ["", "\n\n", "# sent_id = s\n"],
+    **dict.fromkeys(
+        ("conllu", "corefud"),
+        (
+            "no sentence; CoNLL-U needs a line of 10 columns, separated by tabs, for each word: check that the file is "
+            "whole.",
+            ["", "\n\n", "# sent_id = s\n"],
+        ),
     ),
     "frames": (
         "no list of sentences; expected one object for each sentence: check that the file is whole, or name the format "

@@ -30,6 +30,14 @@ SAMPLES = {
         "1\tNo\t_\t«DET»\t_\t«PronType=Neg»|A=B\t«2»\t«det:neg»\t_\t_\n2\tdog\t_\t«NOUN»\t_\t_\t«3»\t«nsubj»\t_\t_\n"
         "3\tcame\t_\t«VERB»\t_\t_\t«0»\troot\t_\t«SpaceAfter=No»\n4\t!\t_\t_\t_\t_\t«3»\t«punct»\t_\t_\n\n",
     ),
+    "corefud": (
+        "texts.conllu",
+        "# newdoc id = «n»\n# global.Entity = etype-eid\n"
+        "1\tAnn\t_\t«PROPN»\t_\t_\t«2»\t«nsubj»\t_\tEntity=(person-e«1»)\n"
+        "2\tsaw\t_\t«VERB»\t_\t_\t«0»\troot\t_\t_\n\n# newdoc id = «m»\n"
+        "1\ther\t_\t«PRON»\t_\t_\t«2»\t«det»\t_\tEntity=(animal-e«2»(person-e«1»)\n"
+        "2\tdog\t_\t«NOUN»\t_\t_\t«0»\troot\t_\tEntity=e«2»)\n\n",
+    ),
     "conll2012": (
         "text.v4_gold_conll",
         "#begin document («d»); part «000»\nd\t0\t0\tAnn\t«(1)»\nd\t0\t1\tsaw\t_\nd\t0\t2\tthe\t«(12|(3»\n"

@@ -321,5 +321,6 @@ def test_a_corpus_without_mentions_is_refused() -> None:
         Coreference.for_corpus(summarize(without))
     assert str(refused.value) == (
         "the reducer `coreference` needs mentions and their chains, and the corpus has none; "
-        "give one that has, such as OntoNotes, OntoGUM or LitBank, or measure `surface` only."
+        "give one that has, such as OntoNotes, OntoGUM, LitBank, or UD GUM in the format corefud, or measure "
+        "`surface` only."
     )

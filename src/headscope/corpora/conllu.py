@@ -38,7 +38,8 @@ from headscope.errors import CorpusError, quote
 _NEGATIVE = ("Polarity", "PronType")
 """The features of which the value ``Neg`` marks a word of negation: *not*, *no*, *never*, *nothing*, *nor*."""
 
-_COMMENTS = ("sent_id", "newdoc", "text", HEADER)
+_ENTITIES = "global.Entity"
+_COMMENTS = ("sent_id", "newdoc", "text", HEADER, _ENTITIES)
 """What the comments begin with that say something about a document."""
 
 _CONTRADICTION = "texts that contradict their words (rebuilt from the words; the sentences are used)"
@@ -52,15 +53,19 @@ _Ranges = dict[int, tuple[int, list[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, with what those need who read more of it than its tree.
+    """A sentence with its lines, for formats that add annotation to the tree.
 
     Attributes:
         document: as `read` yields it.
         rows: its lines without comments, with the ten columns of CoNLL-U and those that follow without names.
+        text: the line of the ``newdoc`` that opened its text; 0 without one.
+        attributes: of an entity of coreference, as ``global.Entity`` names them in their order; none without it.
     """
 
     document: Document
     rows: list[Row]
+    text: int
+    attributes: tuple[str, ...]
 
 
 class _Parser:
@@ -185,13 +190,14 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def read_sentences(path: Path, *, name: str | None = None, extended: bool = False) -> Iterator[Sentence | Skipped]:
-    """What `read` yields, each document with its lines, for readers of what a treebank has beside its trees.
+    """Return the documents of `read` with their lines, for formats that add annotation to a treebank.
 
     With `extended`, a line has more than ten columns; those after the tenth are not looked at.
     """
     prefix = name or path.name
     parser = _Parser(path, Layout(extended=extended))
     text: str | None = None
+    line_of_text, attributes = 0, tuple[str, ...]()
     identities = Identities()
     known: set[str] | None = None
     for block in read_blocks(path):
@@ -203,13 +209,15 @@ def read_sentences(path: Path, *, name: str | None = None, extended: bool = Fals
             elif line[1:].lstrip().startswith(_COMMENTS):
                 key, value = parse_pair_value(line[1:])
                 if key in ("newdoc", "newdoc id"):
-                    text = value or str(number)
+                    text, line_of_text = value or str(number), number
                 elif key == "sent_id" and value:
                     sentence = value
                 elif key == "text" and value:
                     comment, line_of_comment = value, number
                 elif key == HEADER and not extended:
                     parser.layout = parse_header(path, number, value or "")
+                elif key == _ENTITIES and value:
+                    attributes = tuple(value.split("-"))
         rows, links, ranges = parser.parse_words(lines)
         if not rows:
             continue
@@ -232,7 +240,7 @@ def read_sentences(path: Path, *, name: str | None = None, extended: bool = Fals
             group=identity if text is None else f"{prefix}:{text}",
             written=written,
         )
-        yield Sentence(document, lines)
+        yield Sentence(document, lines, line_of_text, attributes)
         # Behind its document, since what follows the last that is taken of a corpus is not read.
         if comment and (written is None or written.content != comment):
             yield Skipped(f"{path}:{line_of_comment}", _CONTRADICTION)
@@ -244,7 +252,7 @@ def read_sentences(path: Path, *, name: str | None = None, extended: bool = Fals
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines names its columns, or has 10 and the id of a first word."""
+    """Return true if a file that begins with these lines names its columns, or has 10 and the id of a first word."""
     return has_header(beginning) or count_columns(beginning) == len(COLUMNS)
 
 

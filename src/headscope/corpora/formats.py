@@ -9,6 +9,7 @@ from headscope.corpora import (
     blimp,
     conll2012,
     conllu,
+    corefud,
     framenet,
     linktable,
     negation_frames,
@@ -61,6 +62,9 @@ _FORMATS = (
     Format("conllu", "CoNLL-U treebank, as in Universal Dependencies: one word a line, 10 columns separated by tabs, "
            "or those that '# global.columns' names (CoNLL-U Plus, PARSEME)",
            conllu.read, conllu.recognise, suffixes=(".conllu", ".conllup", ".cupt")),
+    Format("corefud", "coreference of whole texts in a treebank, as in CorefUD and UD GUM: 'Entity=' in column MISC; "
+           "never detected, since the file is a treebank too",
+           corefud.read, corefud.recognise, suffixes=(".conllu",)),
     Format("conll2012", "coreference as in CoNLL-2012 (OntoNotes, LitBank): '#begin document (NAME); part 000', one "
            "word a line, chains in the last column",
            conll2012.read, conll2012.recognise,

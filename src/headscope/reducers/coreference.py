@@ -90,7 +90,7 @@ class Coreference(Reducer):
     scores = (ACCURACY,)
     annotation = Annotation(
         "mentions and their chains",
-        "one that has, such as OntoNotes, OntoGUM or LitBank",
+        "one that has, such as OntoNotes, OntoGUM, LitBank, or UD GUM in the format corefud",
         lambda summary: summary.spans.get("mention"),
     )
 
