@@ -1,11 +1,13 @@
 """The word of each token, from their characters: a naive search over characters is the witness."""
 
+import unicodedata
 from itertools import pairwise
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from tokenizers import normalizers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 import tiny
 from headscope.capture.model.model import Model
@@ -14,7 +16,7 @@ from headscope.capture.tokens.align import Alignment
 from headscope.capture.tokens.assign import NO_WORD, SPECIAL, assign_tokens, find_lead
 from headscope.corpora import Document
 from headscope.corpora.written_text import Offsets, WrittenText, join_words, split_text
-from headscope.text_forms import WRITTEN
+from headscope.text_forms import SPACED, WRITTEN
 
 
 def assign(text: WrittenText, *tokens: Offsets | None) -> tuple[list[int], list[int], str]:
@@ -112,6 +114,54 @@ def test_a_text_with_dropped_characters_is_left_out_and_counted() -> None:
     documents = [Document("a", ("the", "xx", "dog")), Document("b", ("the", "dog"))]
     aligned, skipped = Alignment.for_model(Model.from_module(module, tokenizer)).align(documents)
     assert [text.document.id for text in aligned] == ["b"]
+    assert skipped == {"documents with characters that the tokenizer drops": 1}
+
+
+LETTERS = unicodedata.normalize("NFD", "한글")  # six letters of two syllables
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "words"),
+    [
+        (normalizers.Replace("``", '"'), ("the", "``", "dog", "``")),  # as ALBERT and XLNet read quotation marks
+        (normalizers.NFC(), (LETTERS, "dog", LETTERS[:3])),
+        (normalizers.NFKC(), ("ｶﾞｽ", "dog")),
+        (normalizers.Replace(Regex(r"\.{2,}"), "…"), ("the", "dog...", "dog..")),
+        (normalizers.Replace(Regex("-+"), "-"), ("the--dog", "dog", "---")),
+    ],
+)
+def test_characters_that_are_written_as_one_are_read(normalizer: normalizers.Normalizer, words) -> None:
+    _, tokenizer = tiny.make("gpt2")
+    tokenizer.backend_tokenizer.normalizer = normalizer
+    (offsets,) = tokenizer([" ".join(words)], return_offsets_mapping=True)["offset_mapping"]
+    assert {*range(len(" ".join(words)))} - {place for token in offsets for place in range(*token)}
+    for text in (WRITTEN, SPACED):
+        ((aligned,), skipped) = Alignment(tokenizer, None, False, 128, text).align([Document("a", words)])
+        assert {*aligned.word} == {*range(len(words))}
+        assert not skipped
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "content"),
+    [
+        (normalizers.Sequence([normalizers.Replace("``", '"'), normalizers.Replace("x", "")]), "the x `` dog"),
+        (normalizers.Replace("``", '"'), "the 日 `` dog"),
+        (normalizers.Sequence([normalizers.Replace(Regex("-+"), "-"), normalizers.Replace("x", "")]), "the--dogxx"),
+        (normalizers.Sequence([normalizers.Replace("``", '"'), normalizers.Replace("x", "")]), "the x`` dog"),
+        (normalizers.NFC(), f"{LETTERS} 日 dog"),
+        (normalizers.Lowercase(), "日 dog"),
+    ],
+)
+def test_characters_that_are_dropped_beside_them_are_noticed(normalizer, content: str) -> None:
+    # Llama's rules with neither bytes nor a token for the unknown: the offsets behind what is dropped shift.
+    letters = {letter: number for number, letter in enumerate('▁thedogx"한글')}
+    backend = Tokenizer(models.BPE(letters, [], fuse_unk=True, byte_fallback=True))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace(split=False)
+    backend.normalizer = normalizer
+    words, text = split_text(content)
+    alignment = Alignment(PreTrainedTokenizerFast(tokenizer_object=backend), None, False, 128, WRITTEN)
+    aligned, skipped = alignment.align([Document("a", words, written=text)])
+    assert not aligned
     assert skipped == {"documents with characters that the tokenizer drops": 1}
 
 

@@ -65,7 +65,7 @@ def _read_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase, lead: 
     """Return the tokens of words that are joined by spaces behind `lead`, and the word of each."""
     text = join_words(words, before=lead)
     encoded = tokenizer(text.content, verbose=False)
-    return encoded, assign_sides([text], encoded.encodings[0])
+    return encoded, assign_sides(tokenizer, [text], encoded.encodings[0])
 
 
 def _encode_labelled(

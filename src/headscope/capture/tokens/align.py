@@ -151,7 +151,7 @@ class Alignment:
         for document, texts, ids, encoding in zip(
             documents, sides, encoded["input_ids"], encoded.encodings, strict=True
         ):
-            assigned = assign_sides(texts, encoding)
+            assigned = assign_sides(self.tokenizer, texts, encoding)
             if assigned.dropped:
                 yield None, Counter({DROPPED: 1})
                 continue
@@ -217,7 +217,7 @@ class Alignment:
         # As a target: a tokenizer of several languages puts another special token there.
         encoded = self.tokenizer(text_target=[text.content for text in texts], verbose=False)
         for text, ids, encoding in zip(texts, encoded["input_ids"], encoded.encodings, strict=True):
-            yield ids, assign_sides([text], encoding)
+            yield ids, assign_sides(self.tokenizer, [text], encoding)
 
     def _look_up(self, document: Document) -> tuple[Aligned | None, Counter[str]]:
         """A text of random tokens between the special tokens of the tokenizer, unless it is too long.

@@ -4,6 +4,7 @@ Words that share a token are a *unit*: a language model reads both Chinese words
 have the same characters, as *in* and *dem* have those of German *im*.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from headscope.corpora.written_text import Offsets, WrittenText
 
 SPECIAL, NO_WORD = -1, -2
 """In place of a word: the tokenizer has added the token; the token is of the text but of no word, as an empty line."""
+
+_ALIKE = re.compile(r"(\S)\1*")
 
 REPLACEMENT = "\ufffd"
 """Stands for a character that could not be read; tokenizers may leave it out."""
@@ -91,8 +94,11 @@ def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole:
     return Assigned(units, [each if each < 0 else units[each] for each in of_token], dropped)
 
 
-def assign_sides(texts: Sequence[WrittenText], encoding: Encoding) -> Assigned:
-    """Return the unit of each word and token of a text, or of the two segments of a pair, which count on."""
+def assign_sides(tokenizer: PreTrainedTokenizerBase, texts: Sequence[WrittenText], encoding: Encoding) -> Assigned:
+    """Return the unit of each word and token of a text, or of the two segments of a pair, which count on.
+
+    A character that is in no token counts as dropped unless the tokenizer reads it all the same (`drops_characters`).
+    """
     units, tokens, dropped = list[int](), [SPECIAL] * len(encoding.ids), ""
     for side, text in enumerate(texts):
         offsets = [
@@ -103,8 +109,45 @@ def assign_sides(texts: Sequence[WrittenText], encoding: Encoding) -> Assigned:
         for token, unit in enumerate(assigned.tokens):
             if offsets[token] is not None:
                 tokens[token] = unit if unit < 0 else first + unit
-        dropped = dropped or assigned.dropped
+        if assigned.dropped and not dropped and drops_characters(tokenizer, text.content):
+            dropped = assigned.dropped
     return Assigned(units, tokens, dropped)
+
+
+def drops_characters(tokenizer: PreTrainedTokenizerBase, text: str) -> bool:
+    """Return true if a tokenizer drops a visible character of a text, so that its model does not read it.
+
+    A character that is in no token may be read: where a normalizer writes one character for several (a Korean syllable
+    for its letters, a quotation mark for two backticks, an ellipsis for full stops), the token has only one of them.
+    Then every character that was written is in a token, and the normalizer writes something else where one in no token
+    stands once more, or is left out with those like it beside it.
+    """
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    normalize = normalizer.normalize_str if normalizer else str
+    if _list_uncovered(tokenizer, normalize(text)):
+        return True
+    uncovered = _list_uncovered(tokenizer, text)
+    # A normalizer is asked about what stands between white space, not about the whole text for each character.
+    stretches = {
+        (stretch[0], alike.span())
+        for stretch in re.finditer(r"\S+", text)
+        for alike in _ALIKE.finditer(stretch[0])
+        if not uncovered.isdisjoint(range(stretch.start() + alike.start(), stretch.start() + alike.end()))
+    }
+    return any(
+        normalize(letters[:end] + letters[end - 1 :])
+        == normalize(letters)
+        == normalize(letters[:first] + letters[end:])
+        for letters, (first, end) in stretches
+    )
+
+
+def _list_uncovered(tokenizer: PreTrainedTokenizerBase, text: str) -> set[int]:
+    """Return the places of the visible characters of a text that are in no token."""
+    encoding = tokenizer(text, verbose=False).encodings[0]
+    sides = zip(encoding.offsets, encoding.sequence_ids, strict=True)
+    covered = {place for offsets, side in sides if side is not None for place in range(*offsets)}
+    return {place for place in range(len(text)) if place not in covered and _find_visible(text[place])}
 
 
 def find_lead(tokenizer: PreTrainedTokenizerBase) -> str:
