@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headscope.capture.model.direction import sees_ahead
-from headscope.capture.model.modality import count_embeddings, refuse_other_inputs
+from headscope.capture.model.modality import refuse_other_inputs
 from headscope.capture.model.parameters import hash_parameters
 from headscope.capture.model.saved import SavedTexts
 from headscope.capture.model.shape import WITHOUT_ATTENTION, Shape
 from headscope.capture.model.sizes import find_limit, read_first, refuse_form
+from headscope.capture.model.tokenizer import refuse_tokenizer
 from headscope.errors import ModelError
 
 _UNLIMITED = 10**6
@@ -62,8 +63,8 @@ class Model:
 
         Raises:
             ModelError: the model reads no tokens of text, no layer has attention or layers have different numbers of
-                heads, the weights lie on several devices, or the tokenizer is a slow one, or has more tokens than the
-                model.
+                heads, the weights lie on several devices, or the tokenizer is a slow one, reads no running text, or has
+                more tokens than the model.
         """
         name = name or type(module).__name__
         refuse_other_inputs(module, name)
@@ -73,8 +74,7 @@ class Model:
         except (AttributeError, TypeError) as error:
             raise refuse_form(name, error) from error
         _refuse_several_devices(module, name)
-        _refuse_slow(tokenizer, name)
-        _refuse_larger_vocabulary(module, tokenizer, name)
+        refuse_tokenizer(module, tokenizer, name)
         digest = weights_sha256 or hash_parameters(module, name)
         return cls(module.eval(), tokenizer, name, revision, digest, adapter_of)
 
@@ -225,24 +225,6 @@ def _refuse_several_devices(module: PreTrainedModel, name: str) -> None:
         raise ModelError(
             f"the weights of {name!r} lie on {there}, and a model is measured on one device; load it without "
             "device_map, in bfloat16 if it is too large for one."
-        )
-
-
-def _refuse_slow(tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    if not tokenizer.is_fast:
-        raise ModelError(
-            f"the tokenizer of {name!r} ({type(tokenizer).__name__}) is a slow one, which cannot say which word a "
-            "token comes from; give a model with a tokenizer.json."
-        )
-
-
-def _refuse_larger_vocabulary(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    # Of the base vocabulary: tokens added later, for padding, may lie beyond the embeddings and yet never be read.
-    embedded = count_embeddings(module)
-    if tokenizer.vocab_size > embedded:
-        raise ModelError(
-            f"the tokenizer of {name!r} knows {tokenizer.vocab_size:,} tokens and the model {embedded:,}; give the "
-            "tokenizer that the model was trained with."
         )
 
 
