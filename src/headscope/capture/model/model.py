@@ -64,7 +64,7 @@ class Model:
         Raises:
             ModelError: the model reads no tokens of text, no layer has attention or layers have different numbers of
                 heads, the weights lie on several devices, or the tokenizer is a slow one, reads no running text, or has
-                more tokens than the model.
+                more tokens than the model, or the two sides of an encoder-decoder have two vocabularies.
         """
         name = name or type(module).__name__
         refuse_other_inputs(module, name)

@@ -1,4 +1,4 @@
-"""Which tokenizers a model can be read with: those that say what a token comes from, and whose tokens it knows."""
+"""Checks of tokenizers: a tokenizer must give the characters of each token, and the model must know its tokens."""
 
 import inspect
 
@@ -8,22 +8,23 @@ from headscope.capture.model.modality import count_embeddings
 from headscope.errors import ModelError
 
 PAGES = {"boxes": "words with their boxes on a page", "xpaths": "the nodes of a page"}
-"""What a tokenizer reads in place of a running text, by the argument that goes with it."""
+"""The argument of a tokenizer that reads pages, and the input that it then takes."""
 
 
 def refuse_tokenizer(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    """Refuse a tokenizer whose tokens are not known to come from a text, or are none that the model knows.
+    """Refuse a tokenizer that does not give the characters of a token, or whose tokens the model does not know.
 
     Raises:
-        ModelError: it is a slow one, reads pages, or has more tokens than the model.
+        ModelError: it is a slow one, reads pages, or has more tokens than the model, or the model needs two tokenizers.
     """
     _refuse_slow(tokenizer, name)
     _refuse_pages(tokenizer, name)
+    _refuse_two_vocabularies(module, name)
     _refuse_larger_vocabulary(module, tokenizer, name)
 
 
 def _refuse_slow(tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    # What wraps the tokenizer of another library, such as mistral-common, says neither.
+    # A wrapper of another library's tokenizer (mistral-common) lacks `is_fast`.
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(
             f"the tokenizer of {name!r} ({type(tokenizer).__name__}) is a slow one, which cannot say which word a "
@@ -36,7 +37,20 @@ def _refuse_pages(tokenizer: PreTrainedTokenizerBase, name: str) -> None:
     if pages := next((pages for argument, pages in PAGES.items() if argument in parameters), None):
         raise ModelError(
             f"the tokenizer of {name!r} ({type(tokenizer).__name__}) reads {pages} and no running text; in Python, "
-            "give the model with one that does: PreTrainedTokenizerFast.from_pretrained loads the same vocabulary."
+            "give the model with a tokenizer of text, such as PreTrainedTokenizerFast.from_pretrained(folder), which "
+            "has the same vocabulary."
+        )
+
+
+def _refuse_two_vocabularies(module: PreTrainedModel, name: str) -> None:
+    decoder = module.get_decoder() if module.config.is_encoder_decoder else None
+    if not isinstance(decoder, PreTrainedModel):
+        return
+    embedded, decoded = count_embeddings(module), count_embeddings(decoder)
+    if decoded not in (0, embedded):
+        raise ModelError(
+            f"the encoder of {name!r} ({type(module).__name__}) knows {embedded:,} tokens and its decoder {decoded:,}, "
+            "and headscope gives both the tokens of one tokenizer; give a model with one vocabulary."
         )
 
 
