@@ -92,12 +92,78 @@ def test_a_chat_template_is_laid_around_the_parts() -> None:
     assert model.tokenizer.decode(layout.tokenize_answer(prompt)).strip() == "red house"
 
 
+# Whoever looks for the first match finds the words of the system text in all other parts.
+TRAP = {
+    "system": "Answer briefly.",
+    "documents": ["Answer briefly. Question: Answer", "Document 1: Answer briefly."],
+    "question": "Answer briefly.",
+}
+USER = (
+    ("template", "Document 1: "), ("document 1", "Answer briefly. Question: Answer"),
+    ("template", "\n\nDocument 2: "), ("document 2", "Document 1: Answer briefly."),
+    ("template", "\n\nQuestion: "), ("question", "Answer briefly."),
+)  # fmt: skip
+TEMPLATES = {
+    "as in ChatML": (
+        "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+        [("template", "<|im_start|>system\n"), ("system", "Answer briefly."),
+         ("template", "<|im_end|>\n<|im_start|>user\n"), *USER,
+         ("template", "<|im_end|>\n<|im_start|>assistant\n")],
+    ),
+    "as in Llama 2": (
+        "{% set system = messages[0]['content'] %}{% for message in messages[1:] %}{{ bos_token }}[INST] "
+        "{{ ('<<SYS>>\n' + system + '\n<</SYS>>\n\n' if loop.first else '') + message['content'] | trim }} [/INST]"
+        "{% endfor %}",
+        [("template", "<s>[INST] <<SYS>>\n"), ("system", "Answer briefly."), ("template", "\n<</SYS>>\n\n"), *USER,
+         ("template", " [/INST]")],
+    ),
+    "as in Gemma, the system text in the message of the user": (
+        "{{ bos_token }}{% set system = messages[0]['content'] | trim %}{% for message in messages[1:] %}"
+        "<start_of_turn>{{ message['role'] }}\n{{ (system + '\n\n' if loop.first else '') + message['content'] }}"
+        "<end_of_turn>\n{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}",
+        [("template", "<s><start_of_turn>user\n"), ("system", "Answer briefly."), ("template", "\n\n"), *USER,
+         ("template", "<end_of_turn>\n<start_of_turn>model\n")],
+    ),
+    "with the words of the system text": (
+        "<|system|>Answer briefly. Today is Monday.\n{{ messages[0]['content'] }}\n<|user|>Question: "
+        "{{ messages[1]['content'] }}\n<|assistant|>",
+        [("template", "<|system|>Answer briefly. Today is Monday.\n"), ("system", "Answer briefly."),
+         ("template", "\n<|user|>Question: "), *USER, ("template", "\n<|assistant|>")],
+    ),
+    "with the user first, and once more": (
+        "{{ messages[1]['content'] }}\n{{ messages[0]['content'] }}\n{{ messages[1]['content'] }} |",
+        [*USER, ("template", "\n"), ("system", "Answer briefly."), ("template", "\n"), *USER, ("template", " |")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_parts_are_found_by_the_places_of_the_template(name: str) -> None:
+    model, (template, pieces) = make_model("llama"), TEMPLATES[name]
+    tokenizer = model.tokenizer
+    tokenizer.chat_template = template
+    tokenizer.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    (prompt,) = read_prompts([TRAP]).prompts
+    tokens = PromptLayout(model, chat=True).tokenize(prompt, (0, 1))
+    user = {"role": "user", "content": "".join(text for _, text in USER)}
+    messages = [{"role": "system", "content": TRAP["system"]}, user]
+    assert tokens.ids == tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"]
+    assert "".join(text for _, text in pieces) == tokenizer.decode(tokens.ids)
+    assert tokens.parts == witnesses.mark_pieces(tokenizer, pieces)
+
+
 @pytest.mark.parametrize(
     ("template", "sentence"),
     [
         (None, "the tokenizer of 'mine' has no chat template; leave out --chat."),
         ("{{ raise_exception('no system role') }}", "the chat template of 'mine' does not take the prompt '1' (no"),
         ("{{ messages[1]['content'] | upper }}", "the chat template of 'mine' changes the text of a prompt, so that"),
+        ("{{ messages[1]['content'] }}", "the chat template of 'mine' changes the text of a prompt, so that its parts"),
+        (
+            "{{ messages[0]['content'] }}{{ messages[1]['content'] | replace('dogs', 'cats') }}",
+            "the chat template of 'mine' changes the text of a prompt, so that its parts cannot be told apart; leave",
+        ),
     ],
 )
 def test_a_chat_template_that_does_not_fit_is_one_sentence(template: str | None, sentence: str) -> None:

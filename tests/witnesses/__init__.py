@@ -15,7 +15,7 @@ from witnesses.gradients import gradients, hold_attention, see_gradients
 from witnesses.head_distances import head_distances
 from witnesses.head_distances_before import head_distances_before
 from witnesses.induction import induction
-from witnesses.ledger import Step, content_effect, force_steps, generate_steps, ledger, mark_prompt
+from witnesses.ledger import Step, content_effect, force_steps, generate_steps, ledger, mark_pieces, mark_prompt
 from witnesses.map_patterns import map_patterns
 from witnesses.means import clustered_error, effective_clusters
 from witnesses.nearby_tokens import nearby_tokens
@@ -68,6 +68,7 @@ __all__ = [
     "induction",
     "ledger",
     "map_patterns",
+    "mark_pieces",
     "mark_prompt",
     "masses",
     "nearby_tokens",

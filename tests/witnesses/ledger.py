@@ -76,11 +76,24 @@ def mark_prompt(
     add("template", "Question: ")
     add("question", record["question"])
     add("template", "\n\nAnswer:")
-    encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
+    return _mark_tokens(tokenizer, text, marks, special=True)
+
+
+def mark_pieces(tokenizer: PreTrainedTokenizerFast, pieces: Sequence[tuple[str, str]]) -> list[str]:
+    """The part of each token of a text in pieces, each with its part; the special tokens are in the text."""
+    marks = [part for part, content in pieces for _ in content]
+    return _mark_tokens(tokenizer, "".join(content for _, content in pieces), marks, special=False)[1]
+
+
+def _mark_tokens(
+    tokenizer: PreTrainedTokenizerFast, text: str, marks: Sequence[str], *, special: bool
+) -> tuple[list[int], list[str]]:
+    """The tokens of a text, and the mark of the first letter of each; perhaps with special tokens around them."""
+    encoded = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, return_special_tokens_mask=True)
     parts = []
-    for (start, end), special in zip(encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True):
+    for (start, end), added in zip(encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True):
         letters = [place for place in range(start, end) if not text[place].isspace()]
-        parts.append("template" if special else marks[letters[0] if letters else start])
+        parts.append("template" if added else marks[letters[0] if letters else start])
     return encoded["input_ids"], parts
 
 

@@ -5,7 +5,7 @@ Prompt --lay out--> pieces of text --tokenize--> `PromptTokens` --`make_text`-->
 
 import json
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -14,8 +14,10 @@ from tokenizers import Tokenizer
 
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.align import Aligned
+from headscope.capture.tokens.chat import locate_texts
 from headscope.corpora.document import Document
 from headscope.corpora.prompts import OWN, SYSTEM, TEMPLATE, Piece, Prompt
+from headscope.corpora.written_text import Offsets
 from headscope.errors import ModelError, first_line
 
 
@@ -79,17 +81,35 @@ class PromptLayout:
         name, pieces = self.model.name, prompt.lay_out_documents(order)
         if not getattr(self.model.tokenizer, "chat_template", None):
             raise ModelError(f"the tokenizer of {name!r} has no chat template; leave out --chat.")
-        messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
-        messages.append({"role": "user", "content": "".join(text for _, text in pieces)})
+        pieces = [(SYSTEM, prompt.system), *pieces] if prompt.system else pieces
+        own = [number for number, (part, _) in enumerate(pieces) if part != TEMPLATE]
+
+        def render(texts: Sequence[str]) -> str:
+            contents = [content for _, content in pieces]
+            for number, content in zip(own, texts, strict=True):
+                contents[number] = content
+            messages = [{"role": "system", "content": contents.pop(0)}] if prompt.system else []
+            messages.append({"role": "user", "content": "".join(contents)})
+            return str(self.model.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+
+        texts = [pieces[number][1] for number in own]
         try:
-            text = str(self.model.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+            text = render(texts)
         except Exception as error:  # templates raise what they like
             raise ModelError(
                 f"the chat template of {name!r} does not take the prompt {prompt.id!r} ({first_line(error)}); leave "
                 "out --chat, or the system text."
             ) from error
-        own = [(SYSTEM, prompt.system)] if prompt.system else []
-        return _locate(text, [*own, *pieces], name)
+        located = locate_texts(text, texts, render)
+        if located is None or any(
+            {text[first:last] for first, last in places} != {content}
+            for content, places in zip(texts, located, strict=True)
+        ):
+            raise ModelError(
+                f"the chat template of {name!r} changes the text of a prompt, so that its parts cannot be told apart; "
+                "leave out --chat."
+            )
+        return _divide(text, [(pieces[number][0], each) for number, each in zip(own, located, strict=True)])
 
     def _tokenize(self, pieces: Sequence[Piece]) -> PromptTokens:
         text, ends = "".join(text for _, text in pieces), [*accumulate(len(text) for _, text in pieces)]
@@ -121,17 +141,11 @@ def make_text(name: str, prompt: PromptTokens, own: Sequence[int]) -> Aligned:
     return Aligned(Document(name, tuple(map(str, ids))), ids, [*range(len(ids))], [0] * len(ids))
 
 
-def _locate(text: str, pieces: Sequence[Piece], name: str) -> list[Piece]:
-    """The whole text as pieces, of which those that are no template stand in it as they are, one after the other."""
-    located: list[Piece] = []
+def _divide(text: str, parts: Iterable[tuple[str, Sequence[Offsets]]]) -> list[Piece]:
+    """Return the whole text as pieces, given the characters of each part; all others are those of the template."""
+    divided: list[Piece] = []
     end = 0
-    for part, content in pieces:
-        place = text.find(content, end)
-        if place < 0:
-            raise ModelError(
-                f"the chat template of {name!r} changes the text of a prompt, so that its parts cannot be told apart; "
-                "leave out --chat."
-            )
-        located += [(TEMPLATE, text[end:place]), (part, content)]
-        end = place + len(content)
-    return [*located, (TEMPLATE, text[end:])]
+    for (first, last), part in sorted((offsets, part) for part, places in parts for offsets in places):
+        divided += [(TEMPLATE, text[end:first]), (part, text[first:last])]
+        end = last
+    return [*divided, (TEMPLATE, text[end:])]
