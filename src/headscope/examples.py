@@ -88,6 +88,7 @@ class Text:
         weights: by attention type: of each head, from each token to each (`READS` says of which sides), in whole
             percent.
         random_tokens: as of a `headscope.corpora.Document`: of a text that is made of them.
+        messages: of a conversation, each as chat templates take it.
     """
 
     id: str
@@ -100,6 +101,7 @@ class Text:
     spans: tuple[tuple[int, int, str, str], ...]
     weights: Mapping[str, UInt8[np.ndarray, "layer head query key"]]
     random_tokens: tuple[float, ...] = ()
+    messages: tuple[Mapping[str, Any], ...] = ()
 
     def shape(self, attention_type: str) -> tuple[int, int]:
         """The number of tokens that attend, and of those that are attended to."""
@@ -169,7 +171,7 @@ def _read_text(content: Mapping[str, Any]) -> Text:
         {name: Side(tuple(side["tokens"]), tuple(side["token_words"])) for name, side in content["sides"].items()},
         tuple((source, target, label) for source, target, label in content["links"]),
         tuple((start, end, label, kind) for start, end, label, kind in content["spans"]),
-        {}, tuple(content["random_tokens"]),
+        {}, tuple(content["random_tokens"]), tuple(content.get("messages", ())),
     )  # fmt: skip
 
 
@@ -235,5 +237,5 @@ def _read_content(text: Text) -> dict[str, Any]:
         "id": text.id, "words": text.words, "content": text.content, "offsets": text.offsets,
         "boundary": text.boundary,
         "sides": {name: asdict(side) for name, side in text.sides.items()},
-        "links": text.links, "spans": text.spans, "random_tokens": text.random_tokens,
+        "links": text.links, "spans": text.spans, "random_tokens": text.random_tokens, "messages": text.messages,
     }  # fmt: skip

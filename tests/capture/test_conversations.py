@@ -138,11 +138,11 @@ def test_a_content_in_parts_is_written_as_the_template_does() -> None:
         ),
         (
             "{{ messages[1]['content'] }}",
-            "conversations of which the chat template leaves out or changes words",
+            "conversations in which the chat template changes or leaves out words",
         ),
         (
             "{% for message in messages %}{{ message['content'].split('dog')[0] }}|{% endfor %}",
-            "conversations of which the chat template leaves out or changes words",
+            "conversations in which the chat template changes or leaves out words",
         ),
         (
             "{% for message in messages[::-1] %}{{ message['content'] }}|{% endfor %}",
@@ -177,7 +177,7 @@ def test_a_tokenizer_without_a_chat_template_is_one_sentence() -> None:
     )
 
 
-@pytest.mark.parametrize("limit", [5, 11, 25, 28])
+@pytest.mark.parametrize("limit", [5, 11, 25, 26, 27, 28, 29])
 def test_a_conversation_is_cut_behind_the_last_word_that_fits(limit: int) -> None:
     model = make_model(TEMPLATES["as in ChatML"][0])
     chat = [{"role": "user", "content": "the dog"}, {"role": "model", "content": "a cat sees the red house"}]
@@ -189,18 +189,38 @@ def test_a_conversation_is_cut_behind_the_last_word_that_fits(limit: int) -> Non
         assert (cut, skipped) == (None, {f"documents longer than {limit} tokens": 1})
         return
     assert cut is not None
-    inside = inside[:7]  # where the template alone is too long, the last word makes room for it
     end = max(i for i, own in enumerate(whole.word) if own in inside) + 1
     assert (cut.ids, cut.word) == (whole.ids[:end], whole.word[:end])
     assert cut.document.words == whole.document.words[: len(inside)]
-    assert skipped == {
-        f"documents cut to {limit} tokens (the rest is used)": 1,
-        "words behind the cut": 8 - len(inside),
-    }
+    behind = {"words behind the cut": 8 - len(inside)} if len(inside) < 8 else {}
+    assert skipped == {f"documents cut to {limit} tokens (the rest is used)": 1, **behind}
     assert align(model, chat, max_tokens=limit) == (None, {f"documents longer than {limit} tokens": 1})
-    # What is read of it anew, such as for a check of the model, is the same.
-    (again,), _ = Alignment.for_model(model).align([cut.document])
-    assert (again.ids, again.word) == (cut.ids, cut.word)
+    # What is read of it anew, such as for a check of the model, is the same; where no word is cut off, for the limit.
+    again, _ = Alignment.for_model(model, **({} if behind else {"max_tokens": limit, "cut": True})).align(
+        [cut.document]
+    )
+    assert [(text.ids, text.word) for text in again] == [(cut.ids, cut.word)]
+
+
+@pytest.mark.parametrize("words", [1, 2, 3, 5, 7, 8])
+def test_a_message_that_is_cut_keeps_its_role(words: int) -> None:
+    """As the conversation that ends there has roles."""
+    (document,) = read(
+        [[{"role": "user", "content": "the dog"}, {"role": "model", "content": "a cat sees the red house"}]]
+    )
+    messages = [("user", ["the", "dog"][:words]), ("model", "a cat sees the red house".split()[: max(0, words - 2)])]
+    (ended,) = read([[{"role": role, "content": " ".join(said)} for role, said in messages if said]])
+    assert document.truncate(words).spans == ended.spans
+
+
+def test_all_words_of_a_conversation_that_is_cut_count_for_a_role() -> None:
+    model = make_model(TEMPLATES["as in ChatML"][0])
+    chat = [{"role": "user", "content": "the dog"}, {"role": "model", "content": "a cat sees the red house"}]
+    aligned, _ = align(model, chat, max_tokens=25, cut=True)
+    assert aligned is not None
+    assert len(aligned.document.words) < 8
+    covered = [word for span in aligned.document.spans for word in range(span.start, span.end)]
+    assert covered == [*range(len(aligned.document.words))]
 
 
 def test_the_template_begins_its_text_itself_and_only_words_of_messages_are_scored() -> None:
@@ -255,16 +275,6 @@ def test_heads_are_measured_on_what_the_template_writes() -> None:
     torch.testing.assert_close(torch.tensor(table["mass_first"].values), torch.stack(first).mean(0), atol=1e-6, rtol=0)
     own = torch.tensor(table["mass_class"].sel({"class": "user"}).values)
     torch.testing.assert_close(own, torch.stack(user).mean(0), atol=1e-6, rtol=0)
-
-
-def test_where_the_template_takes_no_conversation_the_message_says_why() -> None:
-    model = make_model("{{ raise_exception('roles must alternate') }}")
-    with pytest.raises(CorpusError) as refused:
-        headscope.measure(model, [CHAT, CHAT[1:]], "surface", progress=False)
-    assert str(refused.value) == (
-        "none of the 2 documents could be measured (2 conversations that the chat template does not take (roles must "
-        "alternate)); give others, or another model."
-    )
 
 
 def test_a_page_asks_about_a_conversation_as_it_was_read() -> None:

@@ -134,8 +134,8 @@ def test_the_hash_is_of_the_documents() -> None:
         ),
         (
             Dataset.from_dict({"review": TEXTS, "stars": [1, 2]}),
-            "the dataset has no column text, sentence, words or tokens; its columns are review, stars: name the one "
-            "with the texts, as in headscope.read(dataset, column='review').",
+            "the dataset has no column text, sentence, words, tokens or messages; its columns are review, stars: name "
+            "the one with the texts, as in headscope.read(dataset, column='review').",
         ),
         (
             DatasetDict({"train": Dataset.from_dict({"text": TEXTS})}),

@@ -176,8 +176,8 @@ def test_a_line_that_is_no_object_is_refused(file, text, problem):
 def test_a_key_that_is_not_known_is_named(file, keys, named):
     path = file(line() + line(**keys))
     assert refused(path) == (
-        f'{path}:2 has {named}; known are "words", "text", "id", "links", "spans", "label", "group", "boundary": '
-        f"correct the spelling, or leave it out."
+        f'{path}:2 has {named}; known are "words", "text", "messages", "id", "links", "spans", "label", "group", '
+        f'"boundary": correct the spelling, or leave it out.'
     )
 
 

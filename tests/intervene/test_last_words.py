@@ -11,6 +11,7 @@ import tiny
 from headscope.capture.model.model import Model
 from headscope.corpora.document import Document, Link
 from headscope.corpora.last_words import end_at_last_word
+from headscope.corpora.message import Message
 from headscope.errors import CorpusError
 from headscope.intervene.evaluation import Evaluation, compute_logits
 from headscope.intervene.language import prepare_last_words
@@ -109,6 +110,15 @@ def test_a_text_without_a_word_behind_the_first_has_no_last_word(words: str) -> 
     given = Document("1", tuple(words.split()), boundary=3 if words.startswith("a b") else None)
     expected = words.startswith("...")
     assert (end_at_last_word(given) is not None) is expected
+
+
+def test_a_conversation_does_not_end_at_its_last_word() -> None:
+    with pytest.raises(CorpusError) as refused:
+        end_at_last_word(Document("1", ("the", "dog"), messages=(Message("user", "the dog"),)))
+    assert str(refused.value) == (
+        "the document '1' is a conversation; the chat template writes more after its last word; give texts that end "
+        "with the word to be predicted."
+    )
 
 
 def test_what_is_left_out_is_counted() -> None:

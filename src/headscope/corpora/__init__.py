@@ -4,6 +4,7 @@
 `read`                a file, a folder or ``grammar`` -> `Corpus`, which yields documents anew each time
 `summarize`           documents -> `CorpusSummary`: check them all and count words, groups, links and spans
 `Document`            words, and what is annotated on them: `Span`, `Link`, a label, a boundary
+`Message`             a message of a conversation: a role and a content
 `WrittenText`         a text as its author wrote it, with the characters of each of its words
 `FORMATS`             the formats that `read` knows, each a `Format`
 `Shard`               one of several parts of a corpus of about as many tokens
@@ -20,6 +21,7 @@ from headscope.corpora.blimp import MinimalPair
 from headscope.corpora.corpus import Corpus, read
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.formats import FORMATS, Format
+from headscope.corpora.message import Message
 from headscope.corpora.minimalpairs import read_minimal_pairs
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary, summarize
@@ -32,6 +34,7 @@ __all__ = [
     "Document",
     "Format",
     "Link",
+    "Message",
     "MinimalPair",
     "Shard",
     "Skipped",

@@ -213,12 +213,12 @@ def read(
         corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
             sentences made by the grammar that ships with headscope; ``repeats`` likewise for random tokens that are
             repeated, and ``needles`` for facts in long texts that are asked for. A `Path` is always a file or folder.
-            In memory: strings, lists of words, a dataset (one that is streamed is not kept), Docs of spaCy, or
-            documents (`headscope.corpora.memory`).
+            In memory: strings, lists of words or of messages, a dataset (one that is streamed is not kept), Docs of
+            spaCy, or documents (`headscope.corpora.memory`).
         format: a name of `FORMATS`, for files.
         patterns: a file of spaCy's patterns (`headscope.corpora.spacy_patterns`), which add links and spans.
-        column: name of the column of a dataset that has the texts. Default: ``text``, ``sentence``, ``words`` or
-            ``tokens``.
+        column: name of the column of a dataset that has the texts. Default: ``text``, ``sentence``, ``words``,
+            ``tokens`` or ``messages``.
         limit: take the first so many documents. Default: all.
         sample: take so many documents at random, in their order; all of a corpus that has no more. Default: all.
         seed: random seed of the sample.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
+from headscope.corpora.message import ROLE, Message
 from headscope.corpora.written_text import WrittenText, join_texts, join_words
 from headscope.errors import CorpusError
 
@@ -35,6 +36,7 @@ class Span:
     ``asked``         the aspect that these words of a question name, ``food``
     ``same_aspect``   the polarity of a term of the aspect that is asked about
     ``other_aspect``  the polarity of a term of another aspect
+    ``role``          who says these words in a conversation, ``user``
     ================  ==========================================================================================
 
     What is not contiguous (a cue *neither ... nor*, a scope around its cue) is several spans of one label.
@@ -140,14 +142,16 @@ class Document:
         alignment: links from words to words of the translation.
         written: the text as its author wrote it, with the characters of each word; None where the corpus has the words
             alone.
+        messages: of a conversation, whose text is what the chat template of a tokenizer writes of them; a document that
+            is cut has all of them.
         units: of a document whose words are units (`headscope.corpora.units`), the words that they unite.
         copy_of: the original, if this is a copy (`headscope.corpora.originals`); None where none is known.
 
     Raises:
         CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, a rival is
             the source or the target of its link, or is there twice, there are not as many random tokens as words, the
-            written text has other words, or the alignment points outside the words or the translation, or has a label
-            that is not ``sure`` or ``possible``.
+            written text or the messages have other words, or the alignment points outside the words or the translation,
+            or has a label that is not ``sure`` or ``possible``.
     """
 
     id: str
@@ -161,6 +165,7 @@ class Document:
     translation: tuple[str, ...] = ()
     alignment: tuple[Link, ...] = ()
     written: WrittenText | None = None
+    messages: tuple[Message, ...] = ()
     units: "Units | None" = field(default=None, repr=False, compare=False)
     copy_of: Origin | None = field(default=None, repr=False, compare=False)  # depends on the documents beside it
 
@@ -171,7 +176,7 @@ class Document:
 
     def __repr__(self) -> str:
         """The fields; what few documents have only where it is there, so that other corpora keep their hashes."""
-        optional = ("translation", "alignment", "written")
+        optional = ("translation", "alignment", "written", "messages")
         shown = [each.name for each in fields(self) if each.repr and each.name not in optional]
         shown += [name for name in optional if getattr(self, name)]
         return f"Document({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
@@ -229,6 +234,13 @@ class Document:
                 raise CorpusError(
                     f"document {self.id!r} has {fault}; words follow one another in their text: correct it."
                 )
+        if self.messages and self.units is None:
+            words = [word for message in self.messages for text in message.texts for word in text.split()]
+            if words[:n] != [*self.words] or self.boundary is not None:
+                raise CorpusError(
+                    f"document {self.id!r} has other words than its messages, or a second segment; the words are what "
+                    "white space parts in the messages: correct them."
+                )
         for link in self.alignment:
             if not (0 <= link.source < n and 0 <= link.target < len(self.translation)):
                 raise CorpusError(
@@ -249,8 +261,13 @@ class Document:
 
     @property
     def lacks_text(self) -> bool:
-        """Return True if its corpus has its words alone; random tokens need no text."""
-        return self.written is None and not self.random_tokens
+        """Return true if its corpus has its words alone."""
+        return self.written is None and not self.has_given_tokens
+
+    @property
+    def has_given_tokens(self) -> bool:
+        """Return true if its tokens are random or those of a chat template, in whatever form texts are read."""
+        return bool(self.random_tokens or self.messages)
 
     @property
     def original(self) -> "Document":
@@ -265,7 +282,7 @@ class Document:
     def truncate(self, words: int) -> "Document":
         """The first words, and as many of the translation, with the links and spans that lie among them.
 
-        A link keeps all of its rivals or none.
+        A link keeps all of its rivals or none. A message of a conversation keeps its role for the words that are left.
         """
         boundary = self.boundary if self.boundary is not None and self.boundary < words else None
         links = tuple(
@@ -274,7 +291,11 @@ class Document:
             for link in self.links
             if max(link.source, link.target) < words
         )
-        spans = tuple(span for span in self.spans if span.end <= words)
+        spans = tuple(
+            replace(span, end=min(span.end, words))
+            for span in self.spans
+            if span.end <= words or (span.kind == ROLE and span.start < words)
+        )
         alignment = tuple(link for link in self.alignment if max(link.source, link.target) < words)
         return replace(
             self, words=self.words[:words], links=links, spans=spans, boundary=boundary,

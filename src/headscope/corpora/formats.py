@@ -81,7 +81,8 @@ _FORMATS = (
            sfu.read, sfu.recognise),
     Format("blimp", "minimal pairs as in BLiMP, JSON Lines: a grammatical and an ungrammatical sentence a line",
            blimp.read, blimp.recognise),
-    Format("records", 'JSON Lines of your own: a text a line, with "words" or "text", and perhaps "links" and "spans"',
+    Format("records", 'JSON Lines of your own: a text a line, with "words", "text" or "messages", and perhaps "links" '
+           'and "spans"',
            records.read, records.recognise, suffixes=(".jsonl",)),
     Format("linktable", "table of your own links: columns text, source, target, label, separated by tabs",
            linktable.read, linktable.recognise),

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from headscope.corpora.document import Document
 from headscope.corpora.written_text import WrittenText
+from headscope.errors import CorpusError
 
 
 def end_at_last_word(document: Document) -> Document | None:
@@ -16,7 +17,15 @@ def end_at_last_word(document: Document) -> Document | None:
     A word begins with a letter: punctuation, numbers, ``<unk>`` and ``'s`` are none. Punctuation that is written
     together with it is cut off. Of two segments the second is taken alone, since the first need not lead to it.
     Annotation is left out.
+
+    Raises:
+        CorpusError: it is a conversation.
     """
+    if document.messages:
+        raise CorpusError(
+            f"the document {document.id!r} is a conversation; the chat template writes more after its last word; give "
+            "texts that end with the word to be predicted."
+        )
     first = document.boundary or 0
     words = document.words[first:]
     last = next((place for place in range(len(words) - 1, 0, -1) if words[place][0].isalpha()), None)

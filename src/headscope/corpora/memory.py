@@ -1,4 +1,4 @@
-"""Texts that a user holds in memory as documents: strings, lists of words, the rows of a dataset, parses of spaCy.
+"""Texts that a user holds in memory as documents: strings, lists of words or messages, datasets, parses of spaCy.
 
 Neither `datasets`, `pandas` nor `spacy` is imported: their objects are known by what they can do.
 """
@@ -10,17 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain
 from typing import Any
 
+from headscope.corpora.conversations import list_roles, read_messages, split_messages
 from headscope.corpora.document import Document, Link, Span
 from headscope.corpora.jsontext import is_text
 from headscope.corpora.written_text import WrittenText, split_text
 from headscope.errors import CorpusError
 
-COLUMNS = ("text", "sentence", "words", "tokens")
+COLUMNS = ("text", "sentence", "words", "tokens", "messages")
 """The columns of a dataset that are looked for where none is named, in this order."""
 
 EXPECTED = (
-    "a list of strings, of lists of words, of spaCy Docs or of Documents; a dataset with a column of strings or of "
-    "words; or the path of a corpus"
+    "a list whose items are strings, lists of words, lists of messages, spaCy Docs or Documents; a dataset with a "
+    "column of strings, words or messages; or the path of a corpus"
 )
 
 
@@ -96,6 +97,7 @@ def read_memory(corpus: Iterable[Any], *, column: str | None = None) -> Iterable
     ===================  ==========================================================================================
     a string             a document; its words are what white space parts
     a list of words      a document without a written text
+    a list of messages   a document whose text is what a chat template writes (`headscope.corpora.conversations`)
     a `spacy` Doc        a document for each of its sentences, all of one text: its tokens are the words, written as in
                          the Doc, its dependencies are links (labels as in the pipeline), its parts of speech spans
     a `Document`         stays as it is
@@ -189,7 +191,13 @@ def _convert(place: int, item: Any) -> Iterator[Document]:
     elif hasattr(item, "has_annotation") and hasattr(item, "sents"):
         yield from _convert_doc(place, item)
     elif isinstance(item, Iterable) and not isinstance(item, bytes | Mapping):
-        yield Document(str(place), _check_words(place, "an empty list", list(item)))
+        values = list(item)
+        if values and isinstance(values[0], Mapping):
+            messages = read_messages(f"item {place} of the corpus, counted from 0,", values)
+            words, written = split_messages(messages)
+            yield Document(str(place), words, spans=list_roles(messages), written=written, messages=messages)
+        else:
+            yield Document(str(place), _check_words(place, "an empty list", values))
     else:
         raise CorpusError(
             f"item {place} of the corpus, counted from 0, is of type {type(item).__name__}; give {EXPECTED}."

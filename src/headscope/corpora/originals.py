@@ -53,7 +53,7 @@ def name_clusters(origins: Sequence[Origin], texts: Sequence[Hashable]) -> tuple
 
 def _list_read(document: Document) -> tuple[Hashable, ...]:
     """Return all of a document that a model reads, however its words are spaced."""
-    return document.words, document.boundary, document.translation
+    return document.words, document.boundary, document.translation, document.messages
 
 
 def _digest_text(document: Document) -> bytes:

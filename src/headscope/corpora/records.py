@@ -1,9 +1,11 @@
 """Texts with a user's own links and spans, as JSON Lines: a line is a Document.
 
-The keys of a line are the attributes of `Document`; only ``words`` must be there, or ``text``, or both::
+The keys of a line are the attributes of `Document`; only ``words`` must be there, or ``text``, or both, or
+``messages``::
 
     {"words": ["She", "saw", "herself"], "links": [[2, 0, "reflexive"]], "group": "letter 3"}
     {"words": ["She", "did", "n't", "."], "text": "She didn't.", "links": [[2, 1, "negation"]]}
+    {"messages": [{"role": "user", "content": "Where is Eve?"}, {"role": "assistant", "content": "In Rome."}]}
 
 A link may have rivals, the words that are the wrong answers::
 
@@ -19,9 +21,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from headscope.corpora.conversations import list_roles, read_messages, split_messages
 from headscope.corpora.document import Document, Link, Span
 from headscope.corpora.identities import Identities
 from headscope.corpora.jsontext import get_text, is_text, parse_object, show
+from headscope.corpora.message import Message
 from headscope.corpora.text import format_count, read_lines
 from headscope.corpora.written_text import WrittenText, locate_tokens, split_text
 from headscope.errors import CorpusError
@@ -29,7 +33,7 @@ from headscope.errors import CorpusError
 KIND = "link"
 """The kind of a link that is given none."""
 
-_KEYS = ("words", "text", "id", "links", "spans", "label", "group", "boundary")
+_KEYS = ("words", "text", "messages", "id", "links", "spans", "label", "group", "boundary")
 _LINK, _SPAN = ("source", "target", "label"), ("start", "end", "label", "kind")
 _EXAMPLES = {
     "links": (
@@ -38,7 +42,7 @@ _EXAMPLES = {
     ),
     "spans": '{"start": 0, "end": 2, "label": "1", "kind": "cue"}, or [0, 2, "1", "cue"]',
 }
-_WORDS = re.compile(r'\s*\{.*"(words|text)"\s*:', re.DOTALL)
+_WORDS = re.compile(r'\s*\{.*"(words|text|messages)"\s*:', re.DOTALL)
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
@@ -50,6 +54,8 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     ``words``      a list of strings, each with a visible character
     ``text``       a string, the text as it is written. The words follow one another in it, with nothing
                    but white space between them; without ``words`` they are what white space parts
+    ``messages``   a conversation, in place of ``words`` and ``text``: a list of ``{"role", "content"}``
+                   (`headscope.corpora.conversations`)
     ``id``         a string of its own; by default the number of the line
     ``links``      a list of ``{"source", "target", "label", "kind", "rivals"}`` or of
                    ``[source, target, label]``; ``kind`` may be left out and is then ``link``, and so
@@ -63,10 +69,10 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     A key whose value is null is one that is not there. Lines without a visible character are passed over.
 
     Raises:
-        CorpusError: a line is not a JSON object, lacks ``words`` and ``text`` or has other words than its text, has a
-            key that is not known or a value of another kind, or points outside its words; a link joins a word to itself
-            or is there twice; a rival is the source or the target of its link, or is there twice; two lines have the
-            same id; or the file holds no line or is not UTF-8.
+        CorpusError: a line is not a JSON object, lacks ``words``, ``text`` and ``messages`` or has other words than its
+            text, has a key that is not known or a value of another kind, or points outside its words; a link joins a
+            word to itself or is there twice; a rival is the source or the target of its link, or is there twice; two
+            lines have the same id; or the file holds no line or is not UTF-8.
     """
     prefix = name or path.name
     identities = Identities()
@@ -87,7 +93,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if the first line that is not empty begins a JSON object and has the key ``words`` or ``text``."""
+    """Return true if the first line that is not empty begins an object with ``words``, ``text`` or ``messages``."""
     # The line may be cut, so it cannot be parsed.
     return _WORDS.match(next((line for line in beginning if line.strip()), "")) is not None
 
@@ -130,7 +136,8 @@ def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ..
 
 
 def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, Any]) -> Document:
-    words, written = _parse_text(where, record)
+    messages = _parse_messages(where, record)
+    words, written = split_messages(messages) if messages else _parse_text(where, record)
     optional = {"kind": KIND, "rivals": []}
     links = [
         Link(source, target, label, kind=kind, rivals=_parse_rivals(where, rivals))
@@ -149,11 +156,12 @@ def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, 
         f"{prefix}:{text_id}",
         words=words,
         links=check_links(where, len(words), links),
-        spans=tuple(spans),
+        spans=(*list_roles(messages), *spans),
         label=get_text(where, record, "label"),
         group=f"{prefix}:{text_id if group is None else group}",
         boundary=_get_boundary(where, record, len(words)),
         written=written,
+        messages=messages,
     )
 
 
@@ -175,6 +183,18 @@ def _parse_record(where: str, line: str) -> dict[str, Any]:
             f"correct the spelling, or leave it out."
         )
     return record
+
+
+def _parse_messages(where: str, record: Mapping[str, Any]) -> tuple[Message, ...]:
+    """Return the messages of a line, if it gives any."""
+    if "messages" not in record:
+        return ()
+    if beside := next((key for key in ("words", "text", "boundary") if key in record), None):
+        raise CorpusError(
+            f'{where} has the keys "messages" and {show(beside)}; the words of a conversation are those of its '
+            "messages: leave one of the two out."
+        )
+    return read_messages(where, record["messages"])
 
 
 def _parse_text(where: str, record: Mapping[str, Any]) -> tuple[tuple[str, ...], WrittenText | None]:

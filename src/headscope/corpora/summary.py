@@ -129,7 +129,8 @@ def _refuse_repeated(documents: Iterable[Document | Skipped], hashes: "array[int
 def _check_text(document: Document) -> None:
     """Refuse text that is not Unicode, which neither a tokenizer nor a hash takes."""
     content = document.written.content if document.written else ""
-    parts = (document.id, document.group, *document.words, *document.translation, content)
+    contents = (text for message in document.messages for text in (message.role, *message.texts))
+    parts = (document.id, document.group, *document.words, *document.translation, content, *contents)
     if has_surrogate("".join(parts)):
         text = next(part for part in parts if has_surrogate(part))
         raise CorpusError(

@@ -100,6 +100,7 @@ def _describe_text(
         ),
         weights={name: quantize(each) for name, each in weights.items()},
         random_tokens=document.random_tokens,
+        messages=tuple(message.record for message in document.messages),
     )
 
 

@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerFast
 from headscope.capture.model.model import Model
 from headscope.capture.model.saved import SavedTexts
 from headscope.capture.tokens.assign import SPECIAL, Assigned, assign_sides, find_lead
+from headscope.capture.tokens.chat import write_conversation
 from headscope.corpora.document import Document
 from headscope.corpora.units import unite_words
 from headscope.corpora.written_text import WrittenText, join_words
@@ -127,9 +128,10 @@ class Alignment:
                 aligned += [] if text is None else [text]
                 skipped += losses
             return aligned, +skipped
-        written = [document for document in readable if not document.random_tokens]
+        written = [document for document in readable if not document.random_tokens and not document.messages]
         parts: list[Iterable[tuple[Aligned | None, Counter[str]]]] = [
-            map(self._look_up, (document for document in readable if document.random_tokens))
+            map(self._look_up, (document for document in readable if document.random_tokens)),
+            map(self._align_conversation, (document for document in readable if document.messages)),
         ]
         for pairs in (False, True):
             chosen = [document for document in written if (document.boundary is not None) == pairs]
@@ -178,6 +180,34 @@ class Alignment:
     @cached_property
     def _lead(self) -> str:
         return find_lead(self.tokenizer)
+
+    def _align_conversation(self, document: Document) -> tuple[Aligned | None, Counter[str]]:
+        """Return a conversation as the chat template writes it, unless it is too long, and what is left out of it.
+
+        The template writes its own special tokens. Of a document that was cut, it writes all messages, and its tokens
+        are those up to its last word, as are those of one that is cut here.
+        """
+        conversation = write_conversation(self.tokenizer, document)
+        if isinstance(conversation, str):
+            return None, Counter({conversation: 1})
+        encoding = self.tokenizer(conversation.text.content, add_special_tokens=False, verbose=False).encodings[0]
+        whole, words = assign_sides(self.tokenizer, [conversation.text], encoding), len(document.words)
+        if whole.dropped:
+            return None, Counter({DROPPED: 1})
+        end = len(whole.tokens)
+        is_long = self.max_tokens is not None and end > self.max_tokens
+        if words < len(whole.units) or (is_long and self.cut):
+            last = whole.units[words - 1]
+            end = max((place for place, unit in enumerate(whole.tokens, start=1) if 0 <= unit <= last), default=1)
+        assigned = Assigned(whole.units[:words], whole.tokens[:end])
+        if self.max_tokens is not None and end > self.max_tokens:
+            return self._shorten(document, assigned, self.max_tokens, self._align_conversation)
+        marked = conversation.mark_template(assigned, encoding.offsets[:end])
+        united, losses = unite_words(document, marked.units, [conversation.text.truncate(words)])
+        losses += _count_lost_words(united, marked.tokens)
+        if words == len(whole.units) and end < len(whole.tokens):
+            losses[f"{CUT_DOCUMENTS} {self.max_tokens} tokens (the rest is used)"] += 1
+        return Aligned(united, encoding.ids[:end], marked.tokens, [0] * end), losses
 
     def _align_translations(self, aligned: Sequence[Aligned]) -> tuple[list[Aligned], Counter[str]]:
         """The documents with the tokens of their translations, but for those that are too long, and what is left out.

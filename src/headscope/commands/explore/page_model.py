@@ -67,12 +67,15 @@ class PageModel:
 
 def read_question(question: Any) -> Document:
     """The text that a question is about: ``{"text": ...}``, or one of the page: ``{"words": [...], "content": ...,
-    "offsets": [...], "boundary": ..., "random_tokens": [...]}``.
+    "offsets": [...], "boundary": ..., "random_tokens": [...], "messages": [...]}``.
 
     Raises:
         HeadscopeError: there is none.
     """
     match question:
+        case {"messages": [_, *_] as messages}:
+            (document,) = read([messages])
+            return document
         case {
             "words": [*words],
             "content": str(content),

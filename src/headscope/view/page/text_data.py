@@ -38,6 +38,7 @@ def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
         "offsets": text.offsets,
         "boundary": text.boundary,
         "random_tokens": text.random_tokens,
+        "messages": text.messages,
         "sides": {name: asdict(side) for name, side in text.sides.items()},
         "shapes": {name: each.shape[:2] for name, each in text.weights.items()},
         "links": text.links,
