@@ -277,6 +277,16 @@ def test_heads_are_measured_on_what_the_template_writes() -> None:
     torch.testing.assert_close(own, torch.stack(user).mean(0), atol=1e-6, rtol=0)
 
 
+def test_where_the_template_takes_no_conversation_the_message_says_why() -> None:
+    model = make_model("{{ raise_exception('roles must alternate') }}")
+    with pytest.raises(CorpusError) as refused:
+        headscope.measure(model, [CHAT, CHAT[1:]], "surface", progress=False)
+    assert str(refused.value) == (
+        "none of the 2 documents could be measured (2 conversations that the chat template does not take (roles must "
+        "alternate)); give other documents, or another model."
+    )
+
+
 def test_a_page_asks_about_a_conversation_as_it_was_read() -> None:
     model = make_model(TEMPLATES["as in ChatML"][0])
     (text,) = read_texts(model, [*read([CHAT[1:3]])], Plan())

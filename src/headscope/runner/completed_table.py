@@ -11,6 +11,7 @@ import xarray as xr
 from headscope.capture.forward.verify import refuse_not_finite
 from headscope.capture.model.shape import Shape
 from headscope.capture.passes.views import VIEWS
+from headscope.capture.tokens.align import TOO_LONG, TRANSLATION_TOO_LONG
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError, HeadscopeError, first_line
 from headscope.heads import SHARE
@@ -46,11 +47,13 @@ def complete_table(
     total = done + RunSums({("skipped", reason): np.asarray(n) for reason, n in summary.skipped.items() if n})
     _refuse_not_finite(identity["about"]["model"], total)
     if not total.select_run("seen").get("documents"):
-        reasons = ", ".join(f"{count} {reason}" for reason, count in total.select_run("skipped").items())
-        raise CorpusError(
-            f"none of the {summary.documents} documents could be measured ({reasons or 'all were left out'}); "
-            "give shorter documents or a model that takes longer ones."
+        skipped = total.select_run("skipped")
+        reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.items()) or "all were left out"
+        too_long = any(reason.startswith((TOO_LONG, TRANSLATION_TOO_LONG)) for reason in skipped)
+        advice = (
+            "shorter documents or a model that takes longer ones" if too_long else "other documents, or another model"
         )
+        raise CorpusError(f"none of the {summary.documents} documents could be measured ({reasons}); give {advice}.")
     paths = json.dumps(total.select_run("path"))
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     names, model = [reducer.name for reducer in reducers], identity["about"]["model"]
