@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported, which reads it once
 os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="headscope-tests-")  # a home may be read-only
 os.environ["MPLBACKEND"] = "Agg"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of programs that tests start, too
 os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported: its kernels then need no GPU
 
 from pathlib import Path

@@ -126,7 +126,7 @@ class LanguageOptions(Options):
         MODEL,
         "Token from which a causal model predicts the first one of a text, such as <|endoftext|>.",
         default=None,
-        unset="what the tokenizer puts there",
+        unset="what the tokenizer puts there, or before spaced texts its token for a beginning",
         metavar="TOKEN",
     )
 
