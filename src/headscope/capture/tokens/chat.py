@@ -49,7 +49,8 @@ def locate_texts(
             continue
         try:
             around = render([*texts[:number], mark, *texts[number + 1 :]]).split(mark)
-        except Exception:  # templates raise what they like
+        except Exception:
+            # A template raises what it likes. One that takes the texts and not the mark reads what they say.
             return None
         length = (len(rendered) - sum(map(len, around))) // max(len(around) - 1, 1)
         stretch = rendered[len(around[0]) : len(around[0]) + length]
