@@ -30,11 +30,16 @@ PATIENCE = 240.0
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment in which commands find a cluster of two cores; processes have one core each, with Ray or not."""
+    """The environment in which commands find a cluster of two cores; processes have one core each, with Ray or not.
+
+    Ray gives its workers the priority 15, so that beside the processes of other tests they would hardly get a core.
+    """
     log = tmp_path_factory.mktemp("ray") / "log"
     # Not in the folder of the tests, since the names of sockets must be short.
     folder = tempfile.mkdtemp(prefix="ray")
-    settings = {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    settings = {
+        "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0",
+    }  # fmt: skip
     environment = os.environ | settings
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
