@@ -6,7 +6,7 @@ text beside its words (`locate_words`), or the words are what white space parts 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from operator import add
 
 PUNCTUATION = frozenset(".,?!;:")
@@ -16,18 +16,33 @@ Offsets = tuple[int, int]
 """The first character of a word and the one behind its last, counted from 0."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class WrittenText:
     """A text and the characters of each of its words.
 
+    Args:
+        content: the text.
+        offsets: the characters of each word, in order. Words of one token of the text (German *im*, the words *in* and
+            *dem*) may have the same characters.
+
     Attributes:
         content: the text.
-        offsets: of each word, in order. Words of one token of the text (German *im*, the words *in* and *dem*) may have
-            the same characters.
+        edges: the numbers of `offsets` one after the other. A tuple for each word of a corpus would have Python look
+            for garbage among all objects of torch.
     """
 
     content: str
-    offsets: tuple[Offsets, ...]
+    edges: tuple[int, ...]
+
+    def __init__(self, content: str, offsets: Iterable[Offsets]) -> None:
+        object.__setattr__(self, "content", content)
+        object.__setattr__(self, "edges", tuple(chain.from_iterable(offsets)))
+
+    @property
+    def offsets(self) -> tuple[Offsets, ...]:
+        """Return the characters of each word, in order."""
+        edges = iter(self.edges)
+        return tuple(zip(edges, edges, strict=True))
 
     @property
     def fault(self) -> str:

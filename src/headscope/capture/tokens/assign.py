@@ -66,7 +66,7 @@ def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole:
         covered = max(covered, end)
         while word < len(words) and words[word][1] <= start:
             word += 1
-        visible = start + len(content[start:end]) - len(content[start:end].lstrip())
+        visible = end - len(content[start:end].lstrip())
         if visible == end:
             if word < len(words) and words[word][0] <= start < end:
                 of_token.append(word)
@@ -83,7 +83,8 @@ def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole:
             last += 1
         of_token.append(word if last > word else NO_WORD)
         spelt.update(range(word, last))
-        joined[word + 1 : last] = [True] * max(0, last - word - 1)
+        if last - word > 1:
+            joined[word + 1 : last] = [True] * (last - word - 1)
     if whole and not dropped:
         dropped = _find_visible(content[covered:])
     # Where a tokenizer drops the characters of a word, the space before it is of no word.
