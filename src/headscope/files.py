@@ -16,6 +16,8 @@ from itertools import chain, count
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from platformdirs import user_cache_path
+
 from headscope.errors import HeadscopeError
 
 MAX_NAME_BYTES = 200
@@ -192,6 +194,11 @@ def find_by_suffix(folder: Path, path: str) -> Path | None:
     parts = PurePosixPath(path).parts
     places = (folder.joinpath(*parts[start:]) for start in range(len(parts)))
     return next((place for place in places if place.exists()), None)
+
+
+def cache_folder(kind: str) -> Path:
+    """Return where a kind of files is kept: in the folder that HEADSCOPE_CACHE names, or in the user's cache."""
+    return Path(os.environ.get("HEADSCOPE_CACHE") or user_cache_path("headscope")) / kind
 
 
 def expand_home(path: str | Path) -> Path:

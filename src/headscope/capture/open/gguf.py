@@ -1,14 +1,12 @@
 """A GGUF file -> a folder that transformers loads, converted once and kept in the user's cache."""
 
 import logging
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import torch
 from filelock import FileLock
-from platformdirs import user_cache_path
 from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig
 
 from headscope.capture.model.weights import quiet, refuse_missing_weights
@@ -17,6 +15,7 @@ from headscope.capture.open.gguf_metadata import ADVICE, Metadata
 from headscope.capture.open.gguf_rope import check_rope
 from headscope.capture.open.gguf_tokenizer import check_saved_tokenizer, read_tokenizer
 from headscope.errors import HeadscopeError, ModelError, first_line
+from headscope.files import cache_folder
 
 logger = logging.getLogger("headscope")
 
@@ -35,7 +34,7 @@ def convert(file: Path, sha256: str) -> Path:
             what would get lost on the way.
         HeadscopeError: the cache cannot be written to.
     """
-    cache = Path(os.environ.get("HEADSCOPE_CACHE") or user_cache_path("headscope")) / "gguf"
+    cache = cache_folder("gguf")
     folder = cache / f"{file.stem}-{sha256[:16]}-{_VERSION}"
     if folder.is_dir():
         return folder
