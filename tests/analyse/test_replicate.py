@@ -113,12 +113,14 @@ def test_the_table_is_kept_and_says_what_the_other_corpus_was() -> None:
     draw, share = np.random.default_rng(11), make_shares(np.random.default_rng(12))
     report = add_report(head_table(make_texts(draw, share), RELATIONS), minimum=5)
     before = report.copy(deep=True)
-    replicated = add_replication(report, elsewhere(head_table(make_texts(draw, share), RELATIONS)))
+    other = elsewhere(head_table(make_texts(draw, share), RELATIONS)).assign_attrs(corpus_source="a treebank")
+    replicated = add_replication(report, other)
     xr.testing.assert_identical(report, before)
     assert check(replicated) is replicated
     added = {key: value for key, value in replicated.attrs.items() if key.startswith("replication_")}
     assert added == {
         "replication_corpus": "folder/other.conllu", "replication_corpus_sha256": "ef" * 32,
+        "replication_corpus_source": "a treebank",
         "replication_documents": 211, "replication_words": 1009, "replication_tokens": 2503,
         "replication_skipped": report.attrs["skipped"],
     }  # fmt: skip

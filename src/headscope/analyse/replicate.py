@@ -64,7 +64,7 @@ def add_replication(table: xr.Dataset, other: xr.Dataset, untrained_other: xr.Da
           hold documents of few texts, and where nothing there is a rival; empty without a reported head.
 
         The score's prefix and measure stand in these names as in those of `add_report`. The attributes
-        ``replication_corpus``, ``replication_corpus_sha256``, ``replication_documents|words|tokens`` and
+        ``replication_corpus``, ``replication_corpus_sha256|source``, ``replication_documents|words|tokens`` and
         ``replication_skipped`` say what the other corpus was.
 
     Raises:
@@ -177,5 +177,5 @@ def _judge(table: xr.Dataset, other: xr.Dataset, score: Score) -> dict[str, xr.V
 
 def _describe_corpus(other: xr.Dataset) -> dict[str, object]:
     """The attributes that say what the other corpus was."""
-    names = {key: f"replication_{key}" for key in ("corpus", "corpus_sha256", *_COUNTS)}
+    names = {key: f"replication_{key}" for key in ("corpus", "corpus_sha256", "corpus_source", *_COUNTS)}
     return {name: other.attrs[key] for key, name in names.items() if key in other.attrs}

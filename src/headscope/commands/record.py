@@ -157,6 +157,14 @@ class Request(Options, Generic[R_co]):
         Raises:
             HeadscopeError: in one sentence, what is wrong.
         """
+        if not self.loading:
+            return self._run(progress)
+        from headscope.corpora.download import show_downloads  # it takes time to import
+
+        with show_downloads(progress):
+            return self._run(progress)
+
+    def _run(self, progress: Progress) -> R_co:
         self.check(progress)
         name = self.locate(self.module)
         if self.loading and not {name, "torch"} & sys.modules.keys():

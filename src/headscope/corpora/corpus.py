@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headscope.corpora import grammar, needles, repeats, text
+from headscope.corpora import grammar, needles, repeats, text, treebanks
 from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
 from headscope.corpora.memory import StreamedDataset, read_memory
@@ -28,6 +28,9 @@ GENERATED = {
     "needles": needles.generate_needles,
 }
 """The names of the corpora that are generated and not read: ``NAME``, ``NAME:COUNT`` or ``NAME:COUNT:SEED``."""
+
+DOWNLOADED = (treebanks.PREFIX,)
+"""What the names of corpora begin with that are downloaded into a cache."""
 
 MEMORY = "documents in memory"
 """The name and the format of a corpus that is in no file."""
@@ -48,6 +51,7 @@ class Corpus:
         held: the documents of a corpus in memory.
         selection: which of the documents are taken; by default all.
         hops: of the dependency paths that become links (`headscope.corpora.paths`); 1 for none.
+        source: where it was downloaded, with its licence; empty if it was not.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Corpus:
     held: Iterable[Document] = ()
     selection: Selection | None = None
     hops: int = 1
+    source: str = ""
 
     def __iter__(self) -> Iterator[Document]:
         return (part for part in self.read_parts() if isinstance(part, Document))
@@ -98,6 +103,12 @@ class Corpus:
     def title(self) -> str:
         """The name, and in brackets which of the documents are taken, unless they are all; they may be read for it."""
         return self.name if self._chosen is None else f"{self.name} ({self.selection})"
+
+    def find_files(self) -> "Corpus":
+        """Return the corpus with the files of this machine, where a treebank may be in another cache."""
+        if all(path.exists() for path in self.files) or not self.source:
+            return self
+        return replace(self, files=_locate(self.name, self.format).files)
 
     def read_parts(self) -> Iterator[Document | Skipped]:
         """The documents, and in their places what was left out; for a sample, what was left out of the whole corpus."""
@@ -212,7 +223,8 @@ def read(
     Args:
         corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
             sentences made by the grammar that ships with headscope; ``repeats`` likewise for random tokens that are
-            repeated, and ``needles`` for facts in long texts that are asked for. A `Path` is always a file or folder.
+            repeated, and ``needles`` for facts in long texts that are asked for; ``ud:en_ewt`` for a treebank that is
+            downloaded (`headscope.corpora.treebanks`). A `Path` is always a file or folder.
             In memory: strings, lists of words or of messages, a dataset (one that is streamed is not kept), Docs of
             spaCy, or documents (`headscope.corpora.memory`).
         format: a name of `FORMATS`, for files.
@@ -275,6 +287,9 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
         return Corpus(corpus, files=(), format=kind)
     if format is not None and format not in FORMATS:
         raise CorpusError(f"the format {format!r} is not known; name one of {', '.join(FORMATS)}.")
+    if isinstance(corpus, str) and corpus.startswith(treebanks.PREFIX):
+        split = treebanks.fetch_treebank(corpus)
+        return Corpus(corpus, files=(split.path,), format=format or "conllu", source=split.source)
     path = expand_home(corpus)
     if len(str(corpus).split()) > 2 and _is_missing(path):
         raise CorpusError(
@@ -285,9 +300,9 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
     if path.is_dir():
         return _read_folder(str(corpus), path, format)
     if not path.is_file():
-        raise CorpusError(
-            f"the corpus {str(corpus)!r} does not exist; give a file, a folder, or {GRAMMAR!r} for generated sentences."
-        )
+        is_code = str(corpus) in treebanks.list_treebanks()
+        other = f"'ud:{corpus}' for the treebank" if is_code else f"{GRAMMAR!r} for generated sentences"
+        raise CorpusError(f"the corpus {str(corpus)!r} does not exist; give a file, a folder, or {other}.")
     format = format or _detect_format(path)
     if format is None:
         raise CorpusError(

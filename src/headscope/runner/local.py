@@ -261,6 +261,8 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
         versions["spacy"] = metadata.version("spacy")
     if stream.plan.sample_queries is not None:
         about |= {"sample_queries": stream.plan.sample_queries, "sample_seed": stream.plan.seed}
+    if isinstance(documents, Corpus) and documents.source:
+        about["corpus_source"] = documents.source
     if isinstance(documents, Corpus) and documents.hops > 1:
         about["hops"] = documents.hops
     about["versions"] = json.dumps(versions, sort_keys=True)

@@ -101,13 +101,14 @@ class Work:
                     f"{where} has {package} {there}, and {here} is installed here; install the same version on all "
                     "machines."
                 )
-        if self.documents.sha256 != self.corpus_sha256:
+        documents = self.documents.find_files()
+        if documents.sha256 != self.corpus_sha256:
             raise HeadscopeError(
-                f"{where} reads another corpus as {self.documents.name} than there is here; copy the same files to all "
+                f"{where} reads another corpus as {documents.name} than there is here; copy the same files to all "
                 "machines."
             )
         model = load(self.model, **self.loading)
-        return Run.open(model, self.documents, self.reducers, plan=self.plan, summary=self.summary)
+        return Run.open(model, documents, self.reducers, plan=self.plan, summary=self.summary)
 
 
 class Overview:

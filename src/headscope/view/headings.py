@@ -80,8 +80,9 @@ def describe_start(about: Mapping[Any, Any]) -> str:
 
 
 def describe_measured(table: xr.Dataset) -> str:
-    """Return sentences on edits, view, sample and form of the texts; empty if none is unusual."""
-    parts = (describe_edits(table), describe_view(table), _describe_sample(table), describe_reading(table.attrs))
+    """Return sentences on edits, view, sample, form and source of the texts; empty if none is unusual."""
+    parts = [describe_edits(table), describe_view(table), _describe_sample(table), describe_reading(table.attrs)]
+    parts += [f"Texts: {source}."] if (source := table.attrs.get("corpus_source")) else []
     return " ".join(filter(None, parts))
 
 

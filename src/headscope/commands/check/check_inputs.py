@@ -13,7 +13,7 @@ from headscope.capture.model.model_names import check_name
 from headscope.commands.check.recorded_call import RecordedCall, read_call
 from headscope.commands.tables import find_table, open_table
 from headscope.corpora import read
-from headscope.corpora.corpus import GENERATED, MEMORY, Corpus, hash_documents
+from headscope.corpora.corpus import DOWNLOADED, GENERATED, MEMORY, Corpus, hash_documents
 from headscope.errors import CorpusError, TableError
 from headscope.files import expand_home
 
@@ -96,4 +96,5 @@ def open_corpus(
 
 def _is_missing(corpus: str) -> bool:
     """True where a corpus can only be a file or folder, and there is none."""
-    return corpus.partition(":")[0] not in GENERATED and not expand_home(corpus).exists()
+    is_named = corpus.startswith(DOWNLOADED) or corpus.partition(":")[0] in GENERATED
+    return not is_named and not expand_home(corpus).exists()

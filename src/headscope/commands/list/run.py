@@ -20,11 +20,16 @@ def run(request: List, progress: Progress) -> Mapping[str, str]:
             return reducers.NAMES
         case "corpora":
             from headscope.corpora import FORMATS
+            from headscope.corpora.treebanks import RELEASE
 
             grammar = "generated English with exact dependencies, coreference and negation (grammar:COUNT:SEED)"
             repeats = "random tokens that are repeated, for induction heads (repeats:COUNT:SEED)"
             needles = "facts in long texts and questions about them, for retrieval heads (needles:COUNT:SEED)"
-            return {"grammar": grammar, "repeats": repeats, "needles": needles} | {
+            treebanks = (
+                f"each treebank of Universal Dependencies {RELEASE} by its code, such as ud:en_ewt; downloaded once "
+                "(ud:CODE:SPLIT)"
+            )
+            return {"grammar": grammar, "repeats": repeats, "needles": needles, "ud": treebanks} | {
                 name: format.description for name, format in FORMATS.items()
             }
         case "studies":

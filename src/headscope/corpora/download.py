@@ -1,0 +1,125 @@
+"""A file of the web in the user's cache: downloaded once, whole or not at all, and compared each time it is used.
+
+The SHA-256 of a file stands beside it, in a file that ``sha256sum -c`` reads. Unless it is known beforehand it is that
+of the first download: what comes first is trusted, and what differs later is refused.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from typing import cast
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from headscope.errors import CorpusError, HeadscopeError
+from headscope.files import atomic_write, remove_unfinished, sha256, write_text
+
+TIMEOUT = 30
+"""Seconds that a server may say nothing."""
+
+_BLOCK = 1 << 16
+_GONE = (404, 410)
+
+Progress = Callable[[str, int, int], None]
+_progress: ContextVar[Progress] = ContextVar("progress", default=lambda step, done, total: None)
+
+
+class MissingFileError(HeadscopeError):
+    """A file that its server does not have."""
+
+
+@contextmanager
+def show_downloads(progress: Progress) -> Iterator[None]:
+    """Call a function with the step, the bytes so far and all bytes of what is downloaded while the block runs."""
+    token = _progress.set(progress)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
+
+
+def fetch(address: str, path: Path, known: str = "") -> Path:
+    """Return a file of the cache, which is downloaded if it is not there.
+
+    Processes that ask for it at once wait for the one that downloads it.
+
+    Args:
+        address: of the file on the web.
+        path: of the file in the cache.
+        known: its SHA-256; by default what stands beside it.
+
+    Raises:
+        MissingFileError: the server does not have it.
+        CorpusError: the server cannot be reached or stops half-way, or the SHA-256 is another.
+        HeadscopeError: the cache cannot be written to.
+    """
+    record = path.with_name(f"{path.name}.sha256")
+    expected = known or (record.read_text(encoding="utf-8").partition(" ")[0] if record.exists() else "")
+    if not path.exists():
+        from filelock import FileLock  # not above: it loads much, and most files are there
+
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(path.with_name(".lock")):
+                if not path.exists():
+                    remove_unfinished(path)
+                    _download(address, path, expected)
+        except OSError as error:
+            raise HeadscopeError(
+                f"{path.parent} cannot be written ({error.strerror or error}); free some space, or name another place "
+                "in the environment variable HEADSCOPE_CACHE."
+            ) from error
+    digest = sha256(path)
+    if expected and digest != expected:
+        raise CorpusError(
+            f"{path} is not what was downloaded (SHA-256 {digest[:12]} and not {expected[:12]}); delete it, and it is "
+            "downloaded again."
+        )
+    if not record.exists():
+        write_text(f"{digest}  {path.name}\n", record)
+    return path
+
+
+def _download(address: str, path: Path, expected: str) -> None:
+    with _open(address, path) as response, atomic_write(path) as temporary:
+        total, done = int(response.headers.get("Content-Length") or 0), 0
+        with temporary.open("wb") as file:
+            for block in _read(address, response):
+                done += file.write(block)
+                _progress.get()(f"downloading {path.name}", done, total)
+        if done < total:
+            raise _refuse_part(address, f"after {done:,} of {total:,} bytes")
+        if expected and (digest := sha256(temporary)) != expected:
+            raise CorpusError(
+                f"{address} has the SHA-256 {digest[:12]}, and {expected[:12]} is expected, so nothing of it was kept; "
+                "run the command again, and if it stays so, the file was damaged on the way or changed at its source."
+            )
+
+
+def _open(address: str, path: Path) -> HTTPResponse:
+    try:
+        return cast(HTTPResponse, urlopen(address, timeout=TIMEOUT))
+    except (OSError, HTTPException) as error:
+        if isinstance(error, HTTPError):
+            error.close()
+            if error.code in _GONE:
+                raise MissingFileError(f"there is no file {address}.") from None
+        raise CorpusError(
+            f"the corpus is not in the cache {path.parent} yet, and {address} cannot be reached "
+            f"({getattr(error, 'reason', error)}); run the command once with a network and copy that folder, or give "
+            "the path of a file that you have."
+        ) from error
+
+
+def _read(address: str, response: HTTPResponse) -> Iterator[bytes]:
+    try:
+        while block := response.read(_BLOCK):
+            yield block
+    except (OSError, HTTPException) as error:
+        raise _refuse_part(address, f"half-way ({error or type(error).__name__})") from error
+
+
+def _refuse_part(address: str, where: str) -> CorpusError:
+    return CorpusError(f"the download of {address} stopped {where}, and nothing of it was kept; run the command again.")

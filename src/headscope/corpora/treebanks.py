@@ -1,0 +1,138 @@
+"""The treebanks of Universal Dependencies by their codes, such as ``ud:en_ewt``, from one release into the cache.
+
+The files are those of the release's tag in the repositories of Universal Dependencies. Their SHA-256 is not published;
+`KNOWN` has those of the English Web Treebank, and any other is trusted on first use (`headscope.corpora.download`).
+"""
+
+import logging
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+
+from headscope.corpora.download import MissingFileError, fetch
+from headscope.errors import CorpusError, list_some, quote
+from headscope.files import cache_folder, write_text
+
+logger = logging.getLogger("headscope")
+
+PREFIX = "ud:"
+RELEASE = "2.16"
+HANDLE = "https://hdl.handle.net/11234/1-5901"
+"""Where the release says how to cite it."""
+
+ADDRESS = "https://raw.githubusercontent.com/UniversalDependencies"
+SPLITS = ("dev", "test", "train")
+"""In the order in which one is taken where none is named: the small treebanks have a test split alone."""
+
+KNOWN = {
+    "en_ewt-ud-dev.conllu": "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6",
+    "en_ewt-ud-test.conllu": "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd",
+    "en_ewt-ud-train.conllu": "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
+}
+"""The SHA-256 of files of the release."""
+
+_NAME = re.compile(rf"{PREFIX}(?P<code>[a-z_]+)(:(?P<split>{'|'.join(SPLITS)}))?")
+_LICENCE = re.compile(r"^License: *(\S.*?) *$", re.MULTILINE)
+_NO_TEXT = re.compile(r"^Includes text: *no\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class TreebankFile:
+    """A split of a treebank in the cache.
+
+    Attributes:
+        path: of the file.
+        source: the treebank, the split, the release and the licence, in words.
+    """
+
+    path: Path
+    source: str
+
+
+def list_treebanks() -> dict[str, str]:
+    """Return the repository of each treebank of the release by its code.
+
+    A line of ``treebanks.txt`` has the code of a language, its name and the names of its treebanks, as
+    ``valdan/releases.json`` in the repository ``docs-automation`` of Universal Dependencies lists them.
+    """
+    lines = files("headscope.corpora").joinpath("treebanks.txt").read_text(encoding="utf-8").splitlines()
+    rows = (line.split() for line in lines)
+    return {
+        f"{code}_{treebank.lower()}": f"UD_{language}-{treebank}"
+        for code, language, *treebanks in rows
+        for treebank in treebanks
+    }
+
+
+def fetch_treebank(name: str) -> TreebankFile:
+    """Return a split of a treebank, which is downloaded unless it is in the cache.
+
+    Args:
+        name: ``ud:CODE`` or ``ud:CODE:SPLIT``. Default: the first of `SPLITS` that there is.
+
+    Raises:
+        CorpusError: there is no such treebank or split, it comes without its text, or it cannot be downloaded.
+        HeadscopeError: the cache cannot be written to.
+    """
+    match = _NAME.fullmatch(name)
+    code = match["code"] if match else name.split(":")[1]
+    if (repository := list_treebanks().get(code)) is None:
+        raise _refuse_code(code)
+    if match is None:
+        raise CorpusError(
+            f"the corpus {quote(name)} is not understood; a split of {repository} is ud:{code}:dev, :test or :train."
+        )
+    folder, address = cache_folder("corpora") / f"ud-{RELEASE}" / repository, f"{ADDRESS}/{repository}/r{RELEASE}"
+    about = _read_about(f"{address}/README.md", folder / "README.md")
+    if _NO_TEXT.search(about):
+        raise CorpusError(
+            f"{repository} has annotation without the words, which its licence does not let it pass on; its "
+            f"{folder / 'README.md'} says how to get them: give the path of the file with words."
+        )
+    missing: list[Path] = []
+    for split in (match["split"],) if match["split"] else SPLITS:
+        path = folder / f"{code}-ud-{split}.conllu"
+        if path.with_suffix(".missing").exists():
+            continue
+        is_new = not path.exists()
+        try:
+            fetch(f"{address}/{path.name}", path, KNOWN.get(path.name, ""))
+        except MissingFileError:
+            missing.append(path.with_suffix(".missing"))
+            continue
+        for each in missing:  # a release does not change, and without a network nobody can be asked again
+            write_text("", each)
+        licence = _LICENCE.search(about)
+        source = (
+            f"{repository}, {split}, Universal Dependencies {RELEASE} ({HANDLE}), licence "
+            f"{licence[1] if licence else 'not stated'}"
+        )
+        if is_new:
+            logger.warning("downloaded %s, kept in %s", source, folder)
+        return TreebankFile(path, source)
+    raise CorpusError(
+        f"{repository} has no file {path.name} in Universal Dependencies {RELEASE}; small treebanks have a test split "
+        "alone, and the training splits of the largest are in parts: name another split, or download the parts and "
+        "give their folder."
+    )
+
+
+def _read_about(address: str, path: Path) -> str:
+    """Return what a treebank says of itself, with its licence; nothing where it does not."""
+    try:
+        return fetch(address, path).read_text(encoding="utf-8")
+    except MissingFileError:
+        return ""
+
+
+def _refuse_code(code: str) -> CorpusError:
+    codes = list_treebanks()
+    language = code.partition("_")[0].lower()
+    near = get_close_matches(code.lower(), codes, n=3) or [each for each in codes if each.startswith(f"{language}_")]
+    advice = f"near it are {list_some(near)}" if near else "a code is that of the language, _ and the treebank"
+    return CorpusError(
+        f"Universal Dependencies {RELEASE} has no treebank {quote(code)} among its {len(codes)}; {advice}: give one, "
+        f"such as {PREFIX}{near[0] if near else 'en_ewt'}."
+    )
