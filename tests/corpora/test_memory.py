@@ -135,7 +135,7 @@ def test_the_hash_is_of_the_documents() -> None:
         (
             Dataset.from_dict({"review": TEXTS, "stars": [1, 2]}),
             "the dataset has no column text, sentence, words, tokens or messages; its columns are review, stars: name "
-            "the one with the texts, as in headscope.read(dataset, column='review').",
+            "the one with the texts, as in headscope.read(dataset, column='review') or hf:NAME#review.",
         ),
         (
             DatasetDict({"train": Dataset.from_dict({"text": TEXTS})}),

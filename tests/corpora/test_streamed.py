@@ -141,7 +141,7 @@ def test_another_process_looks_at_its_own_texts(streamed) -> None:
         (
             [{"review": "two", "stars": 3}],
             "the dataset has no column text, sentence, words, tokens or messages; its columns are review, stars: name "
-            "the one with the texts, as in headscope.read(dataset, column='review').",
+            "the one with the texts, as in headscope.read(dataset, column='review') or hf:NAME#review.",
         ),
         ([{"text": None}], f"item 0 of the corpus, counted from 0, is of type NoneType; give {EXPECTED}."),
     ],

@@ -186,8 +186,8 @@ def test_the_second_part_of_a_name_may_be_a_configuration(monkeypatch, name, tri
 def test_a_missing_library_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     assert refused("datasets:imdb") == (
-        "the task datasets:imdb is loaded by `datasets`, which is not installed; install headscope with the extra "
-        "`tune`: pip install 'headscope[tune]'."
+        "datasets:imdb is loaded by `datasets`, which is not installed; install headscope with the extra `datasets`: "
+        "pip install 'headscope[datasets]'."
     )
 
 

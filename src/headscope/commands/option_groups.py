@@ -257,7 +257,7 @@ class CorpusPart(CorpusSize):
 
 CORPORA = (
     "File or folder such as en_ewt-ud-dev.conllu (`headscope list corpora`), ud:CODE[:SPLIT] for a treebank that is "
-    "downloaded once, such as ud:en_ewt, or "
+    "downloaded once, such as ud:en_ewt, hf:DATASET[:CONFIG[:SPLIT]] for a dataset (extra `datasets`), or "
     "grammar[:COUNT[:SEED]] for generated sentences, such as grammar:300, repeats[:COUNT[:SEED]] for random tokens "
     "that are repeated, or needles[:COUNT[:SEED]] for facts in long texts that are asked for."
 )

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headscope.corpora import grammar, needles, repeats, text, treebanks
+from headscope.corpora import grammar, hub, needles, repeats, text, treebanks
 from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
 from headscope.corpora.memory import StreamedDataset, read_memory
@@ -29,7 +29,7 @@ GENERATED = {
 }
 """The names of the corpora that are generated and not read: ``NAME``, ``NAME:COUNT`` or ``NAME:COUNT:SEED``."""
 
-DOWNLOADED = (treebanks.PREFIX,)
+DOWNLOADED = (treebanks.PREFIX, hub.PREFIX)
 """What the names of corpora begin with that are downloaded into a cache."""
 
 MEMORY = "documents in memory"
@@ -224,7 +224,8 @@ def read(
         corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
             sentences made by the grammar that ships with headscope; ``repeats`` likewise for random tokens that are
             repeated, and ``needles`` for facts in long texts that are asked for; ``ud:en_ewt`` for a treebank that is
-            downloaded (`headscope.corpora.treebanks`). A `Path` is always a file or folder.
+            downloaded (`headscope.corpora.treebanks`), and ``hf:NAME`` for a dataset of the Hugging Face hub
+            (`headscope.corpora.hub`). A `Path` is always a file or folder.
             In memory: strings, lists of words or of messages, a dataset (one that is streamed is not kept), Docs of
             spaCy, or documents (`headscope.corpora.memory`).
         format: a name of `FORMATS`, for files.
@@ -290,6 +291,11 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
     if isinstance(corpus, str) and corpus.startswith(treebanks.PREFIX):
         split = treebanks.fetch_treebank(corpus)
         return Corpus(corpus, files=(split.path,), format=format or "conllu", source=split.source)
+    if isinstance(corpus, str) and corpus.startswith(hub.PREFIX):
+        if format is not None:
+            raise CorpusError(f"the corpus {corpus!r} is a dataset, which has no format; leave out `format`.")
+        held, source = hub.open_dataset(corpus)
+        return Corpus(corpus, files=(), format=MEMORY, held=held, source=source)
     path = expand_home(corpus)
     if len(str(corpus).split()) > 2 and _is_missing(path):
         raise CorpusError(

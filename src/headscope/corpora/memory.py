@@ -133,7 +133,7 @@ def _open_stream(dataset: Any, column: str | None) -> StreamedDataset:
     if first is None:
         raise _refuse_empty(dataset)
     # Some datasets do not know their columns before they are read.
-    return StreamedDataset(dataset, _choose_column(dataset.column_names or first, column))
+    return StreamedDataset(dataset, choose_column(dataset.column_names or first, column))
 
 
 def _refuse_empty(corpus: Any) -> CorpusError:
@@ -157,18 +157,23 @@ def _select_column(corpus: Any, column: str | None) -> Iterable[Any]:
         if isinstance(corpus, str | bytes | Mapping) or not isinstance(corpus, Iterable):
             raise CorpusError(f"the corpus is of type {kind}; give {EXPECTED}.")
         return corpus
-    chosen = _choose_column(names, column)
+    chosen = choose_column(names, column)
     return [row[chosen] for row in corpus] if hasattr(corpus, "column_names") else list(corpus[chosen])
 
 
-def _choose_column(names: Iterable[Any], column: str | None) -> str:
+def choose_column(names: Iterable[Any], column: str | None) -> str:
+    """Return the column of the texts among those of a dataset: the one that is named, or the first of `COLUMNS`.
+
+    Raises:
+        CorpusError: there is no such column.
+    """
     known = [str(name) for name in names]
     chosen = next((name for name in COLUMNS if name in known), None) if column is None else column
     if chosen not in known:
         wanted = f"has no column {column!r}" if column else f"has no column {', '.join(COLUMNS[:-1])} or {COLUMNS[-1]}"
         raise CorpusError(
             f"the dataset {wanted}; its columns are {', '.join(known) or 'none'}: name the one with the texts, as in "
-            "headscope.read(dataset, column='review')."
+            "headscope.read(dataset, column='review') or hf:NAME#review."
         )
     return chosen
 
@@ -185,7 +190,9 @@ def _refuse_others(items: Iterable[Any]) -> None:
 
 def _convert(place: int, item: Any) -> Iterator[Document]:
     """The documents of an item; `place` is where it is, counted from 0."""
-    if isinstance(item, str):
+    if isinstance(item, Document):
+        yield item
+    elif isinstance(item, str):
         words, written = split_text(item)
         yield Document(str(place), _check_words(place, "an empty string", words), written=written)
     elif hasattr(item, "has_annotation") and hasattr(item, "sents"):

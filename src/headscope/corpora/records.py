@@ -85,7 +85,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
                     f"{where} has the id {show(text_id)}{'' if record.get('id') else ', which is its number,'} as line "
                     f"{earlier} has; a text needs an id of its own: rename one of them, or leave all ids out."
                 )
-        yield _build_document(where, prefix, text_id, record)
+        yield build_document(where, prefix, text_id, record)
     if not identities:
         raise CorpusError(
             f'{path} has no text; expected a JSON object with "words" on each line: check that the file is whole.'
@@ -135,7 +135,18 @@ def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ..
     return tuple(unique.values())
 
 
-def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, Any]) -> Document:
+def build_document(where: str, prefix: str, text_id: str, record: Mapping[str, Any]) -> Document:
+    """Return the document of an object, checked as `read` checks a line.
+
+    Args:
+        where: it stands, for messages.
+        prefix: of its id and its group.
+        text_id: the rest of its id.
+        record: the object.
+
+    Raises:
+        CorpusError: as in `read`.
+    """
     messages = _parse_messages(where, record)
     words, written = split_messages(messages) if messages else _parse_text(where, record)
     optional = {"kind": KIND, "rivals": []}

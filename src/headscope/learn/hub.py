@@ -4,10 +4,12 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from headscope.errors import CorpusError, first_line, say_missing
+from headscope.corpora.hub import load_splits
+from headscope.errors import CorpusError
 from headscope.files import check_regular, expand_home, hash_lines
 from headscope.learn.table_task import TEXTS, build_task
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
@@ -91,27 +93,15 @@ def read_hub(name: str) -> Task:
 
 
 def _load(name: str, place: str) -> Mapping[str, Any]:
-    try:
-        import datasets
-    except ImportError:
-        raise CorpusError(say_missing(f"the task {name} is loaded by `datasets`", "tune")) from None
     if not place:
         raise CorpusError(f"{name} names no set; write {PREFIX}NAME, {PREFIX}NAME/CONFIG or {PREFIX}FOLDER.")
     folder = expand_home(place)
     check_regular(folder)
-    candidates = [(str(folder), None)] if folder.exists() else _candidates(place)
-    for number, (path, configuration) in enumerate(candidates, start=1):
-        try:
-            loaded = datasets.load_dataset(path, configuration)
-        except Exception as error:  # of another library's loaders, each with errors of its own
-            if number == len(candidates):
-                raise CorpusError(
-                    f"{name} could not be loaded by `datasets` ({first_line(error)}); check the name, the "
-                    "configuration and the network, or name a folder of parquet, JSON Lines or CSV files."
-                ) from error
-        else:
-            return dict(loaded)
-    raise AssertionError("the last try returns or raises")
+    *others, (path, configuration) = [(place, None)] if folder.exists() else _candidates(place)
+    for candidate in others:
+        with suppress(CorpusError):
+            return load_splits(name, *candidate)
+    return load_splits(name, path, configuration)
 
 
 def _candidates(place: str) -> list[tuple[str, str | None]]:

@@ -29,7 +29,8 @@ def run(request: List, progress: Progress) -> Mapping[str, str]:
                 f"each treebank of Universal Dependencies {RELEASE} by its code, such as ud:en_ewt; downloaded once "
                 "(ud:CODE:SPLIT)"
             )
-            return {"grammar": grammar, "repeats": repeats, "needles": needles, "ud": treebanks} | {
+            hub = "a dataset of the Hugging Face hub by its name; extra `datasets` (hf:DATASET:CONFIG:SPLIT)"
+            return {"grammar": grammar, "repeats": repeats, "needles": needles, "ud": treebanks, "hf": hub} | {
                 name: format.description for name, format in FORMATS.items()
             }
         case "studies":
