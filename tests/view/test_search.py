@@ -2,6 +2,7 @@
 
 import playwright.sync_api as playwright
 import pytest
+import xarray as xr
 
 from headscope.examples import CLEAR, FAILS, Example
 from headscope.view.page import render_page
@@ -19,6 +20,22 @@ def address(page: playwright.Page) -> str:
     return page.evaluate("decodeURIComponent(location.hash)")
 
 
+TITLES = {
+    "nsubj": ("subject → its verb", "verb → its subject"),
+    "obj": ("object → its verb", "verb → its object"),
+}
+
+
+def list_titles(table: xr.Dataset) -> dict[str, str]:
+    """The plain names of the rows in the direction in which each is reported."""
+    directions = table["direction"].values.tolist()
+    return {
+        name: ways[directions.index(table["reported_direction"].sel(relation=name).item())]
+        for name, ways in TITLES.items()
+        if name in table["relation"]
+    }
+
+
 def look_for(page: playwright.Page, query: str) -> None:
     page.locator("#search").fill(query)
     page.keyboard.press("Enter")
@@ -27,13 +44,16 @@ def look_for(page: playwright.Page, query: str) -> None:
 
 @pytest.mark.parametrize(
     ("query", "first"),
-    [("obj", "obj"), ("OBJ ", "obj"), ("direct obj", "obj"), ("nominal subject", "nsubj"), ("to [CLS]", "to [CLS]"),
-     ("mass_sep", "to [SEP]"), ("previous token", "to the token before"), ("3-2", "Head 3-2")],
+    [("obj", "{obj}"), ("OBJ ", "{obj}"), ("object", "{obj}"), ("objects", "{obj}"), ("subject", "{nsubj}"),
+     ("attention to [CLS]", "attention to [CLS]"), ("to [CLS]", "attention to [CLS]"), ("L2H1", "Head 3-2"),
+     ("mass_sep", "attention to [SEP]"), ("previous token", "attention to the token before"), ("3-2", "Head 3-2"),
+     ("l2h1", "Head 3-2")],
 )  # fmt: skip
 def test_a_name_a_gloss_a_variable_or_a_head_is_found(open_page: OpenPage, query: str, first: str) -> None:
-    page = open_page(render_page(head_table(), figures={}))
+    table = head_table()
+    page = open_page(render_page(table, figures={}))
     page.locator("#search").fill(query)
-    assert results(page)[0] == first
+    assert results(page)[0] == first.format(**list_titles(table))
 
 
 def test_the_best_heads_stand_below_the_answer(open_page: OpenPage) -> None:
@@ -50,7 +70,7 @@ def test_the_best_heads_stand_below_the_answer(open_page: OpenPage) -> None:
     assert page.locator("#answer-best").inner_text() == f"Best heads for obj on all texts (accuracy): {listed}."
     page.locator("#answer-best a").nth(1).click()
     settle(page)
-    assert page.locator("#answer-name").inner_text() == f"Head {heads[1]}: obj"
+    assert page.locator("#answer-name").inner_text() == f"Head {heads[1]}: verb → its object"
 
 
 def test_heads_that_changed_most_are_a_list_of_their_own(open_page: OpenPage) -> None:
@@ -71,12 +91,13 @@ def test_enter_leads_to_the_held_out_head_and_its_answer(open_page: OpenPage) ->
     head = f"{int(row['reported_layer'])}-{int(row['reported_head'])}"
     direction = row["reported_direction"].item()
     assert address(page) == f"#variable=relation:obj&direction={direction}&head={head}"
-    assert page.locator("#answer-name").inner_text() == f"Head {head}: obj"
+    assert page.locator("#answer-name").inner_text() == f"Head {head}: {list_titles(table)['obj']}"
     answer = page.locator("#answer-row").inner_text()
     value, lower, upper = (float(row[f"heldout_{name}"]) for name in ("accuracy", "lower", "upper"))
     score = f"accuracy {value:.2f} [{lower:.2f}, {upper:.2f}]"
     items = f"{int(row['heldout_count']):,} held-out links, from the {direction.split('_to_')[0]}."
-    assert answer.startswith(f"For obj, head {head} is best: {score} on {items}")
+    assert answer.startswith(("Yes. ", "No. ", "No difference. ", "Cannot say. "))
+    assert f"For obj, head {head} is best: {score} on {items}" in answer
     assert page.locator("#search").input_value() == ""
     assert not page.locator("#search-panel").is_visible()
     page.go_back()
@@ -112,7 +133,7 @@ def test_what_stands_out_comes_first_and_nothing_is_said_to_be_nothing(open_page
     table = with_verdicts(head_table(), "does not stand out", "stands out", "")
     page = open_page(render_page(table, figures={}))
     page.locator("#search").focus()
-    assert results(page)[0] == "obj"
+    assert results(page)[0] == list_titles(table)["obj"]
     page.locator("#search").fill("<img src=x>")
     assert results(page) == []
     assert page.locator("#search-count").inner_text() == "Nothing here is called “<img src=x>”."
@@ -134,7 +155,7 @@ def test_another_head_than_the_reported_one_is_shown_as_such(open_page: OpenPage
     page.locator("#answer-link").click()
     settle(page)
     assert f"head={reported}" in address(page)
-    assert page.locator("#answer-row").inner_text().startswith(f"For obj, head {reported} is best")
+    assert f"For obj, head {reported} is best" in page.locator("#answer-row").inner_text()
     assert not page.locator("#answer-link").is_visible()
 
 

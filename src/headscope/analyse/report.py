@@ -160,6 +160,13 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
     return table.assign(new).assign_attrs(split=split)
 
 
+def score_held_out(table: xr.Dataset, score: Score) -> xr.DataArray | None:
+    """A score of all heads on the folds on which the reported ones are scored; None where the table lacks its sums."""
+    if not {*score.numerator, *score.denominator} <= {*table.data_vars} or not score.is_ratio:
+        return None
+    return Ratio.of_heads(table, score).half(SCORED).value
+
+
 def list_reported_scores(table: xr.Dataset) -> list[Score]:
     """The scores of a table by which heads are chosen.
 

@@ -8,32 +8,66 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
+from headscope.analyse.report import CLUSTERS, DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
 from headscope.view.need_report import describe_effect, read_metric
-from headscope.view.reports import Report, Reported, find_place, format_measure, group_by_head
+from headscope.view.reports import Report, Reported, RivalScore, find_place, format_measure, group_by_head
 from headscope.view.verdicts import enumerate_parts
 from headscope.view.wording import format_interval
 
 LEAST = 0.05
 """By so much more than the mean of all heads a head must attend to a target for that to be said."""
 
-VERDICTS = {
-    STANDS_OUT: "It stands out: it beats all its rivals and chance.",
-    DOES_NOT: "It does not stand out.",
-    UNDECIDED: "There are too few texts to decide whether it stands out.",
-}
-
 
 def describe_row(report: Report, row: Reported) -> list[str]:
-    """Sentences about a row with a head: its held-out score, the rivals, and whether the head stands out."""
+    """Sentences about a row with a head: the answer, then its held-out score, the rivals and what chance gives."""
     score = f"{format_measure(report.score)} {format_interval(*row.score, digits=2)}"
     attends = f", from the {row.attends}" if row.direction else ""
     best = (
         f"For {row.label}, head {row.where} is best: {score} on {row.scored:,} held-out {report.score.items}{attends}."
     )
-    return [best, *_compare(row), VERDICTS.get(row.verdict, "")]
+    return [answer_row(row), best, *_compare(row)]
+
+
+def answer_row(row: Reported) -> str:
+    """A sentence about a row with a head that begins with Yes, No, No difference or Cannot say; without a verdict, with
+    the head.
+    """
+    head = f"head {row.where} {row.plain.state(_format_share(row.score.value), row.scored)}"
+    better = [rival for rival in row.rivals if rival.lift.upper < 0]
+    # Beyond doubt better than the head, or else the one that counts.
+    rival = min(better, key=lambda rival: rival.lift.value) if better else row.strongest_rival
+    beside = f"{_name_rival(rival)} {_format_share(rival.score.value)}" if rival else ""
+    match row.verdict:
+        case verdict if verdict == STANDS_OUT:
+            untrained = [each for each in row.rivals if each.name == UNTRAINED and each is not rival]
+            others = [beside, *(f"{_name_rival(each)} {_format_share(each.score.value)}" for each in untrained)]
+            return f"Yes. {_begin('; '.join(filter(None, (head, ', '.join(others)))))}."
+        case verdict if verdict == UNDECIDED:
+            texts = f" ({row.clusters} groups of texts; {CLUSTERS} are needed)" if row.clusters < CLUSTERS else ""
+            return f"Cannot say. {_begin(', '.join(filter(None, (head, beside))))}: too few texts to tell{texts}."
+        case verdict if verdict == DOES_NOT:
+            if rival is not None and better:
+                verb = "finds" if row.plain.claim.startswith("finds") else "has"
+                return f"No. {_begin(f'{_name_rival(rival)} {verb} {_format_share(rival.score.value)}; {head}')}."
+            if rival is not None and not rival.lift.lower > 0:
+                return f"No difference. {_begin(f'{head}, {beside}')}: the gap is within the noise."
+            chance = f", by chance {_format_share(row.permuted)}" if math.isfinite(row.permuted) else ""
+            return f"No difference. {_begin(f'{head}{chance}')}: it may be chance."
+    return f"{_begin(head)}."
+
+
+def _name_rival(rival: RivalScore) -> str:
+    return rival.plain if rival.name == UNTRAINED else f"the rule '{rival.plain}'"
+
+
+def _format_share(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _begin(sentence: str) -> str:
+    return f"{sentence[:1].upper()}{sentence[1:]}"
 
 
 def _compare(row: Reported) -> Iterator[str]:
@@ -127,12 +161,12 @@ def _describe_targets(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int],
 def _describe_rows(rows: Sequence[Reported]) -> str:
     """The rows that a head is reported for, by verdict."""
     sentences = {
-        "It stands out for {}.": [row.label for row in rows if row.stands_out],
+        "It stands out for {}.": [row.caption for row in rows if row.stands_out],
         "It is the best head of {}, but does not stand out.": [
-            row.label for row in rows if not row.stands_out and row.verdict != UNDECIDED
+            row.caption for row in rows if not row.stands_out and row.verdict != UNDECIDED
         ],
         "It is the best head of {}, with too few texts to decide.": [
-            row.label for row in rows if row.verdict == UNDECIDED
+            row.caption for row in rows if row.verdict == UNDECIDED
         ],
     }
     described = " ".join(text.format(enumerate_parts(labels)) for text, labels in sentences.items() if labels)

@@ -1,20 +1,161 @@
-"""The names of the relations of Universal Dependencies, written out (https://universaldependencies.org/u/dep)."""
+"""Plain names: of the rows of scores, of rules and of statistics, with what each means; terminal, figures and page use
+them, and show codes small behind them.
+"""
 
-GLOSSES = {
-    "acl": "clausal modifier of a noun", "advcl": "adverbial clause", "advmod": "adverbial modifier",
-    "amod": "adjectival modifier", "appos": "apposition", "aux": "auxiliary", "case": "case marker, preposition",
-    "cc": "coordinating conjunction", "ccomp": "clausal complement", "clf": "classifier", "compound": "compound",
-    "conj": "conjunct", "cop": "copula", "csubj": "clausal subject", "dep": "unspecified dependency",
-    "det": "determiner", "discourse": "discourse element", "dislocated": "dislocated element", "expl": "expletive",
-    "fixed": "fixed multiword expression", "flat": "flat expression, name", "goeswith": "part of a split word",
-    "iobj": "indirect object", "list": "list", "mark": "marker of a clause", "nmod": "nominal modifier",
-    "nsubj": "nominal subject", "nummod": "numeric modifier", "obj": "direct object", "obl": "oblique nominal",
-    "orphan": "orphan of an ellipsis", "parataxis": "parataxis", "punct": "punctuation",
-    "reparandum": "overridden disfluency", "root": "root of the sentence", "vocative": "vocative",
-    "xcomp": "open clausal complement",
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from headscope.view.relation_names import find_relation, read_names
+
+RELATION = "relation:"
+"""How the keys of rows begin that are relations between words."""
+
+BACK = "head_to_dependent"
+"""The direction that leads from a syntactic head to what depends on it."""
+
+
+FINDS = "finds {finds} for {share} of {count} {items}"
+"""What a head does that leads from one word to another."""
+
+
+class RowName(NamedTuple):
+    """A row of a score in plain words.
+
+    Attributes:
+        title: ``object → its verb``.
+        about: a sentence that explains it; empty where nothing but the definition of the score is known.
+        example: words in which it can be seen; empty where there is none.
+        finds: what the head is to find: ``the verb``.
+        items: those for which it is to find that, in the plural: ``objects``.
+        claim: what a head does, with braces for its share and for the number of items.
+    """
+
+    title: str
+    about: str
+    example: str
+    finds: str
+    items: str
+    claim: str = FINDS
+
+    def state(self, share: str, count: int) -> str:
+        """What a head does that has this share, on so many items."""
+        return self.claim.format(finds=self.finds, share=share, count=f"{count:,}", items=self.items)
+
+
+ROWS: Mapping[str, RowName] = {key: RowName(**row) for key, row in read_names("rows.tsv").items()}
+"""The rows of scores that are no relations, by their keys."""
+
+STATISTICS: Mapping[str, str] = {
+    "mass_self": "attention to the word itself", "mass_previous": "attention to the token before",
+    "mass_next": "attention to the next token", "mass_cls": "attention to [CLS]", "mass_sep": "attention to [SEP]",
+    "mass_punctuation": "attention to . and ,", "mass_first": "attention to the first token (sink)",
+    "mass_sep_from_sep": "attention of [SEP] to [SEP]", "mass_sep_from_other": "attention of other tokens to [SEP]",
+    "entropy": "how widely it spreads (entropy)", "entropy_from_cls": "how widely [CLS] spreads (entropy)",
+    "entropy_uniform": "entropy if spread evenly", "mean_distance": "how far it looks",
+    "cluster": "group of similar heads", "behaviour": "named behaviour",
+    "streaming_change": "how much its output changes with only first and recent tokens",
+    "streaming_mass": "attention to first and recent tokens", "streaming_uniform": "the same if spread evenly",
+    "head_gate": "importance to the loss",
+    **{f"token_class_mass:{name}": f"attention to {name}s" for name in ("noun", "verb", "pronoun", "negation")},
+    "token_class_mass:subject": "attention to subjects (where tokens look, not the relation)",
+    "token_class_mass:object": "attention to objects (where tokens look, not the relation)",
+    "token_class_mass:cls": "attention to [CLS], as a class", "token_class_mass:sep": "attention to [SEP], as a class",
+}  # fmt: skip
+"""Statistics of heads that describe where attention goes, by their keys."""
+
+_SPEECH = {
+    "ADJ": "adjective", "ADP": "preposition", "ADV": "adverb", "AUX": "auxiliary", "CCONJ": "‘and’ or ‘or’",
+    "DET": "article", "INTJ": "interjection", "NOUN": "noun", "NUM": "number", "PART": "particle", "PRON": "pronoun",
+    "PROPN": "name", "PUNCT": "punctuation mark", "SCONJ": "conjunction", "SYM": "symbol", "VERB": "verb",
+    "X": "word of no class", "open class": "content word",
+}  # fmt: skip
+_SIDES = {"left": "to the left", "right": "to the right"}
+_RULES = {
+    "untrained": "the same model with random weights", "rules": "simple rules that know the mentions",
+    "all": "every word of the sentence", "chance": "a guess among the candidates", "uniform": "even attention",
+    "random": "a random token", "blind": "pointing blindly",
 }  # fmt: skip
 
+TERMS = {
+    "head": "One of the parallel attention units of a layer. 3-1 is layer 3, head 1, both counted from 1; L2H0, "
+    "counted from 0, is the same head.",
+    "held out": "The head was chosen on one half of the texts and scored on the other, so this number is not flattered "
+    "by the choice.",
+    "all texts": "Measured on all texts, also those on which heads are chosen: a little optimistic.",
+    "rule": "The best fixed rule that needs no model, chosen on the same half of the texts as the head. A head is only "
+    "worth reporting if it beats it.",
+    "untrained": "The best head of the same model with random weights: what the architecture gives for free.",
+    "permuted": "The same head when the annotation is moved to other places of its text: what comes by chance.",
+    "interval": "The 95 % interval, which allows for texts that differ.",
+    "lift": "The score of the head less that of its strongest rival, on the same items.",
+    "stands_out": "The head beats every rule, the untrained model and chance, each beyond doubt (95 % interval of the "
+    "difference above 0), on 20 texts or more.",
+    "does_not": "At least one rule without a model does as well, or nearly.",
+    "undecided": "Too few texts to tell.",
+    "describes": "This number describes where attention goes. It has no right or wrong.",
+}
+"""The words of the page, each explained in a sentence or two."""
 
-def explain_relation(name: str) -> str:
-    """The name of a relation written out, of a subtype that of its relation; empty of what is no such relation."""
-    return GLOSSES.get(name.partition(":")[0], "")
+
+def gloss_row(key: str, direction: str = "", label: str = "", items: str = "items") -> RowName:
+    """A row of a score in plain words.
+
+    Args:
+        key: of the row among those of all scores.
+        direction: in which it is scored; by default from the word that depends.
+        label: its name where it has no other, such as a row of one's own.
+        items: what is counted, for such a row.
+    """
+    code = key.removeprefix(RELATION)
+    if key in ROWS:
+        return ROWS[key]
+    if not key.startswith(RELATION) or (relation := find_relation(code)) is None:
+        return RowName(label or key, "", "", "it", items, "is right for {share} of {count} {items}")
+    dependent, dependents, head, heads, about, example = relation
+    if direction != BACK:
+        return RowName(f"{dependent} → {_add(head, 'its')}", about, example, _add(head, "the"), dependents)
+    words, _, pairs = example.rpartition(": ")
+    turned = ", ".join(" → ".join(reversed(pair.split(" → "))) for pair in pairs.split(", "))
+    # Of "the noun it renames", the noun: what is said of it would refer back to what depends on it.
+    known = re.split(r" (?:before )?(?:it|that)\b", head.removeprefix("the "))[0]
+    return RowName(f"{known} → its {dependent}", about, f"{words}: {turned}", f"the {dependent}", heads)
+
+
+def _add(word: str, article: str) -> str:
+    return word if word.startswith("the ") else f"{article} {word}"
+
+
+def gloss_statistic(key: str, label: str) -> str:
+    """A statistic of heads in plain words, or its label where it has no other name."""
+    return STATISTICS.get(key, label)
+
+
+def gloss_rule(name: str, label: str, options: Mapping[str, str], direction: str = "") -> str:
+    """A rule in plain words, as a noun phrase.
+
+    Args:
+        name: of the rival.
+        label: what it is called where it has no other name.
+        options: those that were chosen, by dimension.
+        direction: of the row. An offset leads from the word that depends, and is turned where the row leads to it.
+    """
+    match options:
+        case {"offset": offset}:
+            return _name_offset(-int(offset) if direction == BACK else int(offset))
+        case {"side": side, "word_class": word_class}:
+            *first, last = (_SPEECH.get(part, part) for part in word_class.split("/"))
+            kind = f"{', '.join(first)} or {last}" if first else last
+            return f"the nearest {kind} {_SIDES.get(side, 'on either side')}"
+        case {"back": back}:
+            return f"the token {back} back"
+        case {"before": before, "behind": behind}:
+            return f"{before} words before the negation and {behind} behind it"
+    known = label if options else _RULES.get(name, label)
+    return f"the {known}" if known.startswith("nearest") else known
+
+
+def _name_offset(offset: int) -> str:
+    if abs(offset) == 1:
+        return "the next word" if offset == 1 else "the word before"
+    return f"the word {abs(offset)} {'ahead' if offset > 0 else 'back'}"

@@ -13,10 +13,12 @@ import xarray as xr
 
 from headscope.analyse import top_heads
 from headscope.analyse.folding import find_folded
-from headscope.analyse.report import STANDS_OUT, UNDECIDED, at_reported
+from headscope.analyse.report import STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.score import Rival, Score, read_scores
+from headscope.view.glosses import RowName, gloss_row, gloss_rule
 from headscope.view.headings import name_head
+from headscope.view.lengths import Part, list_parts
 from headscope.view.offsets import format_offset
 
 LEVEL = 0.05
@@ -32,12 +34,23 @@ class Interval(NamedTuple):
 
 
 class RivalScore(NamedTuple):
-    """A rival of a head: its name, the rule that was chosen, its score, and the lift of the head over it."""
+    """A rival of a head.
+
+    Attributes:
+        name: of the rival.
+        label: the rule that was chosen.
+        score: on the items of the head.
+        lift: the score of the head less that.
+        options: those that were chosen, by dimension.
+        plain: the rule in plain words.
+    """
 
     name: str
     label: str
     score: Interval
     lift: Interval
+    options: Mapping[str, str]
+    plain: str
 
 
 class Replicated(NamedTuple):
@@ -51,14 +64,6 @@ class Replicated(NamedTuple):
     verdict: str
 
 
-class Part(NamedTuple):
-    """The items of one length (or other part of the breakdown): their number, and the score of a head on them."""
-
-    length: int
-    items: int
-    value: float
-
-
 @dataclass(frozen=True)
 class Reported:
     """One row: a head with its score on the half on which it was not chosen, and with its baselines.
@@ -67,6 +72,7 @@ class Reported:
 
     Attributes:
         name, label: of the row, under the title of its score and without it.
+        plain: the same in plain words.
         key: of the row among those of all scores.
         folded: the rows that pool others and have the same items here, so that this row stands for them too.
         folded_into: of such a row, the name of the one that stands for it.
@@ -92,6 +98,7 @@ class Reported:
 
     name: str
     label: str
+    plain: RowName
     key: str
     folded: tuple[str, ...]
     folded_into: str
@@ -123,6 +130,11 @@ class Reported:
         return name_head(self.layer, self.head, self.attention_type)
 
     @property
+    def caption(self) -> str:
+        """The row in plain words, with its code behind."""
+        return self.label if self.plain.title == self.label else f"{self.plain.title} ({self.label})"
+
+    @property
     def pooled(self) -> str:
         """The rows that this one stands for too, as they stand behind its name; empty where there are none."""
         return "".join(f" = {name}" for name in self.folded)
@@ -136,6 +148,12 @@ class Reported:
     def stands_out(self) -> bool:
         """True where the head beats every rival and chance, each beyond doubt."""
         return self.verdict == STANDS_OUT
+
+    @property
+    def best_rule(self) -> RivalScore | None:
+        """The rival with the highest score that is not the untrained model."""
+        rules = [rival for rival in self.rivals if rival.name != UNTRAINED]
+        return max(rules, key=lambda rule: rule.score.value, default=None)
 
     @property
     def strongest_rival(self) -> RivalScore | None:
@@ -264,7 +282,7 @@ def _report(table: xr.Dataset, score: Score) -> Report:
     # Of so many numbers, one after the other, arrays are read a hundred times as fast as a table.
     of_rows = (dim,) if dim else ()
     columns = {str(name): np.atleast_1d(v.values) for name, v in table.variables.items() if v.dims == of_rows}
-    parts = _list_parts(table, score)
+    parts = list_parts(table, score)
     folded = find_folded(table, score)
     rows = tuple(
         _row(score, place, score.count(table, place), columns, parts, number, folded)
@@ -309,13 +327,11 @@ def _row(
             if math.isnan(lift(f"lift_over_{rival.name}").value):
                 continue
             options = {dim: read(name if dim == rival.name else f"{name}_{dim}", "") for dim in rival.options}
+            chosen = {dim: _format_option(option) for dim, option in options.items()}
             # A number of anything else but words has no sign.
-            words = {
-                dim: format_offset(int(option)) if dim == "offset" else _format_option(option)
-                for dim, option in options.items()
-            }
-            label = rival.describe(words)
-            yield RivalScore(rival.name, label, interval(name), lift(f"lift_over_{rival.name}"))
+            label = rival.describe({dim: format_offset(int(o)) if dim == "offset" else o for dim, o in chosen.items()})
+            plain = gloss_rule(rival.name, label, chosen, direction)
+            yield RivalScore(rival.name, label, interval(name), lift(f"lift_over_{rival.name}"), chosen, plain)
 
     def replication() -> Replicated | None:
         if not (verdict := read("replication_verdict", "")):
@@ -335,6 +351,7 @@ def _row(
     return Reported(
         name=name,
         label=label,
+        plain=gloss_row(row_key(score, place), direction, label, score.items),
         key=row_key(score, place),
         folded=tuple(pooled for pooled, single in folded.items() if single == name),
         folded_into=folded.get(name, ""),
@@ -370,23 +387,6 @@ def row_key(score: Score, place: Mapping[str, str]) -> str:
 def _format_option(option: Any) -> str:
     """The label of an option; numbers are whole."""
     return str(int(option)) if isinstance(option, float) and option.is_integer() else str(option)
-
-
-def _list_parts(table: xr.Dataset, score: Score) -> list[tuple[Part, ...]]:
-    """For each row the parts of its breakdown, as its reported head scores on them; nothing where there are none."""
-    variable, dim, layer = f"{score.breakdown}_{score.measure}", score.breakdown, f"{score.report_prefix}reported_layer"
-    if not dim or variable not in table:
-        return []
-    by_row = (at_reported(table, variable, score.report_prefix), table[f"{dim}_count"])
-    values, counts = (np.atleast_2d(of_parts.transpose(..., dim).values) for of_parts in by_row)
-    lengths, has_report = table[dim].values, np.atleast_1d(table[layer].notnull().values)
-    # In a decoder, links of a length count in one direction only.
-    scored = (counts > 0) & ~np.isnan(values)
-    present = [np.flatnonzero(of_row & has_report[row]) for row, of_row in enumerate(scored)]
-    return [
-        tuple(Part(int(lengths[i]), int(counts[row, i]), float(values[row, i])) for i in places)
-        for row, places in enumerate(present)
-    ]
 
 
 def _baseline(

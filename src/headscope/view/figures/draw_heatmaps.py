@@ -170,7 +170,7 @@ def _describe_row(
     table: xr.Dataset, score: Score, place: Mapping[str, str], reported: Reported | None
 ) -> tuple[str, Offset | None]:
     """A row, its count, its baselines and its held-out score, in lines; and the best fixed offset."""
-    name = " ".join(place.values()).replace("_", " ") or score.title
+    name = reported.caption if reported else " ".join(place.values()).replace("_", " ") or score.title
     if count := score.count(table, place):
         name += f" · {count:,} {table[f'{score.stem}_count'].attrs['units']}"
     lines, offset = [name], best_offset(table, score, place)

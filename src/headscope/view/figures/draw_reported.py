@@ -62,7 +62,7 @@ def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
     axes = body.subplots()
     for place, row in enumerate(shown):
         _draw_row(axes, place, row)
-    lay_out_rows(axes, [f"{row.label} · {row.where}{row.mark}" for row in shown])
+    lay_out_rows(axes, [f"{row.caption} · {row.where}{row.mark}" for row in shown])
     low, high = axes.dataLim.intervalx
     axes.set_xlim(min(0, low) - 0.01, max(1, high) + 0.01)
     axes.spines["left"].set_visible(False)

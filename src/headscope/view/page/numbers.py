@@ -12,25 +12,23 @@ import xarray as xr
 
 from headscope import heads
 from headscope.analyse.need import NEEDED
-from headscope.heads import head_name
+from headscope.analyse.report import score_held_out
 from headscope.layers import read_without_attention
 from headscope.score import HEAD, Score, read_scores
-from headscope.view.answers import describe_heads, describe_row
-from headscope.view.glosses import explain_relation
+from headscope.view.answers import describe_heads
+from headscope.view.glosses import STATISTICS, TERMS, gloss_row, gloss_statistic
 from headscope.view.headings import describe_view, name_row
 from headscope.view.offsets import best_offset
 from headscope.view.page.average_maps import describe_maps
 from headscope.view.page.head_map_data import describe_map
 from headscope.view.page.nested import list_by_head, round_number
 from headscope.view.page.reported_heads import format_address
+from headscope.view.page.row_data import describe_rows
 from headscope.view.reports import Report, format_measure, row_key
 from headscope.view.verdicts import choose_opening
 
 MOST_LABELS = 64
 """Of a further dimension of a variable; of more there is no list to choose from."""
-
-RELATION = "relation:"
-"""How the keys of rows begin that are relations of Universal Dependencies."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,8 @@ def describe_numbers(
         **_numbers(views[0]),
         "against": against,
         "views": [{"shows": describe_view(view.table), **_numbers(view)} for view in views[1:]],
-        "rows": list(_rows(reports)),
+        "rows": list(describe_rows(reports)),
+        "terms": TERMS,
         "about": _describe_heads(table, reports, needed),
         "needed": [name_row(head) for head in needed.to_dict("records") if head["need"] == NEEDED],
         "map": describe_map(table, distances),
@@ -99,7 +98,7 @@ def name_shares(table: xr.Dataset) -> str:
     return heads.get_share(table).replace("share", "shares", 1)
 
 
-def _labels(table: xr.Dataset, dim: str) -> list[str]:
+def _labels(table: xr.Dataset | xr.DataArray, dim: str) -> list[str]:
     return [str(label) for label in table[dim].values] if dim in table.dims else []
 
 
@@ -123,19 +122,25 @@ def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict
         alone: the name of its row where it has but one.
     """
     values = table[score.variable]
+    layers, held_out = table.get(f"{score.report_prefix}reported_layer"), score_held_out(table, score)
     for place in score.places(table):
-        row = values.sel(place)
+        row, key = values.sel(place), row_key(score, place)
         if not row.notnull().any():
             continue
         best = best_offset(table, score, place) if score.has_report else None
         baseline, what = _baseline_of_score(table, score, place)
         variables = {end: f"{score.variable}_{end}" for end in ("lower", "upper")}
         ends = {end: list_by_head(table[v].sel(place), "direction") for end, v in variables.items() if v in table}
+        label = score.label.format(*place.values() or [score.title])
+        has_head = layers is not None and bool(layers.sel(place) > 0)
         yield {
-            "key": row_key(score, place),
+            "key": key,
             "select": {"variable": score.variable, "place": dict(place)},
             "name": " ".join(place.values()) or alone,
-            "label": score.label.format(*place.values() or [score.title]),
+            "label": label if score.has_report else gloss_statistic(key, label),
+            "plain": {
+                way: gloss_row(key, way, label, score.items)._asdict() for way in _labels(row, "direction") or [""]
+            },
             "title": score.title,
             "about": ": ".join(filter(None, (" ".join(place.values()), score.title, score.definition))),
             "measure": format_measure(score) if score.is_ratio else str(values.attrs["units"]),
@@ -149,6 +154,7 @@ def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict
             "control": what,
             "control_value": baseline,
             "values": list_by_head(row, "direction"),
+            "held_out": list_by_head(held_out.sel(place), "direction") if has_head and held_out is not None else None,
             **ends,
         }
 
@@ -218,6 +224,7 @@ def _statistic(table: xr.Dataset, name: str, values: xr.DataArray, place: Mappin
         "name": ":".join([name, *map(str, place.values())]),
         "select": {"variable": name, "place": dict(place)},
         "label": str(attrs.get("title") or ": ".join([name.replace("_", " "), *map(str, place.values())])),
+        "plain": STATISTICS.get(":".join([name, *map(str, place.values())]), ""),
         "listed": bool(attrs.get("title")),
         "about": f"{described}. {note}".strip(),
         "source": str(attrs["source"]),
@@ -244,26 +251,6 @@ def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | Non
     return [
         round_number(math.exp(-value)) if top > 0 else None for value, top in zip(uniform, highest, strict=True)
     ], note
-
-
-def _rows(reports: Sequence[Report]) -> Iterator[dict[str, Any]]:
-    """The rows with a head, each with its answer: what a search can lead to."""
-    for report in reports:
-        for row in report.rows_with_heads:
-            yield {
-                "key": row.key,
-                "name": row.name,
-                "label": row.label,
-                "title": report.score.title,
-                "gloss": explain_relation(row.name) if row.key.startswith(RELATION) else "",
-                "direction": row.direction,
-                "attention_type": row.attention_type,
-                "head": head_name(row.layer, row.head),
-                "mark": row.mark,
-                "lift": round_number(row.lift.value),
-                "score": f"{format_measure(report.score)} {row.score.value:.2f}",
-                "answer": " ".join(filter(None, describe_row(report, row))),
-            }
 
 
 def _describe_heads(table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame) -> list[list[list[str]]]:

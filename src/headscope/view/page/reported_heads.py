@@ -13,8 +13,9 @@ from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import MINIMUM, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
+from headscope.view.lengths import Part
 from headscope.view.offsets import format_offset
-from headscope.view.reports import Interval, Part, Replicated, Report, Reported, list_rows
+from headscope.view.reports import Interval, Replicated, Report, Reported, list_rows
 from headscope.view.verdicts import describe_rare
 from headscope.view.wording import format_ends, format_number
 

@@ -74,8 +74,8 @@ async function drawExamples(state, score) {
 export async function drawAnswer(state) {
   const [row, score, place] = [findRow(state), scoreOf(state), find("answer-examples")];
   const turn = ++turns;
-  find("answer-name").textContent = `${nameHead(state)}: ${readVariable(state).label}`;
-  find("answer-row").textContent = row && isReported(row, state) ? row.answer : describeValue(state);
+  find("answer-name").textContent = `${nameHead(state)}: ${readVariable(state).title}`;
+  find("answer-row").textContent = row && isReported(row, state) ? `${row.answer} ${row.details}` : describeValue(state);
   const link = find("answer-link");
   link.parentElement.hidden = !row || isReported(row, state);
   if (row) {

@@ -1,7 +1,7 @@
 // Guess the head: three sentences with the attention of a head whose name is hidden, and four rows to choose from. The
 // share of right guesses tells whether one can see in the attention what the labels say.
 import { element, find, percent } from "./dom.js";
-import { addressOf, numbersOf, page, readHead } from "./numbers.js";
+import { addressOf, describeScore, numbersOf, page, readHead } from "./numbers.js";
 import { drawArcs } from "./pictures.js";
 import { follow } from "./state.js";
 import { examplesOf, judge, readAttention, texts } from "./texts.js";
@@ -19,7 +19,7 @@ function shuffle(list) {
 
 const scoreOfRow = (row) => numbersOf({ view: page.name }).scores.find((score) => score.key === row.key);
 const baseOf = (row) => row.name.split(":")[0];
-const nameRow = (row) => (row.gloss ? `${row.label}: ${row.gloss}` : row.label);
+const nameRow = (row) => row.plain.title;
 
 // Rows with a direction that have a sentence in which the head is right; the others cannot be seen in arcs.
 function listRows() {
@@ -72,7 +72,7 @@ function answer(chosen) {
     follow(addressOf(row));
     find("answer").scrollIntoView();
   });
-  find("guess-result").replaceChildren(right ? "Right. " : `It is ${row.label}. `, link, `: ${row.score}.`);
+  find("guess-result").replaceChildren(right ? "Right. " : `It is ${nameRow(row)}. `, link, `: ${describeScore(row)}.`);
   find("guess-share").textContent = `${guesses.right} of ${guesses.all} guesses are right, ${percent(guesses.right / guesses.all)}; by chance it would be ${percent(1 / OPTIONS)}.`;
   drawSentences(true);
 }

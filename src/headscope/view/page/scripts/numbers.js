@@ -19,10 +19,11 @@ export const page = await unpackJson(find("atlas-data").textContent);
 
 export const headName = ({ layer, head }) => `${layer + 1}-${head + 1}`;
 
-// The head of a name such as 3-1, with layer and head counted from 0; null if the model has no such head.
+// The head of a name such as 3-1, or L2H0, which counts from 0, with layer and head counted from 0; null if the model has
+// no such head. `headscope.heads.find_head` reads the same names.
 export function readHead(name) {
-  const match = /^(\d+)-(\d+)$/.exec(name ?? "");
-  const place = match && { layer: Number(match[1]) - 1, head: Number(match[2]) - 1 };
+  const match = /^\s*(\d{1,9})-(\d{1,9})\s*$|^\s*l(\d{1,9})h(\d{1,9})\s*$/i.exec(name ?? "");
+  const place = match && (match[1] ? { layer: Number(match[1]) - 1, head: Number(match[2]) - 1 } : { layer: Number(match[3]), head: Number(match[4]) });
   return place && place.layer in [...Array(page.layers).keys()] && place.head in [...Array(page.heads).keys()] ? place : null;
 }
 
@@ -31,6 +32,9 @@ export function addressOf({ key, direction, attention_type, head }) {
   const places = { variable: key, direction, attention_type, head };
   return String(new URLSearchParams(Object.entries(places).filter(([, value]) => value)));
 }
+
+// The held-out score of a row that has a head, in words.
+export const describeScore = (row) => `${row.measure} ${row.score[0].toFixed(2)}`;
 
 export const attentionType = (state) => Math.max(0, page.attention_types.indexOf(state.attention_type));
 
@@ -74,6 +78,7 @@ function readView(state) {
       values: score.values[way][attentionType(state)],
       ...span(alike("scores", score, (row) => row.key === score.key).map((row) => row.values), baseline),
       label: score.label,
+      title: score.ranked ? score.plain[score.directed ? page.directions[way] : ""].title : score.label,
       units: score.measure,
       directed: score.directed,
       about: `${score.about}.${from}${count} All texts.${score.offset === null ? "" : " Baseline: the best fixed offset, in words."} (${score.source})`,
@@ -88,6 +93,7 @@ function readView(state) {
     values: statistic.values[attentionType(state)],
     ...span(alike("statistics", statistic, (row) => row.name === statistic.name).map((row) => row.values), baseline, statistic.diverging),
     label: statistic.label,
+    title: statistic.plain || statistic.label,
     units: statistic.units,
     directed: false,
     about: `${statistic.about} (${statistic.source})`,
@@ -104,7 +110,8 @@ export function readChange(state) {
   return before && after && before.units === after.units ? { before: before.values, after: after.values } : null;
 }
 
-// What the grid shows: {values[layer][head], low, top, diverging, label, units, about, baseline, baselineText}.
+// What the grid shows: {values[layer][head], low, top, diverging, label, title, units, about, baseline, baselineText}; the
+// title is its name in plain words.
 export function readVariable(state) {
   const shown = readView(state), change = readChange(state);
   if (!change) return shown;

@@ -1,6 +1,6 @@
 // The search: a row, a variable or a head by its name, and where it leads.
 import { element, find, number } from "./dom.js";
-import { addressOf, findBest, flat, headName, numbersOf, page, readHead, readVariable, VIEWS } from "./numbers.js";
+import { addressOf, describeScore, findBest, flat, headName, numbersOf, page, readHead, readVariable, VIEWS } from "./numbers.js";
 import { follow } from "./state.js";
 
 const MOST = 12; // entries that are shown
@@ -22,9 +22,9 @@ function listLists() {
 function listRows() {
   const order = (row) => (row.mark === "*" ? 1 : 0);
   return page.rows.toSorted((a, b) => order(b) - order(a)).map((row) => ({
-    name: row.label,
-    text: [row.name, row.label, row.gloss, row.title],
-    detail: `${row.gloss ? row.gloss + ", " : ""}head ${row.head}${row.mark}, ${row.score}`,
+    name: row.plain.title,
+    text: [row.name, row.label, row.plain.title, ...row.plain.title.split(" \u2192 "), row.plain.items, row.plain.about, row.title],
+    detail: `${row.label === row.plain.title ? "" : `${row.label}, `}head ${row.head}${row.mark}, ${describeScore(row)}`,
     address: addressOf(row),
   }));
 }
@@ -37,7 +37,7 @@ function listVariables() {
     const variable = readVariable({ ...state, variable: name });
     const { layer, head } = findBest(variable);
     const value = flat(variable.values).length ? `, ${number(variable.values[layer][head])} ${variable.units}` : "";
-    return { name: variable.label, text: [variable.label, name], detail: `head ${headName({ layer, head })}${value}`, address: addressOf({ key: name }) };
+    return { name: variable.title, text: [variable.title, variable.label, name], detail: `head ${headName({ layer, head })}${value}`, address: addressOf({ key: name }) };
   });
 }
 
@@ -45,7 +45,8 @@ function listHeads(query) {
   const head = readHead(query);
   if (!head) return [];
   const about = page.about[Math.max(0, page.attention_types.indexOf(state.attention_type))][head.layer][head.head];
-  return [{ name: `Head ${query}`, text: [query], detail: about, address: addressOf({ head: query }) }];
+  const name = headName(head);
+  return [{ name: `Head ${name}`, text: [query], detail: about, address: addressOf({ head: name }) }];
 }
 
 // How well an entry fits: 0 its whole name, 1 the beginning of its name, 2 of a word, 3 a part; nothing if it does not.

@@ -1,0 +1,68 @@
+"""The rows of a page that have a head, in numbers and in words: data for ``scripts/search.js`` and ``answer.js``."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
+from headscope.analyse.rivals import UNTRAINED
+from headscope.heads import head_name
+from headscope.view.answers import describe_row
+from headscope.view.page.nested import round_number
+from headscope.view.reports import Interval, Report, Reported, format_measure
+
+VERDICTS = {STANDS_OUT: "stands_out", DOES_NOT: "does_not", UNDECIDED: "undecided"}
+"""The verdicts as the page knows them, by which it finds what they mean among the terms."""
+
+
+def describe_rows(reports: Sequence[Report]) -> Iterator[dict[str, Any]]:
+    """The rows with a head, each with its numbers, what they are of, and the answer in a sentence.
+
+    A score, a rival's score and a lift are a number with the ends of its interval; what was not measured is None.
+    """
+    for report in reports:
+        for row in report.rows_with_heads:
+            answer, *details = describe_row(report, row)
+            yield {
+                "key": row.key,
+                "name": row.name,
+                "label": row.label,
+                "title": report.score.title,
+                "plain": row.plain._asdict(),
+                "direction": row.direction,
+                "attention_type": row.attention_type,
+                "head": head_name(row.layer, row.head),
+                "mark": row.mark,
+                "verdict": VERDICTS.get(row.verdict, ""),
+                "measure": format_measure(report.score),
+                "items": report.score.items,
+                "source": report.source,
+                "count": row.count,
+                "n": row.scored,
+                "clusters": row.clusters,
+                "score": _list_ends(row.score),
+                "lift": _list_ends(row.lift),
+                "strongest": row.strongest,
+                "rivals": list(_describe_rivals(row)),
+                "permuted": round_number(row.permuted),
+                "q": round_number(row.q),
+                "selection_frequency": round_number(row.selection_frequency),
+                "answer": answer,
+                "details": " ".join(details),
+            }
+
+
+def _describe_rivals(row: Reported) -> Iterator[dict[str, Any]]:
+    for rival in row.rivals:
+        yield {
+            "name": rival.name,
+            "label": rival.label,
+            "plain": rival.plain,
+            "is_rule": rival.name != UNTRAINED,
+            "is_best": rival is row.best_rule,
+            "score": _list_ends(rival.score),
+            "lift": _list_ends(rival.lift),
+        }
+
+
+def _list_ends(interval: Interval) -> list[float | None]:
+    return [round_number(number) for number in interval]
