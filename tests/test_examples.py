@@ -1,6 +1,7 @@
 """Examples on disk and back: all of it, whatever stands in the words; what is no such file is refused in a sentence."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -17,6 +18,8 @@ from headscope.examples import (
     READS,
     STEPS,
     Example,
+    Item,
+    Judged,
     Side,
     Text,
     pack,
@@ -39,13 +42,19 @@ def make_text(name: str, words: list[str], seed: int = 0) -> Text:
         for kind, shape in SHAPES.items()
     }
     links = tuple((place, place - 1, "obj") for place in range(1, len(words)))
+    items = tuple(Item(place, (place - 1,), ("relation:obj", "relation:all")) for place in range(1, len(words)))
+    judged = {
+        kind: Judged(*(draw.integers(0, 4, (*leading, len(items))).astype(np.uint8) for leading in ((), shape)))
+        for kind, shape in SHAPES.items()
+    }
     content, offsets = " ".join(words), list[tuple[int, int]]()
     for word in words:
         start = offsets[-1][1] + 1 if offsets else 0
         offsets.append((start, start + len(word)))
     return Text(
         name, tuple(words), content, tuple(offsets), max(0, len(words) - 2) or None, sides, links,
-        ((0, 1, "1", "cue"),), weights,
+        ((0, 1, "1", "cue"),), weights, items=items, judged=judged,
+        picks={"relation:obj": tuple((item.source, -1) for item in items)} if items else {},
     )  # fmt: skip
 
 
@@ -57,6 +66,11 @@ def assert_same(texts: list[Text], others: list[Text]) -> None:
                 assert [*text.weights] == [*other.weights]
                 for kind in text.weights:
                     np.testing.assert_array_equal(text.weights[kind], other.weights[kind])
+            elif name == "judged":
+                assert [*text.judged] == [*other.judged]
+                for kind in text.judged:
+                    np.testing.assert_array_equal(text.judged[kind].counts, other.judged[kind].counts)
+                    np.testing.assert_array_equal(text.judged[kind].right, other.judged[kind].right)
             else:
                 assert getattr(text, name) == getattr(other, name)
 
@@ -102,17 +116,19 @@ def test_a_file_that_holds_no_examples_is_refused(tmp_path: Path) -> None:
     path = write(dataset, tmp_path)
     with h5py.File(path, "r+") as root:
         root.attrs[FORMAT_ATTRIBUTE] = 99
-    with pytest.raises(TableError, match="has examples of format 99, and this headscope reads format 3"):
+    with pytest.raises(TableError, match="has examples of format 99, and this headscope reads format 4"):
         read_examples(path)
 
 
-@pytest.mark.parametrize("change", ["content", "weights", "examples", "half"])
+@pytest.mark.parametrize("change", ["content", "weights", "items", "examples", "half"])
 def test_a_damaged_file_is_refused(tmp_path: Path, change: str) -> None:
     dataset = pack([make_text("a", ["dog", "sees"])], [], {})
     if change == "content":
         dataset["content"] = ("text", np.array(["{"], dtype=object))
     elif change == "weights":
         dataset = dataset.isel(cross_cell=slice(1, None))
+    elif change == "items":
+        dataset = dataset.isel(cross_item=slice(1, None))
     elif change == "examples":
         dataset["examples"] = '[{"row": "a", "kind": "clear", "text": 1, "right": 1, "count": 1}]'
     path = write(dataset, tmp_path)
@@ -122,8 +138,15 @@ def test_a_damaged_file_is_refused(tmp_path: Path, change: str) -> None:
         read_examples(path)
 
 
-def test_texts_of_the_version_before_have_their_words_with_spaces_between_them() -> None:
-    dataset = pack([make_text("a", ["dog", "sees", "."])], [], {})
+@pytest.mark.parametrize(("version", "lacks"), [(3, ()), (2, ("content", "offsets"))])
+def test_texts_of_the_versions_before_have_nothing_judged(tmp_path: Path, version: int, lacks: tuple[str, ...]) -> None:
+    """Format 2 had no texts either: its words had spaces between them."""
+    text = make_text("a", ["dog", "sees", "."])
+    dataset = pack([text], [], {}).drop_vars([f"{kind}_{part}" for kind in SHAPES for part in ("counts", "right")])
     content = json.loads(str(dataset["content"].values[0]))
-    dataset["content"].values[0] = json.dumps({k: v for k, v in content.items() if k not in ("content", "offsets")})
-    assert_same(unpack(dataset)[0], [make_text("a", ["dog", "sees", "."])])
+    dropped = (*lacks, "items", "picks")
+    dataset["content"].values[0] = json.dumps({k: v for k, v in content.items() if k not in dropped})
+    path = write(dataset, tmp_path)
+    with h5py.File(path, "r+") as root:
+        root.attrs[FORMAT_ATTRIBUTE] = version
+    assert_same(unpack(read_examples(path))[0], [replace(text, items=(), judged={}, picks={})])

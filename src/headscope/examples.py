@@ -6,7 +6,7 @@ head table, scores of documents --analyse--> which text shows which row of a sco
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,18 @@ from headscope.errors import HeadscopeError, TableError
 from headscope.files import atomic_write
 
 FORMAT_ATTRIBUTE = "headscope_examples_format"
-FORMAT = 3
-"""The version of the schema, stored in each file. A file of another version is refused, but for `WORDS_ALONE`."""
+FORMAT = 4
+"""The version of the schema, stored in each file. A file of another version is refused, but for `BEFORE`."""
 
-WORDS_ALONE = 2
-"""The version before texts were kept: words were read with spaces between them."""
+BEFORE = (2, 3)
+"""Versions without items: what is right in them follows from the rounded weights. In the first, texts are words with
+spaces between them."""
 
 STEPS = 100
 """Weights are rounded to this many steps between 0 and 1: enough for a picture, and less than an eighth of the size."""
 
-WEIGHT = "_weight"
-"""What stands behind the attention type in the name of its variable."""
+WEIGHT, COUNTS, RIGHT = "_weight", "_counts", "_right"
+"""What stands behind the attention type in the names of its variables."""
 
 CLEAR, FAILS = "clear", "fails"
 """What a text is an example of: the head gets a row of a score right on it, or wrong."""
@@ -53,6 +54,34 @@ class Example:
     text: int
     right: float
     count: float
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What heads are scored on one by one: a link between two words, or a mention and its antecedents.
+
+    Attributes:
+        source: the word at one end.
+        targets: the word at the other end, or several of which any is right.
+        rows: keys of the rows of scores in which it counts, ``relation:obj``.
+    """
+
+    source: int
+    targets: tuple[int, ...]
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """What the heads of an attention type get right of the items of a text, as the score counts it.
+
+    Attributes:
+        counts: the directions in which each item counts: 1 for the first, 2 for the second, 3 for both.
+        right: of each head, those in which it gets the item right, in the same numbers.
+    """
+
+    counts: UInt8[np.ndarray, " item"]
+    right: UInt8[np.ndarray, "layer head item"]
 
 
 READS = {"encoder": ("encoder", "encoder"), "decoder": ("decoder", "decoder"), "cross": ("decoder", "encoder")}
@@ -89,6 +118,11 @@ class Text:
             percent.
         random_tokens: as of a `headscope.corpora.Document`: of a text that is made of them.
         messages: of a conversation, each as chat templates take it.
+        items: what heads are scored on.
+        judged: by attention type, what they get right of these; empty of a text of the versions `BEFORE`, and of one
+            without annotation.
+        picks: by key of a row, for each of its items, the word from which the best rule of the row leads and the one to
+            which it does; -1 where it leads to none. A row without rules has none.
     """
 
     id: str
@@ -102,6 +136,9 @@ class Text:
     weights: Mapping[str, UInt8[np.ndarray, "layer head query key"]]
     random_tokens: tuple[float, ...] = ()
     messages: tuple[Mapping[str, Any], ...] = ()
+    items: tuple[Item, ...] = ()
+    judged: Mapping[str, Judged] = field(default_factory=dict)
+    picks: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def shape(self, attention_type: str) -> tuple[int, int]:
         """The number of tokens that attend, and of those that are attended to."""
@@ -138,6 +175,15 @@ def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str,
         }
         variables[f"{name}{WEIGHT}"] = (dims, cells, about_cells)
         coords |= {dims[0]: np.arange(1, layers + 1), dims[1]: np.arange(1, heads + 1)}
+        if all(name in text.judged for text in texts):
+            judged, item = [text.judged[name] for text in texts], f"{name}_item"
+            counts = np.concatenate([each.counts for each in judged])
+            right = np.concatenate([each.right for each in judged], axis=-1)
+            units = "directions: 1, 2, or 3 for both"
+            what = {"long_name": "where each item counts, text after text", "units": units}
+            variables[f"{name}{COUNTS}"] = ((item,), counts, what)
+            what = {"long_name": f"where {name} heads get each item right", "units": units}
+            variables[f"{name}{RIGHT}"] = ((*dims[:2], item), right, what)
     return xr.Dataset(variables, coords, {str(key): value for key, value in about.items()})
 
 
@@ -152,6 +198,8 @@ def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
         for name in READS:
             if f"{name}{WEIGHT}" in dataset:
                 _share_out(texts, name, dataset[f"{name}{WEIGHT}"])
+            if f"{name}{RIGHT}" in dataset:
+                _share_out_items(texts, name, dataset[f"{name}{COUNTS}"], dataset[f"{name}{RIGHT}"])
         examples = [Example(**each) for each in json.loads(str(dataset["examples"].item()))]
         if any(not 0 <= example.text < len(texts) for example in examples):
             raise ValueError("an example is of no text")
@@ -172,6 +220,8 @@ def _read_text(content: Mapping[str, Any]) -> Text:
         tuple((source, target, label) for source, target, label in content["links"]),
         tuple((start, end, label, kind) for start, end, label, kind in content["spans"]),
         {}, tuple(content["random_tokens"]), tuple(content.get("messages", ())),
+        tuple(Item(each["source"], tuple(each["targets"]), tuple(each["rows"])) for each in content.get("items", ())),
+        picks={row: tuple((start, end) for start, end in pairs) for row, pairs in content.get("picks", {}).items()},
     )  # fmt: skip
 
 
@@ -189,6 +239,18 @@ def _share_out(texts: list[Text], name: str, weights: xr.DataArray) -> None:
     ]
 
 
+def _share_out_items(texts: list[Text], name: str, counts: xr.DataArray, right: xr.DataArray) -> None:
+    """Give each text what heads of an attention type get right in it."""
+    ends = np.cumsum([len(text.items) for text in texts])
+    if not ends[-1] == counts.size == right.sizes[f"{name}_item"]:
+        raise ValueError(f"{counts.size} {name} items, and the texts have {ends[-1]}")
+    parts = (np.split(each.values, ends[:-1], axis=-1) for each in (counts, right))
+    texts[:] = [
+        replace(text, judged={**text.judged, name: Judged(*of_text)})
+        for text, *of_text in zip(texts, *parts, strict=True)
+    ]
+
+
 def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
     """Write examples as netCDF-4, whole or not at all.
 
@@ -197,7 +259,7 @@ def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
     """
     stored = dataset.assign_attrs({FORMAT_ATTRIBUTE: FORMAT})
     packed = {"zlib": True, "complevel": 4}
-    encoding = {str(name): packed for name in stored.data_vars if str(name).endswith(WEIGHT)}
+    encoding = {str(name): packed for name in stored.data_vars if str(name).endswith((WEIGHT, RIGHT))}
     with atomic_write(Path(path)) as temporary:
         temporary.write_bytes(netcdf.encode({"/": stored}, {"/": encoding}))
     return Path(path)
@@ -216,7 +278,7 @@ def read_examples(path: str | Path) -> xr.Dataset:
             version = netcdf.read_version(root, FORMAT_ATTRIBUTE)
         if version is None:
             raise TableError(f"{path} holds no examples; give the file examples.nc of an atlas.")
-        if version not in (FORMAT, WORDS_ALONE):
+        if version not in (FORMAT, *BEFORE):
             raise TableError(
                 f"{path} has examples of format {version}, and this headscope reads format {FORMAT}; "
                 "run `headscope atlas` again."
@@ -238,4 +300,5 @@ def _read_content(text: Text) -> dict[str, Any]:
         "boundary": text.boundary,
         "sides": {name: asdict(side) for name, side in text.sides.items()},
         "links": text.links, "spans": text.spans, "random_tokens": text.random_tokens, "messages": text.messages,
+        "items": [asdict(item) for item in text.items], "picks": dict(text.picks),
     }  # fmt: skip

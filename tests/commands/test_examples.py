@@ -1,5 +1,6 @@
 """Texts on the page of an atlas: which are chosen, how many, and what a large model or a corpus without gold gets."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from headscope.analyse import assess
 from headscope.capture.model.model import Model
 from headscope.commands.atlas import atlas_examples as job
 from headscope.commands.atlas.atlas_examples import choose_candidates, make_examples
-from headscope.corpora import read, summarize
+from headscope.corpora import Document, read, summarize
 from headscope.errors import HeadscopeError
 from headscope.examples import CLEAR, FAILS, read_examples, unpack
 from headscope.runner import Plan, measure, resolve_reducers
@@ -79,12 +80,29 @@ def test_more_heads_get_shorter_texts_so_that_the_page_stays_small(monkeypatch: 
     assert max(len(text.sides["encoder"].tokens) for text in unpack(dataset)[0]) <= 17
 
 
-def test_candidates_are_of_the_length_of_a_sentence_if_there_are_enough() -> None:
+def count_words(documents: Sequence[Document]) -> list[int]:
+    return [len(document.words) for document in documents]
+
+
+def test_candidates_have_10_to_24_tokens_if_there_are_enough() -> None:
     documents = tiny.documents(131)
-    chosen = choose_candidates(documents, 17, 0, 13)
+    chosen = choose_candidates(documents, 17, 0, count_words)
     assert len({document.id for document in chosen}) == 17
-    assert all(5 <= len(document.words) <= 13 for document in chosen)
-    assert choose_candidates(documents, 17, 0, 13) == chosen
-    assert choose_candidates(documents, 17, 1, 13) != chosen
-    everything = choose_candidates(documents, 1000, 0, 13)
+    assert all(10 <= len(document.words) <= 24 for document in chosen)
+    assert choose_candidates(documents, 17, 0, count_words) == chosen
+    assert choose_candidates(documents, 17, 1, count_words) != chosen
+    everything = choose_candidates(documents, 1000, 0, count_words)
     assert {document.id for document in everything} == {document.id for document in documents}
+
+
+@pytest.mark.parametrize(("many", "size"), [(10, 50), (9, 24)])
+def test_a_model_with_many_heads_has_fewer_texts(monkeypatch: pytest.MonkeyPatch, many: int, size: int) -> None:
+    monkeypatch.setattr(job, "MANY_HEADS", many)
+    model = Model.from_module(*tiny.make("bert"), name="bert")  # 2 layers of 5 heads
+    documents = read([f"the dog sees a cat in the house {'now ' * (number % 5)}." for number in range(71)])
+    dataset = make_examples(model, documents, measure(model, documents, ["surface"]), [], Plan(), size=None, seed=0,
+                            progress=ignore)  # fmt: skip
+    assert dataset is not None
+    texts = unpack(dataset)[0]
+    assert len(texts) == size
+    assert all(10 <= len(text.sides["encoder"].tokens) <= 24 for text in texts)

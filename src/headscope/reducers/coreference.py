@@ -15,11 +15,15 @@ from torch import Tensor
 
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
+from headscope.capture.tokens.words import Words
+from headscope.corpora.document import Document
+from headscope.examples import Item
 from headscope.heads import Described, describe
 from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.antecedents import RULES, choose_antecedent, mentions_of, with_earlier
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.permutations import Permutations
+from headscope.reducers.support.picks import NO_PICK, pick_at_offset
 from headscope.reducers.support.ratios import mean, score_table
 from headscope.reducers.support.shifts import ShiftedChains
 from headscope.score import OFFSETS, Rival, Score, offset_rival
@@ -131,12 +135,42 @@ class Coreference(Reducer):
             **({"antecedent_permuted_count": facts.shifted.count()} if self.permutations.count else {}),
         } | {f"fold_antecedent_{name}": by_rule[..., index] for index, name in enumerate(BASELINES)}
 
+    def list_items(self, facts: "_Mentions") -> list[tuple[int, Item]]:
+        """The scored mentions of a batch, with their antecedents."""
+        targets = [tuple(row.nonzero().flatten().tolist()) for row in facts.is_antecedent]
+        columns = (facts.document.tolist(), facts.word.tolist(), targets, facts.folds.list_rows(len(targets)))
+        return [
+            (document, Item(word, antecedents, tuple(f"{ACCURACY.stem}:{MENTIONS[row]}" for row in rows)))
+            for document, word, antecedents, rows in zip(*columns, strict=True)
+        ]
+
+    def find_counting(self, facts: "_Mentions") -> Bool[Tensor, "mention 1"]:
+        """Each mention that is scored counts."""
+        return torch.ones_like(facts.word, dtype=torch.bool)[:, None]
+
+    def judge(self, facts: "_Mentions", words: Words) -> Bool[Tensor, "mention head 1"]:
+        """Where each head finds an antecedent of each mention."""
+        points = words.attends.weight[facts.document, :, facts.word] > 0
+        word = words.attends.word[facts.document, :, facts.word]
+        return (facts.is_antecedent.gather(1, word) & points)[..., None]
+
+    def pick(
+        self, document: Document, item: Item, direction: int, rule: str, options: Mapping[str, str]
+    ) -> tuple[int, int] | None:
+        """A mention, and the word that a rule takes for the head word of its antecedent."""
+        if "offset" in options:
+            return item.source, pick_at_offset(document, item.source, int(options["offset"]))
+        for mention, earlier in with_earlier(mentions_of(document)) if rule in RULES else ():
+            antecedents = {other.head for other in earlier if other.chain == mention.chain}
+            if (mention.head, antecedents) == (item.source, {*item.targets}):
+                word = choose_antecedent(RULES[rule], mention, earlier)
+                return item.source, NO_PICK if word is None else word
+        return None
+
     def observe(self, facts: "_Mentions", attention: Attention) -> Sums:
         """The number of mentions for which each head finds an antecedent."""
-        pointing = attention.words().attends
-        points = pointing.weight[facts.document, :, facts.word] > 0
-        word = pointing.word[facts.document, :, facts.word]
-        right = facts.is_antecedent.gather(1, word) & points
+        words = attention.words()
+        right, pointing = self.judge(facts, words)[..., 0], words.attends
         sums = {"fold_antecedent_correct": facts.folds.total(right).movedim(-1, 0)}
         return sums | ({"antecedent_permuted": facts.shifted.score(pointing)} if self.permutations.count else {})
 

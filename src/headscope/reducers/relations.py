@@ -21,9 +21,11 @@ from torch import Tensor
 
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
-from headscope.corpora.document import Link
+from headscope.capture.tokens.words import Words
+from headscope.corpora.document import Document, Link
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError, HeadscopeError
+from headscope.examples import Item
 from headscope.heads import Described, describe
 from headscope.reducers.reducer import Annotation, Reducer, Sums
 from headscope.reducers.support.candidates import (
@@ -43,8 +45,9 @@ from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.links import Links, Text, number_labels, permute_links
 from headscope.reducers.support.nearest import CLASSES, SIDES, find_by_class
 from headscope.reducers.support.permutations import Permutations, PermutedItems
+from headscope.reducers.support.picks import pick_for_link
 from headscope.reducers.support.ratios import mean, score_table
-from headscope.reducers.support.rules import ENDS, Rule, find_by_rules
+from headscope.reducers.support.rules import ENDS, Rule, find_by_rules, refuse_silent_rules
 from headscope.score import OFFSETS, Rival, Score, offset_rival
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
@@ -279,14 +282,32 @@ class Relations(Reducer):
                 counts["candidate_rule"] = facts.choices.folds.total(by_rule)
         return counts
 
-    def observe(self, facts: Links, attention: Attention) -> Sums:
-        """The number of links, and of choices, that each head gets right, in each direction."""
-        words = attention.words()
+    def list_items(self, facts: Links) -> list[tuple[int, Item]]:
+        """The links of a batch."""
+        return facts.list_items([f"{ACCURACY.stem}:{row}" for row in self.rows])
+
+    def find_counting(self, facts: Links) -> Bool[Tensor, "link direction"]:
+        """Where each link counts."""
+        return facts.scored
+
+    def judge(self, facts: Links, words: Words) -> Bool[Tensor, "link head direction"]:
+        """Where each head gets each link right."""
         by_direction = []
         for pointing in (words.attends, words.attended):
             points = pointing.weight[facts.document, :, facts.dependent] > 0
             by_direction.append(points & (pointing.word[facts.document, :, facts.dependent] == facts.head[:, None]))
-        right = torch.stack(by_direction, dim=-1).flatten(1)
+        return torch.stack(by_direction, dim=-1)
+
+    def pick(
+        self, document: Document, item: Item, direction: int, rule: str, options: Mapping[str, str]
+    ) -> tuple[int, int] | None:
+        """The end of a link from which a rule leads, and the word to which it does."""
+        return pick_for_link(document, item, direction, options, self.rules)
+
+    def observe(self, facts: Links, attention: Attention) -> Sums:
+        """The number of links, and of choices, that each head gets right, in each direction."""
+        words = attention.words()
+        right = self.judge(facts, words).flatten(1)
         hits = {"correct": facts.folds.total(right), "at_length": facts.lengths.total(right)}
         if self.permutations.count:
             hits["permuted"] = facts.score_permutations((words.attends, words.attended))
@@ -304,7 +325,8 @@ class Relations(Reducer):
         Raises:
             HeadscopeError: a rule predicts nothing for any link.
         """
-        self._check_rules(counts)
+        if self.rules and counts["link"].any():
+            refuse_silent_rules(self.rules, counts["rule_predicts"])
         parts = {"fold_correct": sums["correct"], "fold_link": _split(counts, "link")}
         parts["fold_offset"] = _split(counts, "offset", len(OFFSETS))
         if "upos" in counts:
@@ -362,17 +384,6 @@ class Relations(Reducer):
             what = "links that do not count, since they point ahead, where a decoder sees nothing"
             values["relation_left_out"] = (counts["left_out"], ("relation", "direction"), what, links)
         return describe(values, CLARK)
-
-    def _check_rules(self, counts: Mapping[str, np.ndarray]) -> None:
-        """Refuse a rule that is no rival, since it predicts nothing where there are links."""
-        if not self.rules or not counts["link"].any():
-            return
-        for rule, predicted in zip(self.rules, counts["rule_predicts"].reshape(-1, len(ENDS)), strict=True):
-            if not predicted.any():
-                raise HeadscopeError(
-                    f"the rule {rule.name!r} predicts no word for either end of any link of the corpus; correct its "
-                    "function, or leave it out."
-                )
 
 
 def _split(counts: Mapping[str, np.ndarray], name: str, *options: int) -> np.ndarray:

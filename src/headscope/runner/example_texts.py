@@ -1,12 +1,17 @@
 """Single texts: what the heads score on each, and the attention of all heads on some of them.
 
-documents --measure_apart--> what the heads score on each --read_texts--> of those that were chosen, words and maps
+documents --measure_apart--> what the heads score on each
+those that were chosen --read_texts--> words, the attention of all heads, and what each head gets right
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Bool, UInt8
+from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from headscope.capture.forward.interface import Capture
@@ -16,9 +21,10 @@ from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.align import spell_token
 from headscope.capture.tokens.batch import Batch, Tokens
 from headscope.corpora.document import Document
-from headscope.examples import READS, Side, Text, quantize
+from headscope.examples import READS, Item, Judged, Side, Text, quantize
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.folds import FOLDS, keep_apart
+from headscope.reducers.support.items import ItemReducer
 from headscope.runner.accumulate import accumulate
 from headscope.runner.checkpoint import RunSums
 from headscope.runner.completed_table import tabulate
@@ -26,6 +32,21 @@ from headscope.runner.local import open_stream
 
 HIDDEN_KINDS = frozenset({"upos"})
 """Kinds of spans that are of every word, and so mark nothing in a text."""
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """The best rule of a row of a score.
+
+    Attributes:
+        name: of the rival.
+        options: those that were chosen, by dimension.
+        direction: the place of the direction in which the row is scored.
+    """
+
+    name: str
+    options: Mapping[str, str]
+    direction: int
 
 
 def measure_apart(
@@ -41,38 +62,96 @@ def measure_apart(
             yield part, tabulate(done, model.shape, apart)
 
 
-def read_texts(model: Model, documents: Sequence[Document], plan: Plan) -> list[Text]:
-    """The documents as texts with the attention of all heads, in their order.
+def read_texts(
+    model: Model, documents: Sequence[Document], plan: Plan, reducers: Sequence[Reducer] = (),
+    rules: Mapping[str, RowRule] = MappingProxyType({}),
+) -> list[Text]:  # fmt: skip
+    """The documents as texts with the attention of all heads, and what these get right, in their order.
 
     Documents that the model cannot read, or for which its attention is not finite, are left out.
+
+    Args:
+        model: whose attention it is.
+        documents: to read.
+        plan: how to batch.
+        reducers: those that score items (`ItemReducer`) say what is right.
+        rules: by key of a row, the one whose picks are kept.
     """
     texts: dict[str, Text] = {}
+    judging = [reducer for reducer in reducers if isinstance(reducer, ItemReducer)]
     for portion in Stream(documents, (model,), plan):
         for batch, capture in zip(portion.batches, portion.captures, strict=True):
-            for row, weights in enumerate(_read_weights(model, capture, batch)):
+            for row, (weights, items, judged) in enumerate(_read_batch(model, capture, batch, judging)):
                 if all(np.isfinite(each).all() for each in weights.values()):
                     text = _describe_text(model.tokenizer, batch, row, weights)
-                    texts[text.id] = text
+                    picks = _list_picks(batch.documents[row], items, judging, rules)
+                    texts[text.id] = replace(text, items=items, judged=judged, picks=picks)
     return [texts[document.id] for document in documents if document.id in texts]
 
 
-def _read_weights(model: Model, capture: Capture, batch: Batch) -> Iterator[dict[str, np.ndarray]]:
-    """Of each text of a batch, by attention type, the weights of all heads of all layers; 0 where there is none."""
+def _read_batch(
+    model: Model, capture: Capture, batch: Batch, reducers: Sequence[ItemReducer]
+) -> Iterator[tuple[dict[str, np.ndarray], tuple[Item, ...], dict[str, Judged]]]:
+    """Of each text of a batch, its items and, by attention type, weights and right items of all heads of all layers."""
     maps: dict[str, dict[int, list[np.ndarray]]] = {name: {} for name in model.layers}
+    right: dict[str, dict[int, np.ndarray]] = {name: {} for name in model.layers}
+    facts = {name: [(reducer, reducer.prepare(batch, name)) for reducer in reducers] for name in model.layers}
 
     def observe(attention: Attention) -> None:
-        maps[attention.attention_type][attention.layer] = _read_maps(attention)
+        name, layer = attention.attention_type, attention.layer
+        maps[name][layer] = _read_maps(attention)
+        if reducers:
+            words = attention.words()
+            right[name][layer] = np.concatenate(
+                [_number_directions(reducer.judge(prepared, words)) for reducer, prepared in facts[name]]
+            ).T
 
     capture.run(batch, observe, whole=True)
+    # Links and mentions are the same for all attention types.
+    items = [item for reducer, prepared in next(iter(facts.values())) for item in reducer.list_items(prepared)]
+    counts = {
+        name: np.concatenate([_number_directions(reducer.find_counting(prepared)) for reducer, prepared in of_type])
+        for name, of_type in facts.items()
+        if reducers
+    }
     for row in range(len(batch.documents)):
-        yield {
-            name: np.stack([
-                # A layer without attention has no weights.
-                layers[number][row] if number in layers else np.zeros_like(next(iter(layers.values()))[row])
-                for number in range(1, model.layers[name] + 1)
-            ])
+        own = [place for place, (document, _) in enumerate(items) if document == row]
+        weights = {
+            name: _join_layers({n: of_texts[row] for n, of_texts in layers.items()}, model.layers[name])
             for name, layers in maps.items()
-        }  # fmt: skip
+        }
+        judged = {
+            name: Judged(counts[name][own], _join_layers(layers, model.layers[name])[..., own])
+            for name, layers in right.items()
+            if reducers
+        }
+        yield weights, tuple(items[place][1] for place in own), judged
+
+
+def _list_picks(
+    document: Document, items: Sequence[Item], reducers: Sequence[ItemReducer], rules: Mapping[str, RowRule]
+) -> dict[str, tuple[tuple[int, int], ...]]:
+    """What the rule of each row picks for each of its items; nothing where it is no rule of words."""
+    picks: dict[str, tuple[tuple[int, int], ...]] = {}
+    for reducer in reducers:
+        for key, rule in rules.items():
+            of_row = [item for item in items if key in item.rows and key.startswith(f"{reducer.scores[0].stem}:")]
+            pairs = [reducer.pick(document, item, rule.direction, rule.name, rule.options) for item in of_row]
+            if pairs and all(pairs):
+                picks[key] = tuple(filter(None, pairs))
+    return picks
+
+
+def _join_layers(layers: Mapping[int, np.ndarray], count: int) -> np.ndarray:
+    """The values of so many layers, counted from 1; 0 in a layer without attention."""
+    nothing = np.zeros_like(next(iter(layers.values())))
+    return np.stack([layers.get(number, nothing) for number in range(1, count + 1)])
+
+
+def _number_directions(values: Bool[Tensor, "*of direction"]) -> UInt8[np.ndarray, " *of"]:
+    """The directions in which something is so as a number: 1 for the first, 2 for the second, 3 for both."""
+    bits: np.ndarray = np.packbits(values.cpu().numpy(), axis=-1, bitorder="little")
+    return bits[..., 0]
 
 
 def _read_maps(attention: Attention) -> list[np.ndarray]:

@@ -4,8 +4,9 @@ corpus --choose_candidates--> a few texts --measure_apart, score_reported, choos
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -13,13 +14,15 @@ import xarray as xr
 from headscope.analyse.chosen_examples import choose_examples, score_reported
 from headscope.analyse.report import STANDS_OUT
 from headscope.capture.model.model import Model
+from headscope.capture.tokens.align import Alignment
 from headscope.commands.progress import Progress
 from headscope.corpora.document import Document
 from headscope.corpora.selection import Selection
 from headscope.examples import Example, pack
 from headscope.reducers.reducer import Reducer
+from headscope.reducers.support.directions import DIRECTIONS
 from headscope.runner import Plan
-from headscope.runner.example_texts import measure_apart, read_texts
+from headscope.runner.example_texts import RowRule, measure_apart, read_texts
 from headscope.view.reports import read_reports
 
 CANDIDATES = 4
@@ -28,11 +31,14 @@ CANDIDATES = 4
 POOL = 5
 """Times as many as are looked at are drawn at random, so that most of those can be of a good length."""
 
-FEWEST_WORDS, MOST_WORDS = 5, 30
-"""Texts of this length are preferred: they fit into a line or two."""
+MANY_HEADS, SIZE, SIZE_OF_MANY = 300, 50, 24
+"""The number of texts where none is asked for: of a model with more heads than that, fewer."""
 
-MOST_WEIGHTS = 12_000_000
-"""Weights of all heads on all texts: about 5 MB on the page."""
+GOOD_LENGTH = range(10, 25)
+"""Tokens of the texts that are preferred, special ones included: they can be read at once, and all their maps fit."""
+
+MOST_WEIGHTS = 14_200_000
+"""Weights of all heads on all texts: 8 MB on the page at most, and mostly half of that."""
 
 FEWEST_TOKENS, MOST_TOKENS = 16, 128
 """Of a text, at which longer ones are cut: the fewer, the more heads and texts there are."""
@@ -40,28 +46,36 @@ FEWEST_TOKENS, MOST_TOKENS = 16, 128
 
 def make_examples(
     model: Model, documents: Iterable[Document], table: xr.Dataset, reducers: Sequence[Reducer], plan: Plan, *,
-    size: int, seed: int, progress: Progress,
+    size: int | None, seed: int, progress: Progress,
 ) -> xr.Dataset | None:  # fmt: skip
-    """Texts with the attention of all heads, as many as `size`; None where the model can read none of them.
+    """Texts with the attention of all heads, as many as `size` or, if that is None, as suit the number of heads.
+
+    None where the model can read none of them.
 
     Of the rows of the head table, the texts are those on which their reported heads do well and badly. A table without
     reported heads gets texts at random.
     """
     heads = model.shape.together
+    size = (SIZE_OF_MANY if heads > MANY_HEADS else SIZE) if size is None else size
     tokens = max(FEWEST_TOKENS, min(MOST_TOKENS, math.isqrt(MOST_WEIGHTS // (heads * size))))
-    candidates = choose_candidates(documents, CANDIDATES * size, seed, min(MOST_WORDS, tokens * 2 // 3))
     plan = replace(plan, max_tokens=min(plan.max_tokens or tokens, tokens), cut=True, view=None)
+    candidates = choose_candidates(documents, CANDIDATES * size, seed, partial(_count_tokens, model, plan))
     scored = []
     for part, apart in measure_apart(model, candidates, reducers, plan) if reducers else ():
         scored += score_reported(table, apart, part)
         progress("choosing examples", len(scored), len(candidates))
     rows = [row for report in read_reports(table) for row in report.rows]
+    rules = {
+        row.key: RowRule(rule.name, rule.options, DIRECTIONS.index(row.direction) if row.direction else 0)
+        for row in rows
+        if (rule := row.best_rule)
+    }
     rows.sort(key=lambda row: row.verdict != STANDS_OUT)
     chosen = choose_examples(scored, [row.key for row in rows], size)
     names = {each.scored.text for each in chosen}
     others = [document.id for document in candidates if document.id not in names]
     names |= {*others[: max(0, size - len(names))]}
-    texts = read_texts(model, [document for document in candidates if document.id in names], plan)
+    texts = read_texts(model, [document for document in candidates if document.id in names], plan, reducers, rules)
     if not texts:
         return None
     places = {text.id: place for place, text in enumerate(texts)}
@@ -74,10 +88,20 @@ def make_examples(
     return pack(texts, examples, about | {"seed": seed})
 
 
-def choose_candidates(documents: Iterable[Document], size: int, seed: int, words: int) -> list[Document]:
-    """So many documents at random; those that are much shorter or longer than a sentence only if there are too few."""
+def choose_candidates(
+    documents: Iterable[Document], size: int, seed: int, count_tokens: Callable[[Sequence[Document]], Sequence[int]]
+) -> list[Document]:
+    """So many documents at random; those of another than the `GOOD_LENGTH` only if there are too few."""
     places = Selection(sample=POOL * size, seed=seed).choose(documents)
     pool = [document for place, document in enumerate(documents) if places is None or place in places]
     order = np.random.default_rng(seed).permutation(len(pool))
-    is_far = [not FEWEST_WORDS <= len(pool[place].words) <= words for place in order]
+    tokens = count_tokens(pool)
+    is_far = [tokens[place] not in GOOD_LENGTH for place in order]
     return [pool[order[place]] for place in np.argsort(is_far, kind="stable")[:size]]
+
+
+def _count_tokens(model: Model, plan: Plan, documents: Sequence[Document]) -> list[int]:
+    """The tokens of each document; 0 of one that the model cannot read."""
+    aligned, _ = Alignment.for_model(model, cut=True, text=plan.text).align(documents)
+    lengths = {text.document.id: text.length for text in aligned}
+    return [lengths.get(document.id, 0) for document in documents]

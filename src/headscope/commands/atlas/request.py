@@ -118,10 +118,11 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
         default=100,
         at_least=0,
     )
-    examples: int = option(
+    examples: int | None = option(
         MEASURED,
-        "Texts of the corpus that are on the page with the attention of all heads, such as 20; 0 for none.",
-        default=50,
+        "Texts of the corpus that are on the page with the attention of all heads, such as 20; 0 for none. By default "
+        "50, of a model with more than 300 heads 24.",
+        default=None,
         at_least=0,
     )
     figures: str = option(

@@ -114,7 +114,7 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
             )
             tables[f"heads-{view}.nc"] = assess(through)
         texts = None
-        if request.examples:
+        if request.examples != 0:
             progress("choosing examples", 0, 0)
             scoring = [with_permutations(reducer, 0) for reducer in resolved if reducer.reports_heads]
             texts = make_examples(

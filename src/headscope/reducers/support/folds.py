@@ -98,6 +98,13 @@ class Bins:
     rows: int
     columns: int = FOLDS
 
+    def list_rows(self, items: int) -> list[list[int]]:
+        """The rows in which each of so many items counts."""
+        rows: list[list[int]] = [[] for _ in range(items)]
+        for item, place in zip(self.item.tolist(), self.bin.tolist(), strict=True):
+            rows[item].append(place // self.columns)
+        return rows
+
     def total(self, values: Bool[Tensor, "item any"] | Float64[Tensor, "item any"]) -> Num[Tensor, "row column any"]:
         """Values of the items (what is right of them, or shares that they have), added up for each row and column."""
         values = values if values.is_floating_point() else values.long()

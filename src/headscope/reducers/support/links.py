@@ -11,6 +11,7 @@ from torch import Tensor
 
 from headscope.capture.tokens.words import Pointing
 from headscope.corpora.document import Document, Link
+from headscope.examples import Item
 from headscope.reducers.support.candidates import Choices
 from headscope.reducers.support.folds import Bins
 from headscope.reducers.support.permutations import Permutations, PermutedItems
@@ -116,6 +117,15 @@ class Links:
     by_rule: Bool[Tensor, "link rule"]
     predicted: Bool[Tensor, "link rule"]
     choices: Choices | None
+
+    def list_items(self, keys: Sequence[str]) -> list[tuple[int, Item]]:
+        """The links, each behind the place of its document, with the keys of the rows in which it counts."""
+        rows = self.folds.list_rows(len(self.head))
+        ends = zip(self.document.tolist(), self.dependent.tolist(), self.head.tolist(), rows, strict=True)
+        return [
+            (document, Item(source, (target,), tuple(keys[row] for row in of_link)))
+            for document, source, target, of_link in ends
+        ]
 
     def score_permutations(self, directions: Sequence[Pointing]) -> Int64[Tensor, "label permutation any"]:
         """The links of each label that the heads get right in each permutation; the last axis is head and direction."""

@@ -43,11 +43,7 @@ def find_by_class(document: Document, links: Sequence[Link]) -> Bool[np.ndarray,
     The directions are from the source to the target, and from the target to the source. A word without a part of
     speech is in no class.
     """
-    words = len(document.words)
-    members = np.zeros((words, len(CLASSES)), dtype=bool)
-    for span in document.spans:
-        if span.kind == "upos" and span.label in UPOS:
-            members[span.start] |= _MEMBERS[UPOS.index(span.label)]  # a unit is in the classes of all of its words
+    words, members = len(document.words), _list_members(document)
     before = np.concatenate([np.zeros((1, len(CLASSES)), dtype=np.int64), members.cumsum(0)])
     source, target = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 2).T
     none_between = before[np.maximum(source, target)] == before[np.minimum(source, target) + 1]
@@ -63,3 +59,20 @@ def find_by_class(document: Document, links: Sequence[Link]) -> Bool[np.ndarray,
             last = np.where(to_right, word, word + far + 1).clip(max=words)
             right[:, direction, side] = nearest & (before[np.maximum(first, last)] == before[first])
     return right
+
+
+def find_nearest(document: Document, word: int, side: str, word_class: str) -> int:
+    """The nearest word of a class on one side of a word, or on either; -1 where there is none."""
+    others = np.flatnonzero(_list_members(document)[:, CLASSES.index(word_class)])
+    others = others[(others < word) & (side != "right") | (others > word) & (side != "left")]
+    is_second = (others > word) != (side == "either, right first")
+    return int(others[np.lexsort((is_second, np.abs(others - word)))][0]) if len(others) else -1
+
+
+def _list_members(document: Document) -> Bool[np.ndarray, "word class"]:
+    """The classes that each word is in."""
+    members = np.zeros((len(document.words), len(CLASSES)), dtype=bool)
+    for span in document.spans:
+        if span.kind == "upos" and span.label in UPOS:
+            members[span.start] |= _MEMBERS[UPOS.index(span.label)]  # a unit is in the classes of all of its words
+    return members

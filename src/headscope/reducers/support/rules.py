@@ -92,3 +92,17 @@ def find_by_rules(
         # What a rule predicts within a unit leads nowhere.
         predicts |= (leads_to != NONE) & ((document.units is None) | (units[leads_to] != ends))
     return right, predicts
+
+
+def refuse_silent_rules(rules: Sequence[Rule], predicted: Int[np.ndarray, " rule_and_end"]) -> None:
+    """Refuse a rule that is no rival, since it predicts nothing where there are links.
+
+    Raises:
+        HeadscopeError: there is one.
+    """
+    for rule, count in zip(rules, predicted.reshape(-1, len(ENDS)), strict=True):
+        if not count.any():
+            raise HeadscopeError(
+                f"the rule {rule.name!r} predicts no word for either end of any link of the corpus; correct its "
+                "function, or leave it out."
+            )

@@ -1,5 +1,6 @@
 """The texts of a page, with the attention of all heads: data for ``scripts/texts.js``."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,10 +18,13 @@ def describe_texts(examples: xr.Dataset) -> dict[str, Any]:
         TableError: the examples are damaged.
     """
     texts, chosen = unpack(examples)
+    rows = sorted({row for text in texts for item in text.items for row in item.rows})
     return {
         "steps": STEPS,
         "reads": READS,
-        "texts": [describe_text(text) for text in texts],
+        "rows": rows,
+        "judged": all(text.judged for text in texts),
+        "texts": [describe_text(text) | _describe_items(text, rows) for text in texts],
         "examples": [
             {"row": each.row, "kind": each.kind, "text": each.text, "right": each.right, "count": each.count}
             for each in chosen
@@ -44,4 +48,18 @@ def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
         "links": text.links,
         "spans": text.spans,
         "weights": {name: pack_bytes(each, quick=quick) for name, each in weights.items()},
+    }
+
+
+def _describe_items(text: Text, rows: Sequence[str]) -> dict[str, Any]:
+    """What heads are scored on in a text, and what each gets right: a byte for each head and item.
+
+    An item is its source, its targets, and the places of its rows among those of the page.
+    """
+    place = {row: number for number, row in enumerate(rows)}
+    return {
+        "items": [(item.source, item.targets, [place[row] for row in item.rows]) for item in text.items],
+        "counts": {name: judged.counts.tolist() for name, judged in text.judged.items()},
+        "right": {name: pack_bytes(np.ascontiguousarray(each.right).tobytes()) for name, each in text.judged.items()},
+        "picks": {place[row]: pairs for row, pairs in text.picks.items()},
     }

@@ -3,7 +3,7 @@ import { element, find, percent, shorten, words } from "./dom.js";
 import { headName, page, readHead, scoreOf } from "./numbers.js";
 import { drawArcs, drawLines, drawMatrix } from "./pictures.js";
 import { choose, MOST_BESIDE } from "./state.js";
-import { examplesOf, hasHead, judge, readAttention, texts } from "./texts.js";
+import { examplesOf, hasHead, isJudged, judge, readAttention, texts } from "./texts.js";
 
 const DRAW = { lines: drawLines, arcs: (attention, gold) => drawArcs(attention, gold), matrix: drawMatrix };
 const KINDS = { clear: "the reported head does well", fails: "it does badly" };
@@ -71,7 +71,8 @@ export function chooseText(state, row) {
 
 function describe(state, row, gold, about) {
   const right = gold.filter((link) => link.right).length;
-  const links = gold.length ? ` Dashed: gold links of ${row.name}; head ${headName(state.head)} gets ${right} of ${gold.length} right.` : "";
+  const rounded = isJudged ? "" : " An older version wrote these sentences: right and wrong follow from weights in whole percent, and may differ from the score.";
+  const links = gold.length ? ` Dashed: gold links of ${row.name}; head ${headName(state.head)} gets ${right} of ${gold.length} right.${rounded}` : "";
   return `Head ${headName(state.head)}. ${about}${links}`;
 }
 

@@ -4,8 +4,11 @@ import { page } from "./numbers.js";
 import { unpackBytes } from "./packed.js";
 
 const source = find("sentences-data") ?? find("live-data");
-const data = { texts: [], examples: [], reads: {}, steps: 1, ...(source && JSON.parse(source.textContent)) };
-const unpacked = new Map(); // weights by text and attention type, whole percent, a byte each
+const data = { texts: [], examples: [], reads: {}, rows: [], steps: 1, judged: true, ...(source && JSON.parse(source.textContent)) };
+const unpacked = new Map(); // by part, text and attention type: weights in whole percent, and what is right, a byte each
+
+// False of examples that an older version wrote: what is right then follows from weights in whole percent.
+export const isJudged = data.judged;
 
 export const texts = data.texts;
 
@@ -34,10 +37,19 @@ export function describeText(text) {
 // The tokens that attend, and those that are attended to: {tokens, token_words} each.
 export const readSides = (text, state) => data.reads[typeOf(text, state)].map((side) => text.sides[side]);
 
-async function unpack(place, type) {
-  const name = `${type} ${place}`;
-  if (!unpacked.has(name)) unpacked.set(name, await unpackBytes(texts[place].weights[type]));
+async function unpack(part, place, type) {
+  const name = `${part} ${type} ${place}`;
+  if (!unpacked.has(name)) unpacked.set(name, await unpackBytes(texts[place][part][type]));
   return unpacked.get(name);
+}
+
+// Where the first of some heads gets each item of a text right, and where the item counts: {counts, right}, a number each
+// that holds 1 for the first direction and 2 for the second; null of a text that was not judged.
+async function readJudged(place, type, [{ layer, head }]) {
+  const { items, counts, right, shapes } = texts[place];
+  if (!right?.[type]) return null;
+  const start = (layer * shapes[type][1] + head) * items.length;
+  return { counts: counts[type], right: (await unpack("right", place, type)).subarray(start, start + items.length) };
 }
 
 // Words and special tokens, or tokens: {label, word, tokens}, in order.
@@ -68,13 +80,37 @@ function readMap(weights, heads, from, to, { layer, head }) {
   });
 }
 
-// The attention of heads on the text at a place: {from, to, maps}, units that attend, units that are attended to, and of
-// each head the weights by unit.
+// The attention of heads on the text at a place: {from, to, maps, judged}, units that attend, units that are attended to,
+// of each head the weights by unit, and what the first head gets right.
 export async function readAttention(place, state, level, heads) {
   const text = texts[place], type = typeOf(text, state);
-  const weights = await unpack(place, type);
+  const [weights, judged] = [await unpack("weights", place, type), await readJudged(place, type, heads)];
   const [from, to] = readSides(text, state).map((side) => listUnits(text.words, side, level));
-  return { from, to, maps: heads.map((head) => readMap(weights, text.shapes[type][1], from, to, head)) };
+  return { from, to, judged, maps: heads.map((head) => readMap(weights, text.shapes[type][1], from, to, head)) };
+}
+
+// The place of the first unit of each word.
+function indexWords(units) {
+  const places = new Map();
+  units.forEach((unit, place) => unit.word >= 0 && !places.has(unit.word) && places.set(unit.word, place));
+  return places;
+}
+
+// For each item of a row of a score: {from, to, right}, in units, as the score counted it: from the word that attends to
+// the one that it is to attend to; of several, to that which gets most.
+export function judge(text, row, direction, attention) {
+  const { from, to, judged, maps: [map] } = attention;
+  const [queries, keys] = [from, to].map(indexWords), back = row.directed && direction === "head_to_dependent";
+  const bit = back ? 2 : 1, number = data.rows.indexOf(row.key);
+  if (!judged) return row.directed ? judgeWeights(text, row, direction, attention) : [];
+  return text.items.flatMap(([source, targets, rows], item) => {
+    if (!rows.includes(number) || !(judged.counts[item] & bit)) return [];
+    const [query, ends] = back ? [targets[0], [source]] : [source, targets];
+    const places = ends.filter((word) => keys.has(word)).map((word) => keys.get(word));
+    if (!queries.has(query) || !places.length) return [];
+    const at = queries.get(query);
+    return [{ from: at, to: places.reduce((a, b) => (map[at][b] > map[at][a] ? b : a)), right: Boolean(judged.right[item] & bit) }];
+  });
 }
 
 // The links of a text that a row of a score is about, from the word that attends to the one that it is to attend to.
@@ -86,21 +122,12 @@ function listLinks(text, row, direction) {
   return links.map(([source, target]) => (direction === "head_to_dependent" ? [target, source] : [source, target]));
 }
 
-// The place of the first unit of each word.
-function indexWords(units) {
-  const places = new Map();
-  units.forEach((unit, place) => unit.word >= 0 && !places.has(unit.word) && places.set(unit.word, place));
-  return places;
-}
-
 // True of a decoder that is alone: a word sees only what stands before it, and links that point ahead do not count.
 const isCausal = (text) => Object.keys(text.shapes).join() === "decoder";
 
-// For each link of a row with directions: {from, to, right}, in units, as the score counts it. From dependents: right if
-// the dependent attends most, of all other words, to its head. To dependents: right if, of all other words, the head
-// attends most to it. Of several heads, the first.
-export function judge(text, { key, directed }, direction, { from, to, maps: [map] }) {
-  if (!directed) return [];
+// The same of links that were not judged, by the weights that the page has. From dependents: right if the dependent
+// attends most, of all other words, to its head. To dependents: right if, of all other words, the head attends most to it.
+function judgeWeights(text, { key }, direction, { from, to, maps: [map] }) {
   const [queries, keys] = [from, to].map(indexWords);
   const counts = ([source, target]) => queries.has(source) && keys.has(target) && !(isCausal(text) && source < target);
   return listLinks(text, key, direction).filter(counts).map(([source, target]) => {

@@ -1,0 +1,48 @@
+"""The word that a rule picks for an end of a link: what the page of an atlas draws beside what a head picks."""
+
+from collections.abc import Mapping, Sequence
+
+from headscope.corpora.document import Document
+from headscope.examples import Item
+from headscope.reducers.support.nearest import find_nearest
+from headscope.reducers.support.rules import ENDS, NONE, Rule
+
+NO_PICK = -1
+"""In the place of the word that a rule picks, where it picks none."""
+
+
+def pick_for_link(
+    document: Document, item: Item, direction: int, options: Mapping[str, str], rules: Sequence[Rule]
+) -> tuple[int, int] | None:
+    """The end of a link from which a rule leads, and the word to which it does or `NO_PICK`; None of no such rule.
+
+    Args:
+        document: whose words they are.
+        item: a link of it.
+        direction: the place of the direction in which the link is scored; a rule of one's own has an end instead.
+        options: of the rule: an offset, a side and a class of words, or a rule of one's own and its end.
+        rules: one's own.
+    """
+    ends = (item.source, item.targets[0])
+    match options:
+        case {"offset": offset}:
+            return ends[direction], pick_at_offset(document, ends[direction], (1, -1)[direction] * int(offset))
+        case {"side": side, "word_class": word_class}:
+            return ends[direction], find_nearest(document, ends[direction], side, word_class)
+        case {"rule": name, "end": end}:
+            start, other = ends if end == ENDS[0] else ends[::-1]
+            return start, _apply(next(rule for rule in rules if rule.name == name), document, start, other)
+    return None
+
+
+def pick_at_offset(document: Document, word: int, offset: int) -> int:
+    """The word at an offset from another, or `NO_PICK`."""
+    return word + offset if 0 <= word + offset < len(document.words) else NO_PICK
+
+
+def _apply(rule: Rule, document: Document, start: int, other: int) -> int:
+    """The word to which a rule leads; of those to which it leads from a unit of several words, the right one if any."""
+    units = document.unit_numbers
+    predicted = [word for unit, word in zip(units, rule.find(document.original).tolist(), strict=True) if unit == start]
+    leads_to = [units[word] for word in predicted if word != NONE]
+    return other if other in leads_to else next(iter(leads_to), NO_PICK)
