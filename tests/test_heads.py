@@ -354,6 +354,13 @@ def test_every_head_is_found_by_its_name(layers: int, count: int, data: st.DataO
     assert name == f"{layer}-{head}"
     assert heads.parse_head(name, of_size(layers, count)) == (layer, head)
     assert heads.parse_head(f" {name}\n", of_size(layers, count)) == (layer, head)
+    assert heads.parse_head(f"L{layer - 1}H{head - 1}", of_size(layers, count)) == (layer, head)
+    assert heads.parse_head(f" l{layer - 1}h{head - 1} ", of_size(layers, count)) == (layer, head)
+
+
+def test_a_head_counted_from_0_that_the_model_does_not_have_is_named_from_1() -> None:
+    with pytest.raises(TableError, match=r"^there is no head 8-12; the model has 7 layers of 11 heads, 1-1 to 7-11\.$"):
+        heads.parse_head("L7H11", of_size(7, 11))
 
 
 @pytest.mark.parametrize("name", ["8-12", "12-1", "0-1", "1-0", "99-99"])
@@ -364,11 +371,12 @@ def test_a_head_that_the_model_does_not_have(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "8", "8-", "-10", "8.10", "8-10-1", "-1-2", "L8H10", "8 - 10", "8-1e1", "9" * 5000 + "-1"]
+    "name",
+    ["", "8", "8-", "-10", "8.10", "8-10-1", "-1-2", "L8-10", "LH", "L1 H1", "8 - 10", "8-1e1", "9" * 5000 + "-1"],
 )
 def test_what_is_not_a_head(name: str) -> None:
     with pytest.raises(TableError) as refused:
         heads.parse_head(name, of_size(7, 11))
     assert str(refused.value) == (
-        f"{quote(name)} is not a head; write layer-head, both counted from 1, such as 1-1 or 7-11."
+        f"{quote(name)} is not a head; write layer-head, both counted from 1, such as 1-1 or 7-11 (L0H0 counts from 0)."
     )

@@ -378,17 +378,21 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
 
 
 def find_head(name: str, layers: int, heads: int) -> tuple[int, int]:
-    """Layer and head of a name such as ``8-10``, both counted from 1, of a model with so many layers and heads in each.
+    """Layer and head, both counted from 1, of a name such as ``8-10`` or, as libraries write it that count from 0,
+    ``L7H9``; of a model with so many layers and heads in each.
 
     Raises:
-        HeadscopeError: the name is not of that form, or the model has no such head.
+        HeadscopeError: the name is not of one of these forms, or the model has no such head.
     """
-    match = re.fullmatch(r"\s*(\d{1,9})-(\d{1,9})\s*", str(name))
+    match = re.fullmatch(r"\s*(?:(\d{1,9})-(\d{1,9})|[Ll](\d{1,9})[Hh](\d{1,9}))\s*", str(name))
     last = head_name(layers, heads)
     if not match:
-        came = quote(name) if isinstance(name, str) else repr(name)
-        raise HeadscopeError(f"{came} is not a head; write layer-head, both counted from 1, such as 1-1 or {last}.")
-    layer, head = int(match[1]), int(match[2])
+        came, forms = (
+            quote(name) if isinstance(name, str) else repr(name),
+            f"such as 1-1 or {last} (L0H0 counts from 0)",
+        )
+        raise HeadscopeError(f"{came} is not a head; write layer-head, both counted from 1, {forms}.")
+    layer, head = (int(match[1]), int(match[2])) if match[1] else (int(match[3]) + 1, int(match[4]) + 1)
     if not (1 <= layer <= layers and 1 <= head <= heads):
         sizes = f"{layers} layers of {heads} heads, 1-1 to {last}"
         raise HeadscopeError(f"there is no head {layer}-{head}; the model has {sizes}.")

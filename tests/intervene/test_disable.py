@@ -208,7 +208,8 @@ REFUSED = {
     "a group": ("llama", "1-kv7", {},
         "there is no key/value head 1-kv7; the layer has 2, 1-kv1 to 1-kv2."),
     "no name": (
-        "bert", "first", {}, "'first' is not a head; write layer-head, both counted from 1, such as 1-1 or 2-5."),
+        "bert", "first", {},
+        "'first' is not a head; write layer-head, both counted from 1, such as 1-1 or 2-5 (L0H0 counts from 0)."),
     "nothing": ("bert", [], {}, "no head is named; give heads such as 3-1, or layers such as 3."),
     "no type": ("bert", "cross 1-1", {}, "'bert' has no 'cross' attention; it has encoder."),
     "which type": (
