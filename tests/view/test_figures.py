@@ -234,8 +234,9 @@ def test_the_title_has_count_offset_held_out_accuracy_and_strongest_rival(rival:
         "upos": f"{rule} {float(row['heldout_upos_accuracy']):.2f}",
         "untrained": f"untrained model {float(row['untrained_accuracy']):.2f}",
     }
+    titles = {"dependent_to_head": "object → its verb", "head_to_dependent": "verb → its object"}
     assert lines == (
-        "obj · 2,477 links "
+        f"{titles[row['reported_direction'].item()]} (obj) · 2,477 links "
         f"best fixed offset {signed}: {float(row['offset_accuracy'].max()):.2f} "
         f"held out: {int(row['reported_layer'])}-{int(row['reported_head'])} "
         f"from {row['reported_direction'].item().split('_')[0]}: {float(row['heldout_accuracy']):.2f} "

@@ -16,6 +16,7 @@ from headscope.errors import TableError
 from headscope.runner.local import measure
 from headscope.score import find_score
 from headscope.view.figures.draw_heatmaps import draw_consistency_heatmap, draw_score_heatmap
+from headscope.view.glosses import gloss_row
 from headscope.view.table_frames import make_frames
 from headscope.view.table_report import print_table
 
@@ -80,7 +81,8 @@ def test_the_scope_of_every_head_beside_its_baselines(table) -> None:
     figure = draw_score_heatmap(table, "scope_f1")
     np.testing.assert_array_equal(shown(figure)[0], table["scope_f1"].values)
     assert joined(figure.get_suptitle()) == (
-        f"Scope of negation · {table['scope_count'].item()} negations {best_of(table['scope_offset_f1'])} · "
+        f"word → the negation that negates it (scope, F1) · {table['scope_count'].item()} negations "
+        f"{best_of(table['scope_offset_f1'])} · "
         f"all words of the sentence: {table['scope_all_f1'].item():.2f} {held_out(table, 'scope_', 'f1', 'word')}"
     )
 
@@ -100,14 +102,17 @@ def test_a_panel_for_each_row_that_there_is_beside_its_baselines(table, variable
     for panel, title, name in zip(shown(figure), titles, table[dim].values[some.values], strict=True):
         row = table.sel({dim: name})
         np.testing.assert_array_equal(panel, row[variable].values)
-        said = [f"{name.replace('_', ' ')} · {row[f'{score.stem}_count'].item()} {score.items}"]
+        key, label = f"{score.stem}:{name}", score.label.format(name)
+        has_head = row[f"{score.stem}_reported_layer"] > 0
+        caption = f"{gloss_row(key).title} ({label})" if has_head else name.replace("_", " ")
+        said = [f"{caption} · {row[f'{score.stem}_count'].item()} {score.items}"]
         baselines = [best_of(row[offset])] if row[offset].max() > 0 else []
         baselines += [f"{what}: {row[baseline].item():.2f}" for baseline, what in BASELINES[variable].items()]
         said += [" · ".join(baselines)]
         # Separators stand behind the text, where no offset leads.
         assert ("best fixed offset" in title) == (not name.startswith("sep_"))
         assert row[f"{score.stem}_reported_layer"] > 0 or name != "all"
-        if row[f"{score.stem}_reported_layer"] > 0:
+        if has_head:
             said.append(held_out(row, f"{score.stem}_", "accuracy", attends))
         best = np.unravel_index(row[variable].values.argmax(), row[variable].shape)
         said.append(f"best: {best[0] + 1}-{best[1] + 1} {row[variable].max().item():.2f}")
@@ -130,7 +135,7 @@ def test_every_target_is_in_the_csv_files_and_on_the_terminal(table) -> None:
     assert heads.loc[2, 5, "phrase"] == table["aspect_mass"].sel(layer=2, head=5, target="phrase").item()
     assert len(found["aspect-offsets"]) == 8 * 10
     text = io.StringIO()
-    print_table(table, Console(file=text, width=120))
+    print_table(table, Console(file=text, width=99))
     (line,) = [line for line in text.getvalue().splitlines() if re.match(r"phrase +\d-", line)]
     score = f"{table['aspect_heldout_accuracy'].sel(target='phrase').item():.3f}".removeprefix("0")
     assert line.split()[1:4] == [
@@ -191,7 +196,7 @@ def test_roles_beside_any_two_words_and_their_report(table) -> None:
     for panel, variable in zip(shown(figure), ("role_weight", "role_weight_anywhere"), strict=True):
         np.testing.assert_array_equal(panel, table[variable].values)
     assert joined(figure.get_suptitle()) == (
-        f"Semantic roles · {table['role_count'].item()} links {best_of(table['role_weight_offset'])} "
+        f"role ↔ its predicate (roles, weight) · {table['role_count'].item()} links {best_of(table['role_weight_offset'])} "
         f"{held_out(table, 'role_', 'weight', 'either')}"
     )
 
@@ -210,7 +215,7 @@ def test_frames_of_classes_and_roles(table) -> None:
 
 def test_classes_and_roles_on_the_terminal(table) -> None:
     text = io.StringIO()
-    print_table(table, Console(file=text, width=120))
+    print_table(table, Console(file=text, width=99))
     lines = text.getvalue().splitlines()
     noun = table.sel(token_class="noun")
     (line,) = [line for line in lines if line.startswith("noun ")]

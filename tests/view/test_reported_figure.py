@@ -55,7 +55,7 @@ def test_the_marks_are_those_of_the_verdicts(table) -> None:
     assert [to_rgba(dot.get_markerfacecolor()) for dot in dots] == [blue, white, white]
     assert [dot.get_alpha() for dot in dots] == [1, 1, PALE]
     (report,) = read_reports(table)
-    names = [f"{row.label} · {row.where}{row.mark}" for row in report.rows]
+    names = [f"{row.plain.title} ({row.name}) · {row.where}{row.mark}" for row in report.rows]
     assert [label.get_text() for label in axes.get_yticklabels()] == names
     assert [name[-1] for name in names] == ["*", names[1][-1], "?"]
     assert " ".join(figure.get_suptitle().split()) == f"{report.score.title}: {describe_verdicts([report])}"

@@ -13,6 +13,7 @@ import tiny
 from headscope.analyse import assess
 from headscope.capture import Model
 from headscope.runner import measure
+from headscope.view.reports import read_reports
 from headscope.view.table_report import print_table
 from view.tables import head_table, with_verdicts
 
@@ -70,7 +71,7 @@ def test_what_was_found_stands_above_the_table() -> None:
 def test_marks_are_characters_that_a_pipe_keeps_and_are_explained_once() -> None:
     verdicts = {"nsubj": "stands out", "obj": "does not stand out", "nsubj:pass": "cannot decide"}
     table = with_verdicts(head_table(rare=()), *verdicts.values())
-    text = printed(table, width=120)
+    text = printed(table, width=99)
     for name, mark in zip(verdicts, ("*", "", "?"), strict=True):
         row = table.sel(relation=name)
         head = f"{int(row['reported_layer'])}-{int(row['reported_head'])}{mark}"
@@ -81,6 +82,16 @@ def test_marks_are_characters_that_a_pipe_keeps_and_are_explained_once() -> None
     assert plain.count("* and green: the interval of the lift lies above 0 for every rival, q is below 0.05, and") == 1
     assert plain.count("? and grey: too few texts to decide.") == 1
     assert "Held out: score, count, lift and the rival's score. Of all texts: q." in plain
+
+
+def test_a_wide_terminal_has_plain_names_with_their_codes() -> None:
+    table = with_verdicts(head_table(rare=()), "stands out", "does not stand out", "cannot decide")
+    (report,) = read_reports(table)
+    text = printed(table, width=160)
+    for row in report.rows:
+        (line,) = [line for line in text.splitlines() if line.startswith(f"{row.plain.title} ({row.name}) ")]
+        assert row.strongest_rival is not None
+        assert row.strongest_rival.plain in line
 
 
 def test_without_permutations_the_q_is_that_of_the_lift() -> None:

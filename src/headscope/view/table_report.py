@@ -42,6 +42,9 @@ from headscope.view.wording import format_number
 SHOWN = 24
 """Rows of a score that are shown; all are in the table."""
 
+WIDE = 100
+"""Columns of a terminal from which on rows and rules have their plain names, with codes behind."""
+
 _SHORT = {"dependent": "dep.", "mention": "ment.", "question": "quest."}
 
 
@@ -142,7 +145,7 @@ def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Consol
     permuted = has_permutations(reports)
     held_out = "Held out: score, count, lift and the rival's score." + " Of all texts: q." * permuted
     console.print(f"\n{escape(describe_choice(reports))} {held_out}", emoji=False)
-    _print_grid(_lay_out(rows, permuted), console)
+    _print_grid(_lay_out(rows, permuted, plain=console.width >= WIDE), console)
     console.print(describe_marks(reports) + (f" q: {Q}" if permuted else ""))
     if sentence := describe_causality(table):
         console.print(sentence)
@@ -158,22 +161,22 @@ def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Consol
         console.print(f"{'; '.join(parts)}.")
 
 
-def _lay_out(rows: Sequence[Reported], permuted: bool) -> Table:
-    """The rows beside their strongest rivals, narrow enough for 80 columns; a long name takes two lines."""
+def _lay_out(rows: Sequence[Reported], permuted: bool, *, plain: bool) -> Table:
+    """The rows beside their strongest rivals, by codes narrow enough for 80 columns; a long name takes two lines."""
     columns = ("row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["q"] * permuted)
     left = ("head", "from", "[95 %]", "strongest rival")
     grid = make_grid(*columns, left=left, wraps=("row", "strongest rival"), folds=True, apart=1)
     for row in rows:
         rival = row.strongest_rival
         grid.add_row(
-            Text(row.label + row.pooled),
+            Text((row.caption if plain else row.label) + row.pooled),
             row.where + row.mark,
             _SHORT.get(row.attends, row.attends),
             _short(row.score.value),
             f"{row.scored:,}",
             _short(row.lift.value, sign=True),
             _signed_interval(row.lift) if rival else "",
-            Text(f"{_short(rival.score.value)} {rival.label}") if rival else "",
+            Text(f"{_short(rival.score.value)} {rival.plain if plain else rival.label}") if rival else "",
             *([_short(row.q)] if permuted else []),
             style="bold green" if row.stands_out else "dim" if row.verdict == UNDECIDED else "",
         )
