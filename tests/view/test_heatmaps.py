@@ -196,8 +196,8 @@ def test_roles_beside_any_two_words_and_their_report(table) -> None:
     for panel, variable in zip(shown(figure), ("role_weight", "role_weight_anywhere"), strict=True):
         np.testing.assert_array_equal(panel, table[variable].values)
     assert joined(figure.get_suptitle()) == (
-        f"role ↔ its predicate (roles, weight) · {table['role_count'].item()} links {best_of(table['role_weight_offset'])} "
-        f"{held_out(table, 'role_', 'weight', 'either')}"
+        f"role ↔ its predicate (roles, weight) · {table['role_count'].item()} links "
+        f"{best_of(table['role_weight_offset'])} {held_out(table, 'role_', 'weight', 'either')}"
     )
 
 

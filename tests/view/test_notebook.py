@@ -38,19 +38,23 @@ def test_an_atlas_shows_its_page(tmp_path: Path) -> None:
     assert html.unescape(content) == page.read_text(encoding="utf-8")
 
 
+OBJECTS = (": object → its verb", ": verb → its object")
+ARTICLES = (": article → its noun", ": noun → its article")
+
+
 def test_the_page_works_in_a_frame(open_page: OpenPage) -> None:
     page, frame = show(open_page, draw())
     address = page.url
     frame.locator("#search").fill("obj")
     frame.locator("#search").press("Enter")
     settle(page)
-    assert frame.locator("#answer-name").text_content().endswith(": obj")
+    assert frame.locator("#answer-name").text_content().endswith(OBJECTS)
     frame.locator("#text").select_option("2")
     frame.locator("#sentence-picture svg text").first.wait_for()
     frame.locator("nav a").nth(1).click()
-    assert frame.locator("#answer-name").text_content().endswith(": obj"), "the frame still has the page"
+    assert frame.locator("#answer-name").text_content().endswith(OBJECTS), "the frame still has the page"
     frame.locator("#reported-rows tbody a").nth(2).click()
-    assert frame.locator("#answer-name").text_content().endswith(": det")
+    assert frame.locator("#answer-name").text_content().endswith(ARTICLES)
     with page.expect_download() as download:
         frame.locator("#export-grid-csv").click()
     assert download.value.suggested_filename.endswith(".csv")
@@ -73,7 +77,7 @@ def test_the_row_of_the_answer_can_be_followed(open_page: OpenPage) -> None:
     frame.locator("#grid button").nth(3).click()
     frame.locator("#answer-link").click()
     settle(page)
-    assert frame.locator("#answer-row").inner_text().startswith("For obj, head")
+    assert frame.locator("#answer-row").inner_text().startswith(("Yes", "No", "Cannot say"))
 
 
 HOST = """<!doctype html><div id="cell"></div>"""
