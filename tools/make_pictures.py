@@ -18,10 +18,6 @@ from playwright.sync_api import Browser, sync_playwright
 import headscope
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-HEIGHT = 900
-"""Of the window."""
-MARGIN = 8
-"""Pixels above and below what a picture shows."""
 COLOURS = 256
 MODEL_LOADS = 120_000
 """Milliseconds that the first answer of the model behind a page may take."""
@@ -33,47 +29,50 @@ class Picture:
 
     Attributes:
         name: of the file.
-        first, last: elements, as CSS selectors; the picture reaches from the top of one to the bottom of the other.
         address: what follows the name of the page.
+        parts: elements, as CSS selectors; the picture is the smallest that has them.
         click: the element to click first, if any.
         decoder: of the second atlas.
         live: with the model behind the page.
-        width: of the window in pixels.
+        width, height: of the window in pixels.
         dark: in the dark theme.
-        tallest: the most pixels that it is high.
     """
 
     name: str
-    first: str = "header"
-    last: str = "#reported-rows"
     address: str = ""
+    parts: tuple[str, ...] = ("body",)
     click: str = ""
     decoder: bool = False
     live: bool = False
-    width: int = 1300
+    width: int = 1280
+    height: int = 800
     dark: bool = False
-    tallest: int = 1700
 
 
 OBJECTS = "#variable=relation:obj&direction=dependent_to_head&head=3-1"
+MORE, LINES = ("#more",), ("#sentence-parts > .controls", "#sentence-picture")
 PICTURES = (
-    Picture("atlas", address=OBJECTS, tallest=1500),
-    Picture("tutorial-heads", "section:has(#heads)", ".atlas", address=OBJECTS),
-    Picture("page-answer", "search", "#answer-note", OBJECTS, tallest=900),
-    Picture("page-search", "search", "#search-panel", OBJECTS, click="#search", tallest=700),
-    Picture("tutorial-reported", first="#reported-rows", address=OBJECTS, tallest=900),
-    Picture("page-maps", "section:has(#thumbnails)", "#thumbnails-parts", OBJECTS, tallest=700),
-    Picture("page-map", "section:has(#map)", "#map-picture", OBJECTS, tallest=1100),
-    Picture("page-row-click", click="#reported-rows tbody tr:nth-child(3)", tallest=1560),
-    Picture("page-guess", "section:has(#guess)", "#guess-options", OBJECTS, click="#guess-next", tallest=900),
-    Picture("page-sentence", "#sentences", "#sentence-picture", OBJECTS, tallest=1200),
-    Picture("page-beside", "#sentence-parts > .controls", "#sentence-picture", f"{OBJECTS}&beside=2-7,4-9"),
-    Picture("page-neurons", "#neurons", "#neurons-picture svg", f"{OBJECTS}&text=0", click="#neurons-run", live=True),
-    Picture("page-colours", first="section:has(#heads)", last="#scale", address="#variable=entropy&head=2-4"),
-    Picture("page-decoder", decoder=True, tallest=1500),
-    Picture("page-dark", address=OBJECTS, dark=True, tallest=1500),
-    Picture("page-420", address=OBJECTS, width=420, tallest=2600),
-)
+    Picture("atlas", OBJECTS),
+    Picture("tutorial-heads", OBJECTS, ("#overview",)),
+    Picture("page-answer", OBJECTS, ("#verdict", "#specimen")),
+    Picture("page-search", OBJECTS, click="#search"),
+    Picture("page-word", f"{OBJECTS}&word=3"),
+    Picture("page-all", f"{OBJECTS}&mode=all"),
+    Picture("tutorial-reported", OBJECTS, MORE, height=1300),
+    Picture("page-maps", f"{OBJECTS}&tab=maps", ("section:has(> #thumbnails)",), height=2600),
+    Picture("page-map", f"{OBJECTS}&tab=maps", ("section:has(> #map)",), height=3800),
+    Picture("page-row-click", click="#reported-rows tbody tr:nth-child(3)"),
+    Picture("page-guess", f"{OBJECTS}&tab=guess", MORE, click="#guess-next", height=1200),
+    Picture("page-sentence", f"{OBJECTS}&tab=sentence", MORE, height=1700),
+    Picture("page-beside", f"{OBJECTS}&tab=sentence&beside=2-7,4-9", LINES, height=1900),
+    Picture(
+        "page-neurons", f"{OBJECTS}&tab=sentence&text=0", ("#neurons",), click="#neurons-run", live=True, height=2400
+    ),
+    Picture("page-colours", "#variable=entropy&head=2-4", ("#overview",)),
+    Picture("page-decoder", decoder=True),
+    Picture("page-dark", OBJECTS, dark=True),
+    Picture("page-420", OBJECTS, ("header", "#overview"), width=420),
+)  # fmt: skip
 
 
 def main(atlas: Path, decoder: Path) -> None:
@@ -96,23 +95,24 @@ def take_pictures(pictures: Sequence[Picture], atlas: Path, decoder: Path, folde
 
 
 def take(picture: Picture, page: str, browser: Browser) -> Image.Image:
-    """The picture of a part of a page at an address."""
+    """Return the picture of a part of a page at an address."""
     window = browser.new_page(
-        viewport={"width": picture.width, "height": HEIGHT}, color_scheme="dark" if picture.dark else "light",
+        viewport={"width": picture.width, "height": picture.height},
+        color_scheme="dark" if picture.dark else "light",
         bypass_csp=True,
-    )  # fmt: skip
+    )
     window.goto(f"{page}{picture.address}")
-    window.add_style_tag(content="section { content-visibility: visible !important; }")  # each at its own height
     window.evaluate("Math.random = () => 0.3")  # so that the guess is the same each time
     if picture.click:
         window.locator(picture.click).first.click()
-        window.locator(picture.last).first.wait_for(timeout=MODEL_LOADS)
+    if picture.live:
+        window.locator("#neurons-picture svg").wait_for(timeout=MODEL_LOADS)
     window.locator('[aria-busy="true"]').first.wait_for(state="detached")
-    window.evaluate("scrollTo(0, 0)")
-    first, last = (window.locator(selector).first.bounding_box() for selector in (picture.first, picture.last))
-    top = max(0, first["y"] - MARGIN)
-    height = min(last["y"] + last["height"] + MARGIN - top, picture.tallest)
-    clip = {"x": 0, "y": top, "width": picture.width, "height": height}
+    window.evaluate("new Promise((done) => requestIdleCallback(() => requestAnimationFrame(done)))")
+    boxes = [window.locator(part).first.bounding_box() for part in picture.parts]
+    left, top = (min(box[side] for box in boxes) for side in ("x", "y"))
+    right, bottom = (max(box[side] + box[size] for box in boxes) for side, size in (("x", "width"), ("y", "height")))
+    clip = {"x": left, "y": top, "width": right - left, "height": bottom - top}
     shot = Image.open(io.BytesIO(window.screenshot(full_page=True, clip=clip))).convert("RGB")
     window.close()
     return shot.quantize(COLOURS, Image.Quantize.MAXCOVERAGE)

@@ -58,6 +58,11 @@ def settle(page: playwright.Page) -> None:
     page.evaluate("new Promise((done) => requestIdleCallback(done))")
 
 
+def open_tab(page: playwright.Page | playwright.Frame, name: str) -> None:
+    """Open a tab of a page, or of the frame that a page is in."""
+    page.locator(f"#tab-{name}").click()
+
+
 @pytest.fixture
 def browse(open_page: OpenPage) -> Browse:
     """Opens a page, runs a script after its own, and returns what then stands there."""

@@ -160,7 +160,7 @@ def test_the_python_gives_the_difference(before, after, open_page, tmp_path, mon
 
 
 def test_what_is_said_of_the_model_after_is_said_of_no_other(before, after, open_page: OpenPage, tmp_path) -> None:
-    page = open_page(compare(before, after, tmp_path), address=ENTROPY)
+    page = open_page(compare(before, after, tmp_path), address=f"{ENTROPY}&tab=numbers")
     assert page.locator("#profile-about").inner_text().startswith("Head 1-1 attends most to")
     page.locator("#view").select_option("before")
     settle(page)

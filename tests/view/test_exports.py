@@ -16,7 +16,7 @@ from PIL import Image
 
 import headscope
 from headscope.view.page import render_page
-from view.conftest import settle
+from view.conftest import open_tab, settle
 from view.parsed import OpenPage
 from view.tables import head_table
 from view.test_head_map import show, tabulate
@@ -27,6 +27,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def export(page: playwright.Page, name: str, folder: Path) -> Path:
+    open_tab(page, "export")
     with page.expect_download() as download:
         page.locator(f"#export-{name}").click()
     path = folder / download.value.suggested_filename
@@ -78,7 +79,7 @@ def test_a_sentence_is_exported_with_its_paint(open_page: OpenPage, tmp_path: Pa
     kind = {"lines": "line", "arcs": "path", "matrix": "rect"}[picture]
     weights = [node for node in svg.iter(f"{SVG}{kind}") if node.get("class") in ("weight", "cell")]
     assert weights
-    assert all("0, 114, 178" in (node.get("stroke" if kind != "rect" else "fill") or "") for node in weights)
+    assert all("11, 98, 173" in (node.get("stroke" if kind != "rect" else "fill") or "") for node in weights)
     image = Image.open(export(page, "sentence-png", tmp_path)).convert("RGB")
     # Some pixels are as blue as the lines.
     assert any(blue > 150 > red for _, (red, _, blue) in image.getcolors(maxcolors=10**6) or [])

@@ -172,15 +172,15 @@ def test_the_heading_of_the_table_stays_in_sight(browse: Browse) -> None:
     assert seen["apart"] > 100
 
 
-def test_a_short_navigation_leads_to_the_parts_that_there_are() -> None:
-    parsed = Page(render_page(head_table(), figures={"One": "<svg/>"}))
-    ((_, text),) = parsed.find("nav")
-    assert text == "Head grid Reported heads Figures Where this comes from"
+def test_there_are_tabs_for_the_parts_that_there_are(open_page: OpenPage) -> None:
+    text = render_page(head_table(), figures={"One": "<svg xmlns='http://www.w3.org/2000/svg'/>"})
+    tabs = open_page(text).locator('[role="tab"] >> visible=true')
+    assert tabs.all_inner_texts() == ["Answers", "Figures", "Numbers", "Export", "Where from"]
+    parsed = Page(text)
     ids = {attrs.get("id") for _, attrs, _ in parsed.elements}
     assert {(attrs["href"] or "")[1:] for attrs, _ in parsed.find("a") if "=" not in str(attrs["href"])} <= ids
-    table = head_table()
-    bare = Page(render_page(table[["entropy"]], figures={}))
-    assert bare.find("nav")[0][1] == "Head grid Where this comes from"
+    bare = open_page(render_page(head_table()[["entropy"]], figures={})).locator('[role="tab"] >> visible=true')
+    assert bare.all_inner_texts() == ["Answers", "Numbers", "Export", "Where from"]
 
 
 @pytest.mark.parametrize(("path", "causal"), [("decoder 1 fused", True), ("encoder 1 fused", False)])
@@ -201,6 +201,6 @@ def test_a_corpus_is_called_by_its_name_and_its_folders_stand_where_it_comes_fro
     table = head_table().assign_attrs(corpus="/home/someone/very/deep/ewt-test.conllu")
     parsed = Page(render_page(table, figures={}))
     (heading,) = [text for attrs, text in parsed.find("p") if attrs.get("class") == "lead"]
-    assert heading == "What its attention heads look at in ewt-test.conllu"
+    assert heading == "on ewt-test.conllu"
     assert "/home/someone/very/deep/ewt-test.conllu" in [text for _, text in parsed.find("td")]
     assert len(re.findall("/home/someone", render_page(table, figures={}))) == 1

@@ -29,7 +29,7 @@ def options(page: playwright.Page) -> list[str]:
 
 @pytest.mark.parametrize("attention_types", [False, True])
 def test_four_relations_are_offered_and_no_name_is_given_away(open_page: OpenPage, attention_types: bool) -> None:
-    page = open_page(draw(attention_types=attention_types))
+    page = open_page(draw(attention_types=attention_types), address="#tab=guess")
     for _ in range(11):
         page.locator("#guess-next").click()
         page.locator("#guess-options button:enabled").nth(3).wait_for()
@@ -43,7 +43,7 @@ def test_four_relations_are_offered_and_no_name_is_given_away(open_page: OpenPag
 
 def test_right_and_wrong_guesses_are_counted_beside_chance(open_page: OpenPage) -> None:
     table = head_table(relations=RELATIONS, rare=())
-    page = open_page(draw())
+    page = open_page(draw(), address="#tab=guess")
     right = 0
     for turn in range(1, 8):
         page.locator("#guess-next").click()
@@ -69,7 +69,7 @@ def test_right_and_wrong_guesses_are_counted_beside_chance(open_page: OpenPage) 
 
 
 def test_the_answer_can_be_opened(open_page: OpenPage) -> None:
-    page = open_page(draw())
+    page = open_page(draw(), address="#tab=guess")
     page.locator("#guess-next").click()
     page.locator("#guess-options button").first.click()
     answer = page.locator("#guess-options button.right").inner_text()

@@ -61,7 +61,7 @@ def is_chosen(page: playwright.Page, head: str) -> bool:
 
 
 def test_distances_on_the_map_are_those_of_the_places(tables, open_page: OpenPage) -> None:
-    page = open_page(show(tables))
+    page = open_page(show(tables), address="#tab=maps")
     places = page.evaluate(PLACES)
     table = tables[0]
     assert len(places) == table.sizes["layer"] * table.sizes["head"]
@@ -73,12 +73,12 @@ def test_distances_on_the_map_are_those_of_the_places(tables, open_page: OpenPag
     wanted = (np.array(in_table) - in_table[0]) * [1, -1]  # upwards is less in pixels
     scale = np.abs(offsets).max() / np.abs(wanted).max()
     np.testing.assert_allclose(offsets, wanted * scale, atol=0.01)
-    box = page.locator("#map-picture svg").bounding_box()
-    assert all(0 < x < box["width"] and 0 < y < box["height"] for _, x, y in places)
+    _, _, width, height = map(float, page.locator("#map-picture svg").get_attribute("viewBox").split())
+    assert all(0 < x < width and 0 < y < height for _, x, y in places)
 
 
 def test_a_click_on_a_head_chooses_it_and_the_grid_and_profile_follow(tables, open_page: OpenPage) -> None:
-    page = open_page(show(tables), address="#variable=entropy&head=2-3")
+    page = open_page(show(tables), address="#variable=entropy&head=2-3&tab=maps")
     assert is_chosen(page, "2-3")
     page.locator("#map-picture .head:has(title:text-matches('^head 2-1:'))").locator("circle").click()
     settle(page)
@@ -88,7 +88,7 @@ def test_a_click_on_a_head_chooses_it_and_the_grid_and_profile_follow(tables, op
 
 
 def test_colours_are_those_of_the_grid(tables, open_page: OpenPage) -> None:
-    page = open_page(show(tables), address="#variable=mass_previous&head=1-1")
+    page = open_page(show(tables), address="#variable=mass_previous&head=1-1&tab=maps")
     read = """[...document.querySelectorAll("#map-picture .head")].map((node) => {
         const name = node.querySelector("title").textContent.split(":")[0];
         const buttons = [...document.querySelectorAll("#grid button")];
@@ -101,7 +101,7 @@ def test_colours_are_those_of_the_grid(tables, open_page: OpenPage) -> None:
 
 
 def test_neighbours_are_the_nearest_of_all_and_lead_there(tables, open_page: OpenPage) -> None:
-    page = open_page(show(tables), address="#variable=entropy&head=2-4")
+    page = open_page(show(tables), address="#variable=entropy&head=2-4&tab=numbers")
     nearest = list_nearest(tables[1]["js_distance"], 2, 4)
     assert read_neighbours(page) == [(name, f"{value:.2f}") for name, value in nearest]
     page.locator("#profile-neighbours a").first.click()
@@ -111,7 +111,7 @@ def test_neighbours_are_the_nearest_of_all_and_lead_there(tables, open_page: Ope
 
 
 def test_arrow_keys_move_to_the_next_head_in_their_direction(tables, open_page: OpenPage) -> None:
-    page = open_page(show(tables), address="#variable=entropy&head=2-2")
+    page = open_page(show(tables), address="#variable=entropy&head=2-2&tab=maps")
     places = {name: (x, y) for name, x, y in page.evaluate(PLACES)}
     page.locator("#map-picture").focus()
     at = "2-2"

@@ -16,7 +16,7 @@ from headscope.errors import HeadscopeError
 from headscope.examples import pack
 from headscope.view.notebook import frame_page, make_widget
 from headscope.view.page import Live, describe_text, render_page, write_page
-from view.conftest import settle
+from view.conftest import open_tab, settle
 from view.parsed import OpenPage
 from view.tables import head_table
 from view.test_sentences import ROW, draw, make_text
@@ -49,12 +49,14 @@ def test_the_page_works_in_a_frame(open_page: OpenPage) -> None:
     frame.locator("#search").press("Enter")
     settle(page)
     assert frame.locator("#answer-name").text_content().endswith(OBJECTS)
+    open_tab(frame, "sentence")
     frame.locator("#text").select_option("2")
     frame.locator("#sentence-picture svg text").first.wait_for()
-    frame.locator("nav a").nth(1).click()
-    assert frame.locator("#answer-name").text_content().endswith(OBJECTS), "the frame still has the page"
+    frame.locator(".summary a").first.evaluate("(link) => link.click()")
+    assert frame.locator("#reported").is_visible(), "the frame still has the page"
     frame.locator("#reported-rows tbody a").nth(2).click()
     assert frame.locator("#answer-name").text_content().endswith(ARTICLES)
+    open_tab(frame, "export")
     with page.expect_download() as download:
         frame.locator("#export-grid-csv").click()
     assert download.value.suggested_filename.endswith(".csv")
@@ -159,8 +161,10 @@ def test_an_answer_is_of_what_was_asked_whatever_the_reader_does_meanwhile(open_
     widget = make_widget(live, "Head atlas", answer_for_test)
     page.evaluate(HOLD, [widget._esm, {"page": live, "title": "", "height": 900}])
     frame = page.frames[1]
+    open_tab(frame, "sentence")
     frame.locator("#text").select_option("0")
     frame.locator("#grid button").nth(9).click()
+    open_tab(frame, "what-if")
     written = join_words(words)
     asked = {
         "words": [*words], "content": written.content, "offsets": [[*each] for each in written.offsets], "boundary": 2,
@@ -180,6 +184,7 @@ def test_an_answer_is_of_what_was_asked_whatever_the_reader_does_meanwhile(open_
     page.evaluate("(answer) => reply(answer)", answer)
     frame.locator("#what-if-value", has_text="Without 2-3. The text was cut. Loss: 1.000; without").wait_for()
 
+    open_tab(frame, "sentence")
     frame.locator("#neurons-from").select_option("4")
     frame.locator("#neurons-run").click()
     frame.locator("#grid button").nth(5).click()

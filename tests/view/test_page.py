@@ -127,7 +127,7 @@ def test_a_table_with_surface_numbers_alone_has_a_page() -> None:
 
 
 def test_a_model_of_one_layer_has_a_page(open_page) -> None:
-    page = open_page(render_page(head_table(1), figures={}))
+    page = open_page(render_page(head_table(1), figures={}), address="#tab=numbers")
     assert page.locator("#grid button").count() == 7
     page.locator("#grid button").nth(4).click()
     assert page.locator("#profile-name").inner_text() == "Head 1-5"

@@ -11,6 +11,11 @@ from view.parsed import Browse, Page, rows_of_reported
 from view.tables import head_table, with_mentions, with_verdicts
 
 
+def list_explained(page: Page, tag: str) -> list[str]:
+    """The names or the sentences of the columns that are explained below the table."""
+    return [text for attrs, text in page.find(tag) if attrs.get("class") == "column"]
+
+
 def shared(row: xr.Dataset, name: str) -> str:
     value, lower, upper = (float(row[f"{name}_{end}"]) for end in ("accuracy", "lower", "upper"))
     return f"{value:.2f} [{lower:.2f}, {upper:.2f}]"
@@ -71,11 +76,13 @@ def test_each_score_has_its_rows_below_its_heading() -> None:
     parsed = Page(render_page(with_mentions(head_table()), figures={}))
     assert [row[0] for row in rows_of_reported(parsed)] == ["nsubj", "obj", "pronoun", "proper"]
     relations, mentions = (text for _, text in parsed.find("th", scope="rowgroup"))
-    assert relations.startswith("Relations between wordsScore: the share of links for which, ")
+    assert relations.startswith("Relations between wordsHow it is scoredScore: the share of links for which, ")
     assert relations.endswith(
         "Permuted: the score after moving each gold link to another place in its text, keeping its length."
     )
-    assert mentions.startswith("Antecedents of mentionsScore: the share of mentions whose head word attends, ")
+    assert mentions.startswith(
+        "Antecedents of mentionsHow it is scoredScore: the share of mentions whose head word attends, "
+    )
     assert "Permuted: the score after shifting the labels of the chains along the mentions of each text." in mentions
     # The first class has too few to be reported, so there is no head to compare with.
     assert mentions.endswith("To compare, on all documents: nearest earlier mention: pronoun 0.37, proper 0.41.")
@@ -104,9 +111,9 @@ def test_rows_with_few_items_are_folded_away_below_their_number() -> None:
     (["length_accuracy", "length_count"], ["by length, all texts"]),
 ])  # fmt: skip
 def test_what_was_not_measured_has_no_column_or_an_empty_cell(dropped, lost) -> None:
-    every = [text for _, text in Page(render_page(head_table(), figures={})).find("dt")]
+    every = list_explained(Page(render_page(head_table(), figures={})), "dt")
     parsed = Page(render_page(head_table().drop_vars(dropped), figures={}))
-    kept = [text for _, text in parsed.find("dt")]
+    kept = list_explained(parsed, "dt")
     assert kept == [name for name in every if name not in lost]
     assert len(kept) == len(every) - len(lost)
     assert {len(row) for row in rows_of_reported(parsed)} == {len(kept)}
@@ -127,8 +134,8 @@ def test_every_heading_says_in_a_sentence_what_it_is_and_where_it_comes_from() -
     # The same for those who cannot point, and on paper.
     headings = [text for attrs, text in parsed.find("th", scope="col") if "title" in attrs]
     pictures = {"01picture": "picture"}
-    assert [text for _, text in parsed.find("dt")] == [pictures.get(text, text) for text in headings]
-    assert [text for _, text in parsed.find("dd")] == told
+    assert list_explained(parsed, "dt") == [pictures.get(text, text) for text in headings]
+    assert list_explained(parsed, "dd") == told
 
 
 @pytest.mark.parametrize("strongest", ["offset", "upos", "untrained"])

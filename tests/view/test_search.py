@@ -59,7 +59,8 @@ def test_a_name_a_gloss_a_variable_or_a_head_is_found(open_page: OpenPage, query
 def test_the_best_heads_stand_below_the_answer(open_page: OpenPage) -> None:
     table = head_table()
     page = open_page(
-        render_page(table, figures={}), address="#variable=relation:obj&direction=head_to_dependent&head=2-3"
+        render_page(table, figures={}),
+        address="#variable=relation:obj&direction=head_to_dependent&head=2-3&tab=numbers",
     )
     values = (
         table["relation_accuracy"].sel(relation="obj", direction="head_to_dependent").stack(place=("layer", "head"))
@@ -97,7 +98,8 @@ def test_enter_leads_to_the_held_out_head_and_its_answer(open_page: OpenPage) ->
     score = f"accuracy {value:.2f} [{lower:.2f}, {upper:.2f}]"
     items = f"{int(row['heldout_count']):,} held-out links, from the {direction.split('_to_')[0]}."
     assert answer.startswith(("Yes. ", "No. ", "No difference. ", "Cannot say. "))
-    assert f"For obj, head {head} is best: {score} on {items}" in answer
+    details = page.locator("#answer-details").text_content()
+    assert f"For obj, head {head} is best: {score} on {items}" in details
     assert page.locator("#search").input_value() == ""
     assert not page.locator("#search-panel").is_visible()
     page.go_back()
@@ -155,27 +157,29 @@ def test_another_head_than_the_reported_one_is_shown_as_such(open_page: OpenPage
     page.locator("#answer-link").click()
     settle(page)
     assert f"head={reported}" in address(page)
-    assert f"For obj, head {reported} is best" in page.locator("#answer-row").inner_text()
+    assert f"For obj, head {reported} is best" in page.locator("#answer-details").text_content()
     assert not page.locator("#answer-link").is_visible()
 
 
 def test_the_answer_shows_examples_and_failures_and_opens_them(open_page: OpenPage) -> None:
     examples = (Example(ROW, CLEAR, 2, 2.0, 2.0), Example(ROW, FAILS, 0, 0.0, 1.0))
-    page = open_page(draw(examples=examples), address=f"#variable={ROW}&head=2-3")
+    page = open_page(draw(examples=examples), address=f"#variable={ROW}&head=2-3&tab=examples")
     titles = page.locator("#answer-examples h3").all_inner_texts()
     assert titles == ["Where the reported head does well", "Where it does badly"]
     pictures = page.locator("#answer-examples svg")
     assert [each.get_attribute("aria-label") for each in pictures.all()] == [" ".join(TEXTS[t].words) for t in (2, 0)]
     assert pictures.first.locator("path.gold").count() == 2
-    page.get_by_role("button", name="open below").nth(1).click()
+    page.get_by_role("button", name="show above").nth(1).click()
     settle(page)
-    assert address(page).endswith("&text=0")
+    assert address(page).endswith("&text=0&tab=examples")
 
 
 def test_an_example_is_scrolled_to_the_word_that_is_to_be_right(open_page: OpenPage) -> None:
     words = tuple(f"word{place}" for place in range(97))
     text = make_text("long", words, ((89, 90, "obj"),))
-    page = open_page(draw([text], (Example(ROW, CLEAR, 0, 1.0, 1.0),)), address=f"#variable={ROW}&head=2-3")
+    page = open_page(
+        draw([text], (Example(ROW, CLEAR, 0, 1.0, 1.0),)), address=f"#variable={ROW}&head=2-3&tab=examples"
+    )
     picture, word = (
         page.locator(f"#answer-examples {part}").bounding_box() for part in (".sentence", "text.from >> nth=90")
     )

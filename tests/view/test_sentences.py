@@ -21,7 +21,7 @@ ROW = "relation:obj"
 
 def make_text(
     name: str, words: tuple[str, ...], links: tuple[tuple[int, int, str], ...] = (), seed: int = 0,
-    types: tuple[str, ...] = ("encoder",),
+    types: tuple[str, ...] = ("encoder",), size: tuple[int, int] | None = None,
 ) -> Text:  # fmt: skip
     """A text of which every word has two tokens, between [CLS] and [SEP], with random attention."""
     draw = np.random.default_rng(seed)
@@ -33,7 +33,7 @@ def make_text(
     weights = {}
     for kind in types:
         queries, keys = (len(sides[side].tokens) for side in READS[kind])
-        shares = draw.dirichlet(np.full(keys, 0.1), (STACKS[kind], HEADS, queries))
+        shares = draw.dirichlet(np.full(keys, 0.1), (*(size or (STACKS[kind], HEADS)), queries))
         weights[kind] = np.rint(shares * STEPS).astype(np.uint8)
     written = join_words(words)
     return Text(name, words, written.content, written.offsets, None, sides, links, (), weights)
@@ -193,7 +193,7 @@ def test_words_show_as_text_and_run_nothing(browse: Browse) -> None:
 
 
 def test_arrow_keys_choose_the_word_that_attends(open_page: OpenPage) -> None:
-    page = open_page(draw(), address=f"#variable={ROW}&head=2-3&text=0")
+    page = open_page(draw(), address=f"#variable={ROW}&head=2-3&text=0&tab=sentence")
     page.locator("#sentence-picture").focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowUp", "ArrowDown"):
         page.keyboard.press(key)
@@ -245,7 +245,7 @@ def test_a_head_that_an_attention_type_lacks_is_said_to_be_missing(browse: Brows
 
 
 def test_the_lines_of_several_heads_stand_beside_one_another(open_page: OpenPage) -> None:
-    page = open_page(draw(), address=f"#variable={ROW}&head=2-3&text=0")
+    page = open_page(draw(), address=f"#variable={ROW}&head=2-3&text=0&tab=sentence")
     page.locator("#beside-add").click()
     page.locator('#grid button[data-layer="3"][data-head="5"]').click()
     settle(page)
@@ -266,9 +266,9 @@ def test_the_lines_of_several_heads_stand_beside_one_another(open_page: OpenPage
 def test_a_page_without_texts_says_so_where_they_would_stand(open_page: OpenPage) -> None:
     page = open_page(render_page(head_table(), figures={}))
     assert page.locator("#sentence-absent").inner_text().startswith("This page has no texts. headscope atlas puts 50")
-    for name in ("#sentence-parts", "#sentences-data", "#export-sentence", "#guess"):
+    for name in ("#sentence-parts", "#sentences-data", "#tab-sentence", "#tab-guess"):
         assert not page.locator(name).is_visible()
-    assert "Sentences" not in page.locator("nav").inner_text()
+    assert "Sentence" not in page.locator("#tablist").inner_text()
 
 
 def test_the_statistics_of_a_head_need_no_links(browse: Browse) -> None:

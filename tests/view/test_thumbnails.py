@@ -1,8 +1,9 @@
 """The average maps of all heads on one canvas, and that of the chosen head."""
 
 import base64
+import re
+from importlib import resources
 
-import matplotlib
 import numpy as np
 import pytest
 import xarray as xr
@@ -24,7 +25,7 @@ PIXEL = """([id, x, y]) => {
     pixel.drawImage(document.getElementById(id), x, y, 1, 1, 0, 0, 1, 1);
     return [...pixel.getImageData(0, 0, 1, 1).data];
 }"""
-ADDRESS = "#variable=entropy&head=2-3"
+ADDRESS = "#variable=entropy&head=2-3&tab=maps"
 
 
 def tabulate(family: str) -> xr.Dataset:
@@ -38,8 +39,12 @@ def table() -> xr.Dataset:
 
 
 def colour(value: float) -> np.ndarray:
-    """The colour of viridis, which the page has at eleven places and blends between."""
-    return 255 * np.array(matplotlib.colormaps["viridis"](np.sqrt(value))[:3])
+    """The colour of a light page, which has some and blends between them."""
+    script = resources.files("headscope.view.page").joinpath("scripts/colours.js").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"light: \[(.*?)\]", script)
+    stops = np.array([[*bytes.fromhex(stop)] for stop in re.findall(r"\w{6}", listed)])
+    share = np.sqrt(value) * (len(stops) - 1)
+    return np.array([np.interp(share, np.arange(len(stops)), part) for part in stops.T])
 
 
 def test_the_bytes_are_the_roots_of_the_maps(table: xr.Dataset) -> None:

@@ -32,7 +32,6 @@ from headscope.view.headings import (
     name_model,
 )
 from headscope.view.need_report import describe_need, list_needed_heads
-from headscope.view.page.average_maps import find_maps
 from headscope.view.page.needed_heads import render_needed_heads
 from headscope.view.page.numbers import PageView, describe_numbers, name_shares
 from headscope.view.page.packed import pack_json
@@ -175,14 +174,9 @@ def fill_page(
         marks=_escape(describe_marks(reports)),
         split=_escape(attrs.get("split", "")),
         permutations=_escape(f"q: {Q}" if permuted else ""),
-        columns="\n".join(f"<dt>{c.title}</dt><dd>{_escape(c.about)}</dd>" for c in list_columns(reports)),
-        navigation=_navigate(
-            thumbnails=find_maps(table) is not None,
-            map="head_map_x" in table,
-            sentences=examples is not None,
-            reported=bool(reported or rare),
-            needed=not needed.empty,
-            figures=bool(figures),
+        columns="\n".join(
+            f'<dt class="column">{column.title}</dt><dd class="column">{_escape(column.about)}</dd>'
+            for column in list_columns(reports)
         ),
         figures=_figures(figures),
         provenance=_provenance(attrs),
@@ -278,19 +272,6 @@ def _summary(table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame,
     return "\n".join(
         f'<p class="summary"><a href="#{part}">{_escape(text)}</a></p>' for part, text in sentences.items() if text
     )
-
-
-PARTS = {
-    "heads": "Head grid", "thumbnails": "Average maps", "map": "Map of heads", "sentences": "Sentences",
-    "reported": "Reported heads", "needed": "Without a head", "figures": "Figures",
-    "provenance": "Where this comes from",
-}  # fmt: skip
-
-
-def _navigate(**present: bool) -> str:
-    """Links to the parts that the page has; parts that are not named here it always has."""
-    parts = [(name, title) for name, title in PARTS.items() if present.get(name, True)]
-    return " ".join(f'<a href="#{name}">{title}</a>' for name, title in parts)
 
 
 def _figures(figures: Mapping[str, str]) -> str:

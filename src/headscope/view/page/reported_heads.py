@@ -292,7 +292,8 @@ def _group(report: Report, columns: int) -> str:
     """The heading of a score: its definition, how its gold is permuted, and what to compare with."""
     definition = f"Score: {report.score.definition} ({report.source}). {report.permuted}".strip()
     notes = "".join(f"<p>{escape(note)}</p>" for note in (definition, report.comparison, report.remark) if note)
-    content = f"<div><h3>{escape(report.score.title)}</h3>{notes}</div>"
+    details = f"<details><summary>How it is scored</summary>{notes}</details>"
+    content = f"<div><h3>{escape(report.score.title)}</h3>{details}</div>"
     return f'<tr class="group"><th scope="rowgroup" colspan="{columns}">{content}</th></tr>'
 
 

@@ -1,6 +1,7 @@
-// The answer: what is known of the chosen row or variable and head, with sentences in which the head marks the row, and
-// others in which it does not.
-import { element, find, minus, number } from "./dom.js";
+// The verdict on the chosen head: the answer in words, bars for head, rule and untrained model, and the sentences in which
+// the head is right, and others in which it is wrong.
+import { drawBars } from "./bars.js";
+import { element, find, minus, number, percent } from "./dom.js";
 import { addressOf, attentionType, flat, headName, page, readVariable, scoreOf } from "./numbers.js";
 import { drawArcs } from "./pictures.js";
 import { choose } from "./state.js";
@@ -8,6 +9,7 @@ import { examplesOf, hasHead, judge, readAttention, texts } from "./texts.js";
 
 const SHOWN = 3; // examples of each kind
 const KINDS = { clear: "Where the reported head does well", fails: "Where it does badly" };
+const BADGES = { stands_out: "\u25cf stands out", does_not: "\u25cb does not stand out", undecided: "? too few texts" };
 let turns = 0; // of drawing; only the last one counts
 
 const nameHead = (state) => `Head ${headName(state.head)}${page.attention_types.length ? ", " + page.attention_types[attentionType(state)] : ""}`;
@@ -18,6 +20,12 @@ const findRow = (state) => (state.view === page.name ? page.rows.find((row) => r
 const isReported = (row, state) =>
   row.head === headName(state.head) && (!row.attention_type || row.attention_type === state.attention_type);
 
+const average = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+// A value as one reads it: shares in percent, others with their unit.
+const isShare = (units) => /share|accuracy|F1|precision|recall/.test(units);
+const format = (value, units) => (value === null ? "\u2013" : isShare(units) ? percent(value) : `${minus(number(value))} ${units}`);
+
 // The value of a head beside those of all heads.
 function describeValue(state) {
   const { values, label, units, baselineText } = readVariable(state);
@@ -25,10 +33,61 @@ function describeValue(state) {
   if (value === null) return `${label}: this head has no value.`;
   const all = flat(values);
   const above = all.filter((other) => other > value).length;
-  const mean = all.reduce((sum, other) => sum + other, 0) / all.length;
   const baseline = baselineText ? `; ${baselineText}` : "";
   const rank = above ? `rank ${above + 1} of ${all.length} heads` : `the largest of ${all.length} heads`;
-  return `${label}: ${minus(number(value))} ${units}, ${rank}; mean ${minus(number(mean))}${baseline}.`;
+  return `${label}: ${minus(number(value))} ${units}, ${rank}; mean ${minus(number(average(all)))}${baseline}.`;
+}
+
+const nameEnds = ([, lower, upper]) => (lower === null || upper === null ? "" : `, 95\u202f% interval ${percent(lower)} to ${percent(upper)}`);
+
+// Bars of a row with a head: the head, the best rule and the untrained model, on the same held-out items.
+function listRowBars(row, state) {
+  const items = `${row.n.toLocaleString("en")} held-out ${row.plain.items}`;
+  const bar = (label, { score }, about) => ({ label, value: score[0], interval: score.slice(1), text: percent(score[0]), about: `${about}: ${percent(score[0])} of ${items}${nameEnds(score)}.` });
+  const own = isReported(row, state) ? [] : [listValueBars(state)[0]];
+  const reported = bar(`head ${row.head}`, row, `Head ${row.head}`);
+  const chance = row.permuted === null ? {} : { tick: row.permuted, about: `${reported.about} The mark is what it has when the annotation is at other places, ${percent(row.permuted)}: ${page.terms.permuted}` };
+  const rule = row.rivals.find((rival) => rival.is_best) ?? row.rivals.find((rival) => rival.name === row.strongest && rival.is_rule);
+  const untrained = row.rivals.find((rival) => !rival.is_rule);
+  return [
+    ...own,
+    { ...reported, ...chance, isThis: !own.length, text: `${reported.text} of ${row.n.toLocaleString("en")}` },
+    ...(rule ? [{ ...bar(rule.plain, rule, rule.plain), kind: "rule" }] : []),
+    ...(untrained ? [{ ...bar("untrained model", untrained, page.terms.untrained), kind: "other" }] : []),
+  ];
+}
+
+// Bars of any other number: the head, the mean of all heads, the highest of them, and uniform attention.
+function listValueBars(state) {
+  const { values, units, baseline, baselineText, about } = readVariable(state), all = flat(values);
+  const value = values[state.head.layer][state.head.head];
+  const bar = (label, each, kind, what) => ({ label, value: each, kind, text: format(each, units), about: what });
+  return [
+    { ...bar(`head ${headName(state.head)}`, value, "", about), isThis: true },
+    bar("mean of all heads", average(all), "other", "The mean over all heads of the model."),
+    bar("highest", Math.max(...all), "other", "The highest head of the model."),
+    ...(baseline === null ? [] : [bar("baseline", baseline, "rule", baselineText)]),
+  ];
+}
+
+function drawVerdict(state, row) {
+  const reported = row && isReported(row, state), { values, title, diverging } = readVariable(state), badge = find("answer-badge");
+  find("answer-name").textContent = `${nameHead(state)}: ${title}`;
+  find("answer-row").textContent = reported ? row.answer : describeValue(state);
+  find("answer-details").textContent = reported ? row.details : "";
+  badge.className = `badge ${reported ? row.verdict : ""}`;
+  badge.textContent = reported ? BADGES[row.verdict] ?? "" : row ? "not the reported head" : "describes";
+  badge.title = reported ? page.terms[row.verdict] ?? "" : row ? `The verdict is on head ${row.head}, which was chosen for this question.` : page.terms.describes;
+  find("answer-name").title = row ? [row.plain.about, row.plain.example].filter(Boolean).join(" ") : "";
+  const bars = diverging || !flat(values).length ? [] : row ? listRowBars(row, state) : listValueBars(state);
+  const top = row || isShare(readVariable(state).units) ? 1 : Math.max(...bars.map((bar) => bar.value ?? 0)) || 1;
+  drawBars(find("answer-bars"), bars, top);
+  const link = find("answer-link");
+  link.parentElement.hidden = !row || reported;
+  if (row) {
+    link.textContent = `head ${row.head}`;
+    link.setAttribute("href", "#" + addressOf(row));
+  }
 }
 
 async function drawExample(example, state, score) {
@@ -39,11 +98,8 @@ async function drawExample(example, state, score) {
   svg.removeAttribute("aria-labelledby");
   svg.setAttribute("aria-label", text.words.join(" "));
   const right = gold.filter((link) => link.right).length;
-  const open = element("button", "open below", { type: "button", class: "plain" });
-  open.addEventListener("click", () => {
-    choose({ text: String(example.text) });
-    find("sentences").scrollIntoView();
-  });
+  const open = element("button", "show above", { type: "button", class: "plain" });
+  open.addEventListener("click", () => choose({ text: String(example.text) }));
   const item = element("li");
   const picture = element("div", null, { class: "scroll sentence", tabindex: "0", role: "group", "aria-label": "Example" });
   picture.append(svg);
@@ -57,7 +113,7 @@ function scrollToGold(picture) {
   if (first) picture.scrollLeft = first.getAttribute("x") - picture.clientWidth / 2;
 }
 
-async function drawExamples(state, score) {
+async function listExamples(state, score) {
   const nodes = [];
   for (const [kind, title] of Object.entries(KINDS)) {
     const examples = examplesOf(score.key).filter((each) => each.kind === kind).slice(0, SHOWN);
@@ -71,21 +127,20 @@ async function drawExamples(state, score) {
   return nodes;
 }
 
-export async function drawAnswer(state) {
+export const drawAnswer = (state) => drawVerdict(state, findRow(state));
+
+export function buildExamples() {
+  find("examples").hidden = !page.rows.some((row) => examplesOf(row.key).length);
+}
+
+export async function drawExamples(state) {
   const [row, score, place] = [findRow(state), scoreOf(state), find("answer-examples")];
   const turn = ++turns;
-  find("answer-name").textContent = `${nameHead(state)}: ${readVariable(state).title}`;
-  find("answer-row").textContent = row && isReported(row, state) ? `${row.answer} ${row.details}` : describeValue(state);
-  const link = find("answer-link");
-  link.parentElement.hidden = !row || isReported(row, state);
-  if (row) {
-    link.textContent = `head ${row.head}`;
-    link.setAttribute("href", "#" + addressOf(row));
-  }
   const shown = row && score && texts.length && hasHead(texts[0], state, state.head);
-  const examples = shown ? await drawExamples(state, score) : [];
+  const examples = shown ? await listExamples(state, score) : [];
   if (turn !== turns) return; // something else was chosen meanwhile
   place.replaceChildren(...examples);
   requestAnimationFrame(() => place.querySelectorAll(".sentence").forEach(scrollToGold)); // when there is a layout
   find("answer-note").hidden = !examples.length;
+  find("examples-absent").hidden = examples.length > 0;
 }

@@ -1,6 +1,11 @@
-// The colours of the grid: viridis for amounts, blue to red for changes, as hexadecimal RGB.
+// The colours of the grid: one blue for amounts, blue to red for changes, as hexadecimal RGB. Amounts are monotone in
+// luminance, from the ground of the page on.
+import { isDark } from "./theme.js";
 
-const VIRIDIS = ["440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725"];
+const AMOUNTS = {
+  light: ["f1f4f6", "d9e6ee", "b0d0e3", "7db3d5", "4791c1", "2470a8", "124f86", "0a3260"],
+  dark: ["1d2329", "1c3547", "1c4d6d", "226a95", "3a8abb", "66abd5", "9ccbe8", "d9eefb"],
+};
 const RED_BLUE = ["053061", "2166ac", "4393c3", "92c5de", "f7f7f7", "f4a582", "d6604d", "b2182b", "67001f"];
 
 const MIDDLE = 0.179; // the luminance on which black and white can be read equally well (WCAG 2.2)
@@ -21,13 +26,13 @@ function blend(share, palette) {
   });
 }
 
-// So many colours of amounts from none to all, as pixels.
-export const listColours = (count) => [...Array(count).keys()].map((step) => [...blend(step / (count - 1), VIRIDIS), 255]);
+// Colours of amounts from none to all, as pixels.
+export const listColours = (count) => [...Array(count).keys()].map((step) => [...blend(step / (count - 1), paletteOf(false)), 255]);
 
-// The colour at a share between 0 and 1, and that of a text which can be read on it.
-export function colour(share, palette) {
-  const mix = blend(share, palette);
-  return { ground: `rgb(${mix.join()})`, ink: luminance(mix) > MIDDLE ? "#000" : "#fff" };
-}
+// A colour of red, green and blue parts, and that of a text which can be read on it.
+export const paintOf = (parts) => ({ parts, ground: `rgb(${parts.join()})`, ink: luminance(parts) > MIDDLE ? "#000" : "#fff" });
 
-export const paletteOf = (diverging) => (diverging ? RED_BLUE : VIRIDIS);
+// The colour at a share between 0 and 1.
+export const colour = (share, palette) => paintOf(blend(share, palette));
+
+export const paletteOf = (diverging) => (diverging ? RED_BLUE : AMOUNTS[isDark() ? "dark" : "light"]);

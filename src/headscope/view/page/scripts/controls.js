@@ -1,10 +1,15 @@
 // The lists above the grid and the sentences: each is called like what it chooses.
 import { element, find, words } from "./dom.js";
-import { numbersOf, page, readVariable, VIEWS } from "./numbers.js";
+import { nameScore, numbersOf, page, readVariable, VIEWS } from "./numbers.js";
 import { choose } from "./state.js";
 
 const NAMES = ["view", "against", "variable", "direction", "attention_type", "text", "level", "picture"];
 let listed = null; // the view whose variables are listed
+
+function nameOption(score) {
+  const title = nameScore(score, page.directions[0]);
+  return title === score.name ? title : `${title} (${score.name})`;
+}
 
 function listVariables({ scores, statistics }) {
   const groups = [];
@@ -14,10 +19,10 @@ function listVariables({ scores, statistics }) {
     groups.push(node);
   };
   for (const title of new Set(scores.map((score) => score.title))) {
-    group(title, scores.filter((score) => score.title === title).map((score) => [score.key, score.name]));
+    group(title, scores.filter((score) => score.title === title).map((score) => [score.key, nameOption(score)]));
   }
   for (const units of new Set(statistics.map((row) => row.units))) {
-    group(units, statistics.filter((row) => row.units === units).map((row) => [row.name, row.label]));
+    group(units, statistics.filter((row) => row.units === units).map((row) => [row.name, row.plain || row.label]));
   }
   find("variable").replaceChildren(...groups);
 }

@@ -8,7 +8,8 @@ const SCALE = 2; // pixels of a PNG for one of the page
 const PAINT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-size", "font-weight", "font-style", "font-family", "text-anchor", "visibility"];
 let state = null;
 
-const isShown = (part) => part !== null && !part.closest("[hidden]");
+// True of what the page has, also in a tab that is not open.
+const isShown = (part) => part !== null && !part.closest('[hidden]:not([role="tabpanel"])');
 const REPORTED = document.querySelector("#reported-rows .sortable"), NEEDED = document.querySelector("#needed-rows .sortable");
 
 const quote = (text) => JSON.stringify(text);

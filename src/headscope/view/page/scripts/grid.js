@@ -1,10 +1,15 @@
-// The head grid: a button for each head, coloured by the chosen variable, and the scale of the colours.
-import { colour, paletteOf } from "./colours.js";
-import { element, find, number } from "./dom.js";
+// The head grid: a button for each head, coloured by the chosen variable, or by what the head sends a word to; and the
+// scale of the colours.
+import { colour, paintOf, paletteOf } from "./colours.js";
+import { element, find, number, percent, shorten } from "./dom.js";
 import { headName, numbersOf, page, readVariable } from "./numbers.js";
 import { choose } from "./state.js";
+import { isDark } from "./theme.js";
+import { shade } from "./word.js";
 
 const MOST_NUMBERS = 16; // heads in a layer; of more, the numbers have no room
+const SMALLEST = 6, LARGEST = 62, ROOMY = 28, LETTER = 6.5; // pixels: the height of a cell, from which on there is room below the grid, the width of a letter
+const LISTED = 5; // words in the legend
 let painted = ""; // the variable whose values the buttons have
 
 const buttonAt = ({ layer, head }) => find("grid").querySelector(`button[data-layer="${layer}"][data-head="${head}"]`);
@@ -20,7 +25,7 @@ export function buildGrid(point) {
   const grid = find("grid");
   grid.style.setProperty("--heads", page.heads);
   grid.classList.toggle("many", page.heads > MOST_NUMBERS);
-  grid.closest(".atlas").classList.toggle("tall", page.layers > 16);
+  new ResizeObserver(fitGrid).observe(find("overview"));
   const top = grid.createTHead().insertRow();
   top.append(element("td", ""));
   for (let head = 0; head < page.heads; head++) top.append(element("th", head + 1, { scope: "col" }));
@@ -57,7 +62,7 @@ export function buildGrid(point) {
       End: (p) => ({ ...p, head: last.head }),
     }[event.key];
     if (!at || !move || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
+    event.preventDefault(); // other keys are those of the page
     buttonAt(move(at)).focus();
   });
 }
@@ -69,11 +74,51 @@ function press(head) {
   reach(head);
 }
 
-export function drawGrid(state) {
-  const shown = [state.view, state.against, state.variable, state.direction, state.attention_type].join("\n");
-  if (shown !== painted) paint(state);
+// The height of a cell, so that the grid takes what the other parts of its column leave.
+function fitGrid() {
+  const [column, grid] = [find("overview"), find("grid")];
+  const others = [...column.children].filter((part) => part !== find("grid-box") && !part.hidden && part !== find("looks"));
+  const gaps = 10 * (others.length + 2), taken = others.reduce((sum, part) => sum + part.offsetHeight, 0);
+  const room = (column.clientHeight - taken - gaps - 24) / page.layers;
+  column.classList.toggle("crowded", room < ROOMY);
+  const left = room - (room < ROOMY ? 0 : (find("looks").offsetHeight + 10) / page.layers);
+  grid.style.setProperty("--cell", `${Math.max(SMALLEST, Math.min(LARGEST, left)).toFixed(1)}px`);
+}
+
+// Draws the grid by the chosen variable or, with `word`, by what each head sends a word to (word.js).
+export function drawGrid(state, word = null) {
+  const shown = word ? "" : [state.view, state.against, state.variable, state.direction, state.attention_type, isDark()].join("\n");
+  if (word) paintWord(word);
+  else if (shown !== painted) paint(state);
   painted = shown;
+  find("legend").hidden = !word;
+  find("scale").hidden = find("about").hidden = word !== null;
   press(state.head);
+  fitGrid();
+}
+
+const listButtons = () => [...find("grid").querySelectorAll("button")].map((button) => [button, { layer: Number(button.dataset.layer), head: Number(button.dataset.head) }]);
+
+function paintWord({ label, labels, choices, order, colours }) {
+  const buttons = listButtons(), room = Math.floor(buttons[0][0].offsetWidth / LETTER);
+  for (const [button, { layer, head }] of buttons) {
+    const choice = choices[layer]?.[head], name = headName({ layer, head });
+    const paint = choice ? paintOf(shade(colours.get(choice.to), 0.15 + 0.85 * choice.weight)) : { ground: "", ink: "" };
+    const says = choice ? `${label} \u2192 ${labels[choice.to]}, ${percent(choice.weight)}` : "no attention";
+    button.classList.toggle("missing", !choice);
+    Object.assign(button.style, { backgroundColor: paint.ground, color: paint.ink });
+    button.textContent = choice && room > 2 ? shorten(labels[choice.to], room) : "";
+    button.title = `${name}: ${says}`;
+    button.setAttribute("aria-label", `head ${name}: ${says}`);
+  }
+  find("legend").replaceChildren(
+    `Where each head sends \u201c${label}\u201d first; the stronger the colour, the larger the share.`,
+    ...order.slice(0, LISTED).flatMap(([to, count]) => {
+      const square = element("i");
+      square.style.background = `#${colours.get(to)}`;
+      return [square, element("b", labels[to]), ` ${count}`];
+    }),
+  );
 }
 
 function paint(state) {
@@ -82,8 +127,7 @@ function paint(state) {
   const share = (value) => (value - view.low) / (view.top - view.low || 1);
   const digits = view.top < 0.1 ? 3 : 2;
   find("about").textContent = [numbersOf(state).shows, view.about].filter(Boolean).join(" ");
-  for (const button of find("grid").querySelectorAll("button")) {
-    const place = { layer: Number(button.dataset.layer), head: Number(button.dataset.head) };
+  for (const [button, place] of listButtons()) {
     const value = view.values[place.layer][place.head];
     const name = headName(place);
     const missing = value === null;
@@ -99,7 +143,7 @@ function paint(state) {
   }
   const scale = find("scale");
   const [mark, base] = [scale.querySelector(".mark"), scale.querySelector(".base")];
-  scale.querySelector(".bar").style.background = `linear-gradient(to right, ${palette.map((hex) => "#" + hex).join()})`;
+  scale.querySelector(".ramp").style.background = `linear-gradient(to right, ${palette.map((hex) => "#" + hex).join()})`;
   scale.querySelector(".low").textContent = view.low < 0 ? number(view.low, digits).replace("-", "\u2212") : "0";
   scale.querySelector(".high").textContent = number(view.top, digits);
   mark.hidden = view.baseline === null;

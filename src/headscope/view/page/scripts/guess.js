@@ -70,7 +70,6 @@ function answer(chosen) {
   link.addEventListener("click", (event) => {
     event.preventDefault();
     follow(addressOf(row));
-    find("answer").scrollIntoView();
   });
   find("guess-result").replaceChildren(right ? "Right. " : `It is ${nameRow(row)}. `, link, `: ${describeScore(row)}.`);
   find("guess-share").textContent = `${guesses.right} of ${guesses.all} guesses are right, ${percent(guesses.right / guesses.all)}; by chance it would be ${percent(1 / OPTIONS)}.`;

@@ -10,7 +10,7 @@ async function showText() {
   note.textContent = "The model reads the text \u2026";
   try {
     const answer = await ask("attention", { text: find("live-text").value });
-    choose({ text: String(addText(answer.text)) });
+    choose({ text: String(addText(answer.text)), mode: "one" });
     note.textContent = answer.note;
   } catch (error) {
     note.textContent = error.message;
@@ -28,4 +28,5 @@ export function buildLive() {
     event.preventDefault();
     showText();
   });
+  if (isLive && location.protocol !== "about:") find("live-text").focus(); // a notebook keeps its focus
 }

@@ -1,5 +1,6 @@
 // Builds the parts of the page and draws them whenever the reader chooses something else.
-import { drawAnswer } from "./answer.js";
+import { buildAll, drawAll } from "./allheads.js";
+import { buildExamples, drawAnswer, drawExamples } from "./answer.js";
 import { drawBest } from "./best.js";
 import { buildControls, drawControls } from "./controls.js";
 import { find } from "./dom.js";
@@ -7,46 +8,46 @@ import { buildExports, drawExports } from "./exports.js";
 import { buildGrid, drawGrid } from "./grid.js";
 import { buildGuess } from "./guess.js";
 import { buildHeadMap, drawHeadMap } from "./headmap.js";
+import { buildKeys, drawModes } from "./keys.js";
 import { buildLive } from "./live.js";
+import { drawLooks } from "./looks.js";
 import { drawMovers } from "./movers.js";
 import { buildNeurons, drawNeurons } from "./neurons.js";
 import { hideParts } from "./numbers.js";
 import { drawProfile } from "./profile.js";
 import { buildSearch, drawSearch } from "./search.js";
 import { buildSentences, drawSentences } from "./sentences.js";
-import { begin, follow, hasVariables, onChange } from "./state.js";
+import { buildSpecimen, drawSpecimen } from "./specimen.js";
+import { begin, follow, hasVariables, onChange, tell } from "./state.js";
 import { buildTables, markRows } from "./tables.js";
+import { buildTabs, drawTabs, reveal } from "./tabs.js";
+import { buildTheme, isDark, onTheme } from "./theme.js";
 import { buildThumbnails, drawThumbnails } from "./thumbnails.js";
 import { buildWhatIf, drawWhatIf } from "./whatif.js";
 
 const LATEST = { timeout: 500 }; // milliseconds until what waits is done in any case
-const inSight = new Set(); // of the parts that are drawn later
-const sight = new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries) isIntersecting ? inSight.add(target) : inSight.delete(target);
-});
 
-// Draws a part at once where it is in sight. Elsewhere it waits until nothing else is to be done, so that what the reader
-// looks at answers first. Until a part is drawn for the first time, its buttons cannot be clicked.
-function drawLater(name, draw) {
-  const part = find(name).parentElement;
-  let waiting = 0;
-  const drawPart = (state) => {
-    draw(state);
-    part.inert = false;
-  };
-  part.inert = true;
-  sight.observe(part);
+// Draws a panel at once where its tab is open. Elsewhere it waits until nothing else is to be done, so that what the
+// reader looks at answers first.
+function drawInTab(name, draw) {
+  const panel = find(`panel-${name}`);
+  let [waiting, last] = [0, ""];
   return (state) => {
+    const shown = JSON.stringify([{ ...state, tab: "", mode: "", word: null }, isDark()]);
+    const drawPanel = () => {
+      if (shown === last) return;
+      last = shown;
+      draw(state);
+    };
     cancelIdleCallback(waiting);
-    if (inSight.has(part)) drawPart(state);
-    else waiting = requestIdleCallback(() => drawPart(state), LATEST);
+    if (panel.hidden) waiting = requestIdleCallback(drawPanel, LATEST);
+    else drawPanel();
   };
 }
 
-// What is larger than its place can be scrolled with the keyboard too. That needs the layout of all parts, also of those
-// that are out of sight, so it waits likewise.
 let waiting = 0;
 
+// Parts that scroll can be reached with Tab.
 function reachLater() {
   cancelIdleCallback(waiting);
   waiting = requestIdleCallback(reachScrolled, LATEST);
@@ -58,17 +59,27 @@ function reachScrolled() {
   boxes.forEach((box, place) => (scrolls[place] ? box.setAttribute("tabindex", "0") : box.removeAttribute("tabindex")));
 }
 
-// A page in a notebook has no address of its own: its links would lead to the notebook.
+// Links to parts of the page open the tab that the part is in. A page in a notebook has no address of its own, so that
+// its links would lead to the notebook.
 function followLinks() {
-  if (location.protocol !== "about:") return;
   document.addEventListener("click", (event) => {
     const link = event.target.closest('a[href^="#"]');
-    if (!link || event.defaultPrevented) return;
+    if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     const address = link.getAttribute("href").slice(1);
     if (address.includes("=")) follow(address);
-    else find(address).scrollIntoView();
+    else reveal(find(address));
   });
+}
+
+function drawNumbers(state) {
+  drawBest(state);
+  drawProfile(state);
+}
+
+function drawMaps(state) {
+  drawThumbnails(state);
+  drawHeadMap(state);
 }
 
 // The neurons stand below the sentence whose tokens they are of.
@@ -78,15 +89,20 @@ function drawTexts(state) {
 }
 
 function build() {
-  let current = null;
+  buildTheme();
   buildTables();
   followLinks();
   if (!hasVariables) {
-    hideParts();
+    hideParts(); // and leave what stands in tabs below one another
     return;
   }
+  let current = null;
+  document.body.classList.add("app");
   buildControls();
-  const point = (head) => drawProfile(current, head ?? current.head);
+  const point = (head) => {
+    drawProfile(current, head ?? current.head);
+    drawLooks(current, head ?? current.head);
+  };
   buildGrid(point);
   buildThumbnails(point);
   buildHeadMap(point);
@@ -94,14 +110,20 @@ function build() {
   buildGuess();
   buildSearch();
   buildSentences();
+  buildSpecimen();
+  buildExamples();
   buildLive();
   buildNeurons();
   buildWhatIf();
-  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawBest, drawGrid, drawMovers, drawProfile, markRows);
-  const below = { thumbnails: drawThumbnails, map: drawHeadMap, sentences: drawTexts, "what-if": drawWhatIf, export: drawExports };
-  onChange(...Object.entries(below).map(([name, draw]) => drawLater(name, draw)), reachLater);
+  buildAll();
+  buildKeys();
+  buildTabs();
+  onChange((state) => (current = state), drawModes, drawTabs, drawControls, drawSearch, drawAnswer, drawLooks, drawMovers, drawGrid, drawSpecimen, drawAll, markRows);
+  const panels = { numbers: drawNumbers, examples: drawExamples, sentence: drawTexts, "what-if": drawWhatIf, export: drawExports, maps: drawMaps };
+  onChange(...Object.entries(panels).map(([name, draw]) => drawInTab(name, draw)), reachLater);
   addEventListener("resize", reachLater);
   begin();
+  onTheme(tell);
 }
 
 build();

@@ -4,7 +4,7 @@ import { canUnpack, unpackJson } from "./packed.js";
 
 // Hides the parts that every page has and that show numbers.
 export function hideParts() {
-  for (const name of ["search", "answer", "heads"]) find(name).parentElement.hidden = true;
+  for (const part of ["search", "overview", "verdict", "specimen"]) (part === "search" ? document.querySelector(part) : find(part)).hidden = true;
 }
 
 if (!canUnpack) {
@@ -66,6 +66,9 @@ function span(values, baseline, diverging = false) {
   return { low: diverging ? -top : 0, top, diverging };
 }
 
+// The name of a row in plain words.
+export const nameScore = (score, direction) => (score.ranked ? score.plain[score.directed ? direction : ""].title : score.label);
+
 // A variable in one view; null if the view has none of this name.
 function readView(state) {
   const score = scoreOf(state);
@@ -78,7 +81,7 @@ function readView(state) {
       values: score.values[way][attentionType(state)],
       ...span(alike("scores", score, (row) => row.key === score.key).map((row) => row.values), baseline),
       label: score.label,
-      title: score.ranked ? score.plain[score.directed ? page.directions[way] : ""].title : score.label,
+      title: nameScore(score, page.directions[way]),
       units: score.measure,
       directed: score.directed,
       about: `${score.about}.${from}${count} All texts.${score.offset === null ? "" : " Baseline: the best fixed offset, in words."} (${score.source})`,

@@ -2,6 +2,7 @@
 import { element, find, number } from "./dom.js";
 import { addressOf, describeScore, findBest, flat, headName, numbersOf, page, readHead, readVariable, VIEWS } from "./numbers.js";
 import { follow } from "./state.js";
+import { reveal } from "./tabs.js";
 
 const MOST = 12; // entries that are shown
 const [box, list] = [find("search"), find("search-results")];
@@ -99,7 +100,7 @@ function lead(entry) {
   box.value = "";
   hide();
   follow(entry.dataset.address);
-  find(entry.dataset.target).scrollIntoView({ block: entry.dataset.target === "answer" ? "nearest" : "start" });
+  reveal(find(entry.dataset.target));
 }
 
 export function buildSearch() {

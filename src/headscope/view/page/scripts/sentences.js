@@ -2,6 +2,7 @@
 import { element, find, percent, shorten, words } from "./dom.js";
 import { headName, page, readHead, scoreOf } from "./numbers.js";
 import { drawArcs, drawLines, drawMatrix } from "./pictures.js";
+import { isLive } from "./server.js";
 import { choose, MOST_BESIDE } from "./state.js";
 import { examplesOf, hasHead, isJudged, judge, readAttention, texts } from "./texts.js";
 
@@ -77,7 +78,7 @@ function describe(state, row, gold, about) {
 }
 
 export function buildSentences() {
-  find("sentences").parentElement.hidden = page.against !== ""; // a comparison is of no one model
+  find("sentences").parentElement.hidden = page.against !== "" || !(texts.length || isLive); // a comparison is of no one model
   find("beside-add").addEventListener("click", () => choose({ beside: [...shown.beside, headName(shown.head)].join() }));
   picture.addEventListener("mouseover", (event) => {
     const place = event.target.dataset.from;
@@ -109,7 +110,6 @@ function drawBeside(state) {
 }
 
 export async function drawSentences(state) {
-  find("sentence-absent").hidden = texts.length > 0;
   find("sentence-parts").hidden = texts.length === 0;
   if (!texts.length) return;
   shown = state;

@@ -1,8 +1,10 @@
 // What the reader chose. It is the address of the page as well (#variable=entropy&head=3-1), so that it can be linked to.
+import { find } from "./dom.js";
 import { findBest, headName, numbersOf, page, readHead, readVariable, scoreOf, VIEWS } from "./numbers.js";
 import { texts } from "./texts.js";
 
-const LEVELS = ["words", "tokens"], PICTURES = ["lines", "arcs", "matrix"];
+const LEVELS = ["words", "tokens"], PICTURES = ["lines", "arcs", "matrix"], MODES = ["one", "all"];
+const TABS = [...document.querySelectorAll('[role="tab"]')].map((tab) => tab.id.replace("tab-", ""));
 const listeners = [];
 
 export const MOST_BESIDE = 4; // heads whose lines stand beside those of the chosen one; there is a colour for each
@@ -10,11 +12,13 @@ export const MOST_BESIDE = 4; // heads whose lines stand beside those of the cho
 // head: {layer, head}, both counted from 0. text: its place among the texts; empty for the best example of the row.
 // against: the view that is taken off the one that is shown; empty if the values themselves are shown.
 // beside: names of the heads whose lines in a sentence stand beside those of the chosen one.
-const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0], beside: [] };
+// word: the unit of the text that is followed through all heads, counted from 0; null if there is none.
+// tab: what stands below the sentence. mode: one head, or the sentence in all of them.
+const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0], beside: [], word: null, tab: TABS[0], mode: MODES[0] };
 
 export const hasVariables = page.scores.length + page.statistics.length > 0;
 
-function listVariables() {
+export function listVariables() {
   const { scores, statistics } = numbersOf(state);
   return [...scores.map((row) => row.key), ...statistics.map((row) => row.name)];
 }
@@ -28,6 +32,8 @@ const CHOICES = {
   text: () => [...texts.keys()].map(String),
   level: () => LEVELS,
   picture: () => PICTURES,
+  tab: () => TABS,
+  mode: () => MODES,
 };
 
 // Take over what an address or a control says, as far as the page has it.
@@ -37,6 +43,8 @@ function take(changes) {
   }
   if (!listVariables().includes(state.variable)) state.variable = listVariables()[0];
   if ("variable" in changes && !("text" in changes)) state.text = "";
+  if ("variable" in changes || "text" in changes || "attention_type" in changes) state.word = null;
+  if ("word" in changes) state.word = /^\d{1,4}$/.test(changes.word) ? Number(changes.word) : null;
   if ("beside" in changes) state.beside = [...new Set(changes.beside.split(",").filter(readHead))].slice(0, MOST_BESIDE);
   const head = readHead(changes.head);
   if (head) state.head = head;
@@ -53,6 +61,9 @@ export function readAddress() {
   if (state.text) address.set("text", state.text);
   if (state.level !== LEVELS[0]) address.set("level", state.level);
   if (state.picture !== PICTURES[0]) address.set("picture", state.picture);
+  if (state.word !== null) address.set("word", state.word);
+  if (state.tab !== TABS[0]) address.set("tab", state.tab);
+  if (state.mode !== MODES[0]) address.set("mode", state.mode);
   if (state.beside.length) address.set("beside", state.beside.join());
   return address;
 }
@@ -64,12 +75,13 @@ function writeAddress(write) {
   } catch {}
 }
 
-const tell = () => listeners.forEach((listener) => listener(state));
+export const tell = () => listeners.forEach((listener) => listener(state));
 
 export const onChange = (...every) => listeners.push(...every);
 
 // Change what is shown. With `apart` the way back leads to what was shown before.
 export function choose(changes, { apart = false } = {}) {
+  find("notice").textContent = "";
   if (apart) writeAddress("replaceState");
   take(changes);
   tell();
@@ -80,15 +92,25 @@ const parse = (address) => Object.fromEntries(new URLSearchParams(address));
 
 export const follow = (address) => choose(parse(address), { apart: true });
 
+// What an address names that this page does not have, in a sentence.
+function explainMissing({ head, variable }) {
+  if (head && !readHead(head)) return `There is no head ${head}: this model has ${page.layers} layers of ${page.heads} heads, counted from 1. Shown instead: ${headName(state.head)}.`;
+  if (variable && variable !== state.variable) return `This page has no ${variable}. Shown instead: ${state.variable}.`;
+  return "";
+}
+
+function takeAddress() {
+  const address = parse(location.hash.slice(1));
+  take(address);
+  find("notice").textContent = explainMissing(address);
+  tell();
+}
+
 // Without an address, the page opens on a reported head.
 export function begin() {
   take({});
   state.head = null;
   if (!/[#&](variable|head)=/.test(location.hash)) take(parse(page.opening ?? ""));
-  take(parse(location.hash.slice(1)));
-  tell();
-  addEventListener("hashchange", () => {
-    take(parse(location.hash.slice(1)));
-    tell();
-  });
+  takeAddress();
+  addEventListener("hashchange", takeAddress);
 }

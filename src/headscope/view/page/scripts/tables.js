@@ -1,5 +1,5 @@
 // The tables of reported and of needed heads: they can be sorted, and a click on a row shows its head in the grid.
-import { element, find } from "./dom.js";
+import { element } from "./dom.js";
 import { page } from "./numbers.js";
 import { follow, readAddress } from "./state.js";
 
@@ -23,7 +23,6 @@ function linkRow(link) {
     if (elsewhere || event.defaultPrevented || String(getSelection())) return;
     event.preventDefault();
     follow(link.hash.slice(1));
-    find("heads").scrollIntoView();
   });
 }
 

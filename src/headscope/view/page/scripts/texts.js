@@ -7,6 +7,8 @@ const source = find("sentences-data") ?? find("live-data");
 const data = { texts: [], examples: [], reads: {}, rows: [], steps: 1, judged: true, ...(source && JSON.parse(source.textContent)) };
 const unpacked = new Map(); // by part, text and attention type: weights in whole percent, and what is right, a byte each
 
+const MOST = 9; // texts that have a key
+
 // False of examples that an older version wrote: what is right then follows from weights in whole percent.
 export const isJudged = data.judged;
 
@@ -87,6 +89,36 @@ export async function readAttention(place, state, level, heads) {
   const [weights, judged] = [await unpack("weights", place, type), await readJudged(place, type, heads)];
   const [from, to] = readSides(text, state).map((side) => listUnits(text.words, side, level));
   return { from, to, judged, maps: heads.map((head) => readMap(weights, text.shapes[type][1], from, to, head)) };
+}
+
+// The unit that a unit attends to most in each head: [layer][head], {to, weight}; null where a layer has no attention.
+export async function readChoices(place, state, query) {
+  const { from, to, maps } = await readWeights(place, state);
+  const units = listUnits(texts[place].words, to, "words"), { tokens } = listUnits(texts[place].words, from, "words")[query];
+  const unitOf = new Uint32Array(maps.keys), sums = new Float64Array(units.length);
+  units.forEach((unit, at) => unit.tokens.forEach((token) => (unitOf[token] = at)));
+  const choose = (layer, head) => {
+    const start = (layer * maps.heads + head) * maps.queries * maps.keys;
+    sums.fill(0);
+    for (const token of tokens) for (let key = 0; key < maps.keys; key++) sums[unitOf[key]] += maps.weights[start + token * maps.keys + key];
+    const largest = sums.indexOf(Math.max(...sums));
+    return { to: largest, weight: sums[largest] / tokens.length / data.steps };
+  };
+  const heads = [...Array(maps.heads).keys()];
+  return [...Array(maps.layers).keys()].map((layer) => heads.map((head) => (layer + 1 in page.without_attention ? null : choose(layer, head))));
+}
+
+// The weights of all heads between the tokens of a text, in steps from 0 to 1, and the sides that they are between.
+export async function readWeights(place, state) {
+  const type = typeOf(texts[place], state), weights = await unpack("weights", place, type);
+  const [from, to] = readSides(texts[place], state), [layers, heads] = texts[place].shapes[type];
+  return { from, to, maps: { weights, layers, heads, queries: from.tokens.length, keys: to.tokens.length } };
+}
+
+// The texts to show for a row, its examples first, as many as there are keys; the chosen one is among them.
+export function listTexts(row, chosen) {
+  const places = [...new Set([...examplesOf(row).map((each) => each.text), ...texts.keys()])].slice(0, MOST);
+  return places.includes(chosen) ? places : [...places.slice(0, MOST - 1), chosen];
 }
 
 // The place of the first unit of each word.

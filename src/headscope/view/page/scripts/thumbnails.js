@@ -7,7 +7,6 @@ import { choose } from "./state.js";
 
 const CELL = 2, GAP = 4, LABELS = 24, LARGE = 14, FRAME = 3; // pixels: of a cell of a map, between maps, of a cell of the large map, of the frame of the chosen head
 const STEPS = 254, MISSING = 255; // of the square root of a weight; a cell without a value
-const colours = listColours(STEPS + 1);
 const [canvas, large] = [find("thumbnails-picture"), find("thumbnails-head")];
 const bytes = new Map(); // cells by view, a byte each
 const base = { sheet: document.createElement("canvas"), shows: "", frame: null }; // all maps of a view, without the frame of the chosen head; where that is
@@ -21,6 +20,7 @@ function readCells(numbers) {
 // The map of a head as an image of `cell` pixels a cell.
 function paintMap(state, { layer, head }, cell) {
   const numbers = numbersOf(state), { bins } = numbers.maps, cells = readCells(numbers);
+  const colours = listColours(STEPS + 1);
   const start = (((attentionType(state) * page.layers + layer) * page.heads) + head) * bins * bins;
   const side = bins * cell, image = new ImageData(side, side);
   for (let y = 0; y < side; y++) for (let x = 0; x < side; x++) {
@@ -56,7 +56,6 @@ export function buildThumbnails(point) {
     const within = (at, count) => Math.min(count - 1, Math.max(0, at));
     choose({ head: headName({ layer: within(current.head.layer + down, page.layers), head: within(current.head.head + right, page.heads) }) });
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawThumbnails(current));
 }
 
 function drawBase(state, style) {
@@ -101,7 +100,7 @@ export function drawThumbnails(state) {
   const { maps } = numbersOf(state);
   find("thumbnails-parts").hidden = !maps;
   find("thumbnails-about").textContent = maps
-    ? `${maps.about} Each text is divided into ${maps.bins} parts; rows attend, columns are attended to, both from the first part on. Dark is none, yellow is all. (${maps.source})`
+    ? `${maps.about} Each text is divided into ${maps.bins} parts; rows attend, columns are attended to, both from the first part on. The stronger the colour, the more. (${maps.source})`
     : `${state.view} has no average maps.`;
   if (!maps) return;
   drawAll(state);

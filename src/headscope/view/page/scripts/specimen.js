@@ -1,0 +1,212 @@
+// The sentence, large: the other word that each word attends to most in the chosen head, and what is right of it. Pointed
+// at, a word shows what all heads send it to.
+import { element, find, percent, shape, shorten } from "./dom.js";
+import { drawGrid } from "./grid.js";
+import { layOut } from "./layout.js";
+import { headName, readVariable, scoreOf } from "./numbers.js";
+import { chooseText } from "./sentences.js";
+import { choose } from "./state.js";
+import { hasHead, judge, listTexts, readAttention, texts } from "./texts.js";
+import { followWord } from "./word.js";
+
+const WEAKEST = 0.1; // of the attention that has an arc
+const LONGEST = 30; // letters of a word
+const MANY = 0.01; // of the heads: a word that fewer choose has no arc
+const stage = find("stage");
+const narrow = matchMedia("(max-width: 760px)");
+let current = null; // {state, place, attention, gold, units} of what is drawn
+let pointed = null; // the unit that is pointed at
+let turns = 0; // of drawing; only the last one counts
+
+// The units of a line, with what stands before each; those of both sides have one place by their word.
+function listUnits(text, { from, to }) {
+  const queries = new Map([...from.keys()].map((query) => [from[query].word, query]));
+  return to.map((unit) => {
+    const [before, here] = [text.offsets?.[unit.word - 1], text.offsets?.[unit.word]];
+    const query = unit.word >= 0 ? queries.get(unit.word) ?? null : from === to || from.length === to.length ? to.indexOf(unit) : null;
+    return { ...unit, label: shorten(unit.label, LONGEST), whole: unit.label, tight: Boolean(before && here && before[1] === here[0]), query };
+  });
+}
+
+// The unit that each word attends to most: of relations among other words, of other questions among all other tokens.
+function listChoices({ maps: [map] }, units, isLink) {
+  return units.flatMap((unit, place) => {
+    if (unit.query === null || unit.word < 0) return [];
+    const weights = map[unit.query].map((weight, to) => (to === place || (isLink && units[to].word < 0) ? -1 : weight));
+    const to = weights.indexOf(Math.max(...weights));
+    return weights[to] >= WEAKEST ? [{ from: place, to, weight: weights[to], query: unit.query }] : [];
+  });
+}
+
+const fontsOf = (style) => ({ sans: style.getPropertyValue("--sans"), serif: style.getPropertyValue("--serif") });
+
+function write(svg, units, laid, kinds) {
+  units.forEach((unit, place) => {
+    const { x, width, line } = laid.boxes[place], base = laid.bases[line], small = unit.word < 0;
+    const attributes = { class: [small && "special", kinds(place)].filter(Boolean).join(" "), x: x + width / 2, y: base, "font-size": small ? 0.55 * laid.size : laid.size };
+    svg.append(shape("text", attributes, unit.label));
+  });
+  units.forEach((unit, place) => {
+    const { x, width, line } = laid.boxes[place];
+    const target = shape("rect", { class: "target", x, y: laid.bases[line] - laid.size, width, height: 1.4 * laid.size, "data-unit": place });
+    target.append(shape("title", {}, unit.whole));
+    svg.append(target);
+  });
+}
+
+// The path of an arc; between two lines it leads from the lower edge of the upper one to the upper edge of the lower one.
+function trace(laid, { from, to }, way = -1) {
+  const [start, end] = [laid.middle(from), laid.middle(to)], [a, b] = [from, to].map((unit) => laid.boxes[unit].line);
+  const [top, bottom] = [(line) => laid.bases[line] - 0.82 * laid.size, (line) => laid.bases[line] + 0.3 * laid.size];
+  if (a === b) {
+    const y = way < 0 ? top(a) : bottom(a), reach = y + way * 1.3 * laid.rise({ from, to });
+    return { d: `M${start} ${y}C${start} ${reach} ${end} ${reach} ${end} ${y}`, x: end, y };
+  }
+  const [y, last] = a < b ? [bottom(a), top(b)] : [top(a), bottom(b)], bend = 0.55 * (last - y);
+  return { d: `M${start} ${y}C${start} ${y + bend} ${end} ${last - bend} ${end} ${last}`, x: end, y: last };
+}
+
+function begin(laid, label) {
+  const svg = shape("svg", { width: stage.clientWidth, height: Math.max(stage.clientHeight - 4, Math.ceil(laid.height)), role: "img", "aria-label": label });
+  stage.replaceChildren(svg);
+  return svg;
+}
+
+function layOutStage(above, below) {
+  const height = narrow.matches ? 0 : stage.clientHeight - 4;
+  const largest = narrow.matches ? 20 : document.body.classList.contains("present") ? Infinity : 38;
+  return layOut(current.units, above, below, { width: stage.clientWidth - 4, height, fonts: fontsOf(getComputedStyle(stage)), largest });
+}
+
+function drawHead() {
+  const { state, attention, gold, units } = current;
+  const isLink = scoreOf(state)?.directed ?? false;
+  const places = new Map(units.map((unit, place) => [unit.query, place]));
+  const judged = new Map(gold.map((link) => [places.get(link.from), link]));
+  const choices = listChoices(attention, units, isLink);
+  const wrong = gold.filter((link) => !link.right).map((link) => ({ from: places.get(link.from), to: link.to }));
+  const laid = layOutStage(choices, wrong), svg = begin(laid, units.map((unit) => unit.whole).join(" "));
+  const nameKind = ({ from, to }) => {
+    const link = judged.get(from);
+    if (link) return link.right ? "right" : "wrong";
+    return gold.length ? "beside" : units[to].word < 0 ? "to-special" : "";
+  };
+  const strong = (choice) => nameKind(choice) !== "beside";
+  for (const choice of choices.toSorted((a, b) => strong(a) - strong(b))) {
+    const { d, x, y } = trace(laid, choice);
+    const arc = shape("path", { class: nameKind(choice), d, "stroke-width": ((strong(choice) ? 1.2 : 0.7) + 2.2 * choice.weight).toFixed(1) });
+    arc.append(shape("title", {}, `${units[choice.from].whole} \u2192 ${units[choice.to].whole}: ${percent(choice.weight)}`));
+    svg.append(arc, shape("circle", { class: nameKind(choice), cx: x, cy: y, r: strong(choice) ? 3 : 2 }));
+  }
+  for (const link of wrong) svg.append(shape("path", { class: "gold", d: trace(laid, link, 1).d, "stroke-width": 1.7 }));
+  write(svg, units, laid, (place) => judged.has(place) && (judged.get(place).right ? "right" : "wrong"));
+  find("stage-about").textContent = describeHead(state, gold);
+}
+
+function describeHead(state, gold) {
+  const head = headName(state.head), right = gold.filter((link) => link.right).length;
+  if (gold.length) return `${right} of ${gold.length} right in this sentence. Arcs lead to the other word that head ${head} attends to most${right < gold.length ? "; dashed, to the word that is annotated" : ""}.`;
+  const absent = scoreOf(state)?.directed ? `This sentence has no \u201c${readVariable(state).title}\u201d. ` : "";
+  return `${absent}Arcs lead to what each word attends to most in head ${head}, from ${percent(WEAKEST)} on.`;
+}
+
+function drawWord(word) {
+  const { units } = current, total = word.order.reduce((sum, [, count]) => sum + count, 0);
+  const arcs = word.order.filter(([to, count]) => to !== word.unit && count >= MANY * total).map(([to, count]) => ({ from: word.unit, to, count }));
+  const laid = layOutStage(arcs, []), svg = begin(laid, `${units[word.unit].whole} through all heads`);
+  const counts = new Map(word.order), box = laid.boxes[word.unit];
+  svg.append(shape("rect", { class: "chosen", x: box.x - 4, y: laid.bases[box.line] - 0.86 * laid.size, width: box.width + 8, height: 1.18 * laid.size, rx: 5 }));
+  for (const arc of arcs.toReversed()) {
+    const path = shape("path", { d: trace(laid, arc).d, "stroke-width": (1 + (9 * arc.count) / total).toFixed(1) });
+    path.style.stroke = `#${word.colours.get(arc.to)}`;
+    svg.append(path);
+  }
+  write(svg, units, laid, (place) => !counts.has(place) && place !== word.unit && "aside");
+  for (const [to, count] of word.order) {
+    const { x, width, line } = laid.boxes[to], y = laid.bases[line] + 0.2 * laid.size;
+    svg.append(shape("rect", { x, y, width, height: 3, fill: `#${word.colours.get(to)}` }));
+    if (count > 1) svg.append(shape("text", { class: "count", x: x + width / 2, y: y + Math.max(13, 0.5 * laid.size), "font-size": Math.max(11, 0.4 * laid.size) }, count));
+  }
+  find("stage-about").textContent = `\u201c${units[word.unit].whole}\u201d through all ${total} heads: the number below a word is how many heads attend to it most.`;
+}
+
+// Show what all heads send a unit to; null shows the chosen head again.
+async function point(unit) {
+  if (unit === pointed || !current) return;
+  pointed = unit;
+  const { state, place, units } = current;
+  const word = unit === null || units[unit].query === null ? null : await followWord(place, state, units[unit].query, units.map((each, at) => ({ ...each, isItself: at === unit })));
+  if (unit !== pointed || state !== current.state) return;
+  drawGrid(state, word && { ...word, unit, label: units[unit].whole, labels: units.map((each) => each.whole) });
+  if (word) drawWord({ ...word, unit });
+  else drawHead();
+}
+
+// The mark of a text: whether the head is right there.
+async function markText(place, state, score) {
+  if (!score || !hasHead(texts[place], state, state.head)) return ["", ""];
+  const gold = judge(texts[place], score, state.direction, await readAttention(place, state, "words", [state.head]));
+  const right = gold.filter((link) => link.right).length;
+  if (!gold.length) return ["", ""];
+  return [right === gold.length ? "\u2713" : right ? "\u00bd" : "\u2717", `${right} of ${gold.length} right`];
+}
+
+async function drawChips(state, score, place, turn) {
+  const places = listTexts(score?.key, place);
+  const marks = await Promise.all(places.map((each) => markText(each, state, score)));
+  if (turn !== turns) return;
+  find("chips").replaceChildren(...places.map((each, at) => {
+    const [mark, about] = marks[at];
+    const button = element("button", `${at + 1}${mark && " "}${mark}`, { type: "button", "aria-pressed": String(each === place), title: [`Key ${at + 1}`, about].filter(Boolean).join(": ") });
+    if (about) button.setAttribute("aria-label", `Sentence ${at + 1}, ${about}`);
+    button.addEventListener("click", () => choose({ text: String(each) }));
+    return button;
+  }));
+}
+
+export async function drawSpecimen(state) {
+  find("sentence-absent").hidden = texts.length > 0;
+  stage.hidden = find("stage-about").hidden = !texts.length;
+  if (!texts.length) return;
+  const score = scoreOf(state), place = chooseText(state, score), turn = ++turns;
+  drawChips(state, score, place, turn);
+  if (!hasHead(texts[place], state, state.head)) {
+    stage.replaceChildren();
+    find("stage-about").textContent = `Head ${headName(state.head)} has no attention to show.`;
+    current = null;
+    return;
+  }
+  stage.setAttribute("aria-busy", "true");
+  const attention = await readAttention(place, state, "words", [state.head]);
+  if (turn !== turns) return; // something else was chosen meanwhile
+  const gold = score ? judge(texts[place], score, state.direction, attention) : [];
+  current = { state, place, attention, gold, units: listUnits(texts[place], attention) };
+  stage.setAttribute("aria-busy", "false");
+  pointed = null;
+  drawHead();
+  if (state.word !== null && state.word < current.units.length) await point(state.word);
+}
+
+// Pin a word, or the next one that attends, in the address.
+export function stepWord(step) {
+  if (!current) return;
+  const { units, state } = current, count = units.length;
+  let unit = state.word ?? (step > 0 ? -1 : count);
+  do unit = (unit + step + count) % count; while (units[unit].query === null);
+  choose({ word: unit });
+}
+
+export function buildSpecimen() {
+  const unitOf = (event) => (event.target.dataset?.unit === undefined ? null : Number(event.target.dataset.unit));
+  stage.addEventListener("mouseover", (event) => unitOf(event) !== null && current?.state.word === null && point(unitOf(event)));
+  stage.addEventListener("mouseleave", () => current?.state.word === null && point(null));
+  stage.addEventListener("click", (event) => unitOf(event) !== null && choose({ word: unitOf(event) === current.state.word ? null : unitOf(event) }));
+  stage.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    stepWord(step);
+  });
+  new ResizeObserver(() => current && drawSpecimen(current.state)).observe(stage);
+}

@@ -1,0 +1,28 @@
+// One word through all heads: what each head sends it to first.
+import { isDark } from "./theme.js";
+import { readChoices } from "./texts.js";
+
+const HUES = ["E69F00", "56B4E9", "009E73", "CC79A7", "0072B2"]; // of Okabe and Ito, which the colour-blind can tell apart
+const PLAIN = "8b949d", FURTHER = "b9a98a";
+const GROUNDS = { light: "f1f4f6", dark: "1d2329" };
+
+// Where all heads send a unit: the choice of each, {to, weight}, how many heads choose each unit, the most first, and the
+// colour of each unit. What says little is grey: the word itself, special tokens, and the first token of a decoder.
+export async function followWord(place, state, unit, units) {
+  const choices = await readChoices(place, state, unit);
+  const counts = new Map();
+  for (const choice of choices.flat()) if (choice) counts.set(choice.to, (counts.get(choice.to) ?? 0) + 1);
+  const order = [...counts].sort((a, b) => b[1] - a[1]), hues = [...HUES], colours = new Map();
+  const isPlain = (to) => units[to].word < 0 || units[to].isItself;
+  for (const [to] of order) colours.set(to, isPlain(to) ? PLAIN : hues.shift() ?? FURTHER);
+  return { unit, choices, order, colours };
+}
+
+// A colour between the ground and that of a word, as red, green and blue.
+export function shade(hex, weight) {
+  const ground = GROUNDS[isDark() ? "dark" : "light"];
+  return [0, 2, 4].map((at) => {
+    const [from, to] = [ground, hex].map((each) => parseInt(each.slice(at, at + 2), 16));
+    return Math.round(from + (to - from) * weight);
+  });
+}

@@ -1,0 +1,261 @@
+"""The page fits one screen: verdict, sentence, grid and tabs; a word through all heads; the sentence in all heads."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import playwright.sync_api as playwright
+import pytest
+
+from headscope.corpora.written_text import WrittenText
+from headscope.examples import CLEAR, FAILS, Example, pack
+from headscope.view.page import render_page
+from view.conftest import open_tab, settle
+from view.parsed import OpenPage
+from view.tables import head_table, with_verdicts
+from view.test_sentences import HEADS, ROW, TEXTS, draw, make_text, words_by_hand
+from view.test_thumbnails import PIXEL
+
+ADDRESS = f"#variable={ROW}&head=2-3&text=0"
+EXAMPLES = (Example(ROW, CLEAR, 2, 2.0, 2.0), Example(ROW, FAILS, 0, 0.0, 1.0))
+LAYERS = 5
+
+
+def stage_words(page: playwright.Page) -> list[str]:
+    return page.locator("#stage text:not(.count)").all_text_contents()
+
+
+def find_cut(page: playwright.Page) -> list[str]:
+    """Words of the sentence that stand outside of its place, and buttons outside of the grid."""
+    return page.evaluate("""() => {
+        const inside = (node, place) => {
+            const [a, b] = [node.getBoundingClientRect(), place.getBoundingClientRect()];
+            return a.left >= b.left - 1 && a.right <= b.right + 1 && a.top >= b.top - 1 && a.bottom <= b.bottom + 1;
+        };
+        const [stage, overview] = ["stage", "overview"].map((id) => document.getElementById(id));
+        const parts = [...stage.querySelectorAll("text")].map((node) => [node, stage]);
+        parts.push(...[...document.querySelectorAll("#grid button")].map((node) => [node, overview]));
+        return parts.filter(([node, place]) => !inside(node, place)).map(([node]) => node.textContent || node.title);
+    }""")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720)])
+@pytest.mark.parametrize("heads", [(5, 7), (12, 12), (31, 37)])
+def test_nothing_is_cut_and_the_page_does_not_scroll(
+    open_page: OpenPage, width: int, height: int, heads: tuple[int, int]
+) -> None:
+    words = ("a", "rather", "long", "sentence", ",", "as", "somebody", "might", "write", "one", "on", "a", "Sunday")
+    text = make_text("long", (*words, *words), ((3, 1, "obj"),), size=heads)
+    table = head_table(*heads, relations=("nsubj", "obj", "det"))
+    page = open_page(render_page(table, figures={}, examples=pack([text], (), {})), address=ADDRESS)
+    page.set_viewport_size({"width": width, "height": height})
+    for variable in (ROW, "entropy", "relation:nsubj"):
+        page.locator("#variable").select_option(variable)
+        settle(page)
+        assert find_cut(page) == []
+        assert page.evaluate("document.documentElement.scrollHeight") <= height
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert "undefined" not in page.locator("body").inner_text()
+        assert [word for word in stage_words(page) if word != "…"][1:-1] == [*words, *words]
+
+
+def test_the_verdict_comes_first_with_bars_of_the_same_numbers(open_page: OpenPage) -> None:
+    table = with_verdicts(head_table(), "does not stand out", "does not stand out", "")
+    row = table.sel(relation="obj")
+    head = f"{int(row['reported_layer'])}-{int(row['reported_head'])}"
+    page = open_page(render_page(table, figures={}), address="#variable=entropy")
+    page.locator("#search").fill("obj")
+    page.keyboard.press("Enter")
+    settle(page)
+    assert page.locator("#answer-badge").inner_text() == "○ does not stand out"
+    labels, values = (page.locator(f"#answer-bars > :nth-child(3n+{place})").all_inner_texts() for place in (1, 3))
+    assert labels[0] == f"head {head}"
+    assert labels[-1] == "untrained model"
+    count = f"{int(row['heldout_count']):,}"
+    assert values[0] == f"{100 * float(row['heldout_accuracy']):.0f}\u202f% of {count}"
+    assert values[-1] == f"{100 * float(row['untrained_accuracy']):.0f}\u202f%"
+    widths = page.locator("#answer-bars .value").evaluate_all("(bars) => bars.map((bar) => bar.style.width)")
+    shares = [float(row["heldout_accuracy"]), float(row["untrained_accuracy"])]
+    assert [float(widths[place].rstrip("%")) for place in (0, -1)] == pytest.approx([100 * x for x in shares], abs=0.06)
+
+
+def test_a_word_shows_where_every_head_sends_it(open_page: OpenPage) -> None:
+    page = open_page(draw(), address=ADDRESS)
+    before = page.locator("#grid button").first.get_attribute("title")
+    unit = 3
+    page.locator(f'#stage [data-unit="{unit}"]').hover()
+    settle(page)
+    labels = ["[CLS]", *TEXTS[0].words, "[SEP]"]
+    for layer in range(1, LAYERS + 1):
+        for head in range(1, HEADS + 1):
+            weights = words_by_hand(TEXTS[0], layer, head)[unit]
+            button = page.locator(f'#grid button[data-layer="{layer - 1}"][data-head="{head - 1}"]')
+            said, _, share = button.get_attribute("title").rpartition(", ")
+            assert said == f"{layer}-{head}: {labels[unit]} → {labels[int(weights.argmax())]}"
+            assert float(share.rstrip("\u202f%")) == pytest.approx(100 * weights.max(), abs=0.51)
+    counts = page.locator("#stage text.count").all_text_contents()
+    firsts = [
+        int(words_by_hand(TEXTS[0], layer, head)[unit].argmax())
+        for layer in range(1, LAYERS + 1)
+        for head in range(1, HEADS + 1)
+    ]
+    assert sorted(map(int, counts)) == sorted(n for n in np.bincount(firsts).tolist() if n > 1)
+    page.mouse.move(2, 2)
+    settle(page)
+    assert page.locator("#grid button").first.get_attribute("title") == before
+
+
+def test_a_click_pins_a_word_in_the_address_and_escape_lets_go(open_page: OpenPage) -> None:
+    page = open_page(draw(), address=ADDRESS)
+    page.locator('#stage [data-unit="2"]').click()
+    settle(page)
+    assert page.url.endswith("&word=2")
+    page.keyboard.press(".")
+    settle(page)
+    assert page.url.endswith("&word=3")
+    assert "“dog” through all 35 heads" in page.locator("#stage-about").inner_text()
+    page.keyboard.press("Escape")
+    settle(page)
+    assert "word=" not in page.url
+    # The first choice of a head is the strongest, and it changes with the sentence.
+    page = open_page(draw(), address=f"{ADDRESS}&word=2")
+    page.keyboard.press("2")
+    settle(page)
+    assert "word=" not in page.url
+
+
+def test_arcs_lead_to_the_largest_other_weight_and_are_marked_right_or_wrong(open_page: OpenPage) -> None:
+    page = open_page(draw(examples=EXAMPLES), address=ADDRESS)
+    words, weights = TEXTS[0].words, words_by_hand(TEXTS[0], 2, 3)[1:-1, 1:-1]
+    np.fill_diagonal(weights, -1)
+    wanted = {
+        f"{words[place]} → {words[int(row.argmax())]}": pytest.approx(100 * row.max(), abs=0.51)
+        for place, row in enumerate(weights)
+        if row.max() >= 0.1
+    }
+    arcs = dict(title.split(": ") for title in page.locator("#stage path title").all_text_contents())
+    assert {arc: float(share.rstrip("\u202f%")) for arc, share in arcs.items()} == wanted
+    right = int(weights[5].argmax()) == 3
+    assert page.locator("#stage text.right, #stage text.wrong").all_text_contents() == ["cat"]
+    assert page.locator("#stage text.right").count() == int(right)
+    assert page.locator("#stage-about").inner_text().startswith(f"{int(right)} of 1 right in this sentence.")
+    marks = page.locator("#chips button").all_inner_texts()
+    assert [mark.split()[0] for mark in marks] == ["1", "2", "3"]
+    assert page.locator('#chips [aria-pressed="true"]').inner_text().startswith("2")
+
+
+def test_keys_lead_everywhere(open_page: OpenPage) -> None:
+    page = open_page(draw(examples=EXAMPLES), address=ADDRESS)
+    for key, part in (("ArrowDown", "head=3-3"), ("ArrowRight", "head=3-4"), ("2", "text=0"), ("1", "text=2")):
+        page.keyboard.press(key)
+        settle(page)
+        assert part in page.url
+    page.keyboard.press("]")
+    settle(page)
+    assert ROW not in page.url.replace("%3A", ":")
+    page.keyboard.press("[")
+    settle(page)
+    assert ROW in page.url.replace("%3A", ":")
+    page.keyboard.press("a")
+    settle(page)
+    assert page.locator("#all").is_visible()
+    assert page.locator("#specimen").is_hidden()
+    page.keyboard.press("Escape")
+    settle(page)
+    assert page.locator("#specimen").is_visible()
+    page.keyboard.press("d")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.keyboard.press("p")
+    assert page.locator("#more").is_hidden()
+    page.keyboard.press("p")
+    page.keyboard.press("?")
+    assert page.locator("#key-list").is_visible()
+
+
+def test_the_sentence_in_all_heads_has_the_weights_of_its_tokens(open_page: OpenPage) -> None:
+    page = open_page(draw(), address=f"{ADDRESS}&mode=all")
+    weights = TEXTS[0].weights["encoder"]
+    layers, heads, queries, keys = weights.shape
+    box = page.locator("#all-picture").bounding_box()
+    assert box is not None
+    edge, gap = 26, 3
+    width, height = (box["width"] - edge) / heads, (box["height"] - edge) / layers
+    luminances, shares = [], []
+    for layer, head, query, key in [(0, 0, 1, 2), (4, 6, 3, 0), (2, 3, 5, 5), (1, 5, 0, 7), (3, 1, 6, 1)]:
+        x = edge + head * width + (key + 0.5) * (width - gap) / keys
+        y = edge + layer * height + (query + 0.5) * (height - gap) / queries
+        pixel = page.evaluate(PIXEL, ["all-picture", round(x), round(y)])
+        luminances.append(sum(pixel[:3]))
+        shares.append(int(weights[layer, head, query, key]))
+    # The darker, the more: the order of the colours is that of the weights.
+    order = np.argsort(shares, kind="stable")
+    assert (np.diff(np.array(luminances)[order]) <= 0).all()
+    assert len({*shares}) > 2
+    page.locator("#all-picture").click(position={"x": edge + 4.5 * width, "y": edge + 1.5 * height})
+    settle(page)
+    assert "head=2-5" in page.url
+    assert page.locator("#all").is_hidden()
+
+
+def test_an_address_that_names_nothing_says_so(open_page: OpenPage) -> None:
+    page = open_page(draw(), address="#variable=entropy&head=9-9")
+    sentence = "There is no head 9-9: this model has 5 layers of 7 heads, counted from 1. Shown instead: "
+    assert page.locator("#notice").inner_text().startswith(sentence)
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#notice").inner_text() == ""
+    page = open_page(draw(), address="#variable=relation:nothing&head=2-3")
+    assert page.locator("#notice").inner_text() == "This page has no relation:nothing. Shown instead: relation:nsubj."
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("他们昨天没有来。", ("他们", "昨天", "没有", "来", "。")),
+        ("لم يأتوا أمس.", ("لم", "يأتوا", "أمس", ".")),
+        ("😀 <b>fett</b> 😀", ("😀", "<b>fett</b>", "😀")),
+        ("Wort", ("Wort",)),
+    ],
+)
+def test_other_scripts_are_whole(open_page: OpenPage, content: str, words: tuple[str, ...]) -> None:
+    offsets, end = [], 0
+    for word in words:
+        start = content.index(word, end)
+        offsets.append((start, end := start + len(word)))
+    written = WrittenText(content, offsets)
+    text = replace(make_text("script", words), content=written.content, offsets=written.offsets)
+    page = open_page(draw([text]), address=f"#variable={ROW}&head=2-3&text=0")
+    assert stage_words(page)[1:-1] == [*words]
+    assert find_cut(page) == []
+    places = page.locator("#stage .target").evaluate_all("(all) => all.map((each) => Number(each.getAttribute('x')))")
+    ordered = sorted(places, reverse=content.startswith("لم"))
+    assert places == ordered
+
+
+@pytest.mark.full
+def test_a_text_of_three_thousand_words_can_be_read(open_page: OpenPage) -> None:
+    text = make_text("long", tuple(f"w{place}" for place in range(255)))
+    page = open_page(draw([text]), address=ADDRESS)
+    assert len(stage_words(page)) == 257
+    page.locator('#stage [data-unit="3"]').click()
+    settle(page)
+    assert page.url.endswith("&word=3")
+
+
+def test_tabs_can_be_reached_with_keys_and_are_in_the_address(open_page: OpenPage) -> None:
+    page = open_page(draw(), address=ADDRESS)
+    page.locator("#tab-answers").focus()
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    assert page.locator("#panel-sentence").is_visible()
+    assert "tab=sentence" in page.url
+    page.keyboard.press("End")
+    settle(page)
+    assert page.locator("#panel-source").is_visible()
+    open_tab(page, "answers")
+    assert "tab=" not in page.url
+
+
+def test_a_sheet_of_paper_is_enough(open_page: OpenPage) -> None:
+    page = open_page(draw(examples=EXAMPLES), address=ADDRESS)
+    pdf = page.pdf(format="A4", landscape=True, print_background=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
