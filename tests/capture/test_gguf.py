@@ -63,11 +63,12 @@ def test_a_word_has_the_tokens_that_it_was_trained_with(file, cache) -> None:
     assert text.ids == make()[1](words, is_split_into_words=True)["input_ids"]
 
 
-def test_it_is_converted_once_and_that_is_said(file, cache, caplog) -> None:
+def test_it_is_converted_once_and_that_alone_is_said(file, cache, caplog, capsys) -> None:
     folder = cache / f"tiny-{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}-2"
     for _ in range(2):
         assert source(str(file)) == str(folder)
     assert caplog.record_tuples == [("headscope", logging.WARNING, f"converting {file} once; later loads use {folder}")]
+    assert capsys.readouterr() == ("", "")  # no bar of a library
     assert load(folder).weights_sha256 == hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from filelock import FileLock
 from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig
+from transformers.utils import logging as transformers_logging
 
 from headscope.capture.model.weights import quiet, refuse_missing_weights
 from headscope.capture.open.gguf_config import check_tensors, configure, refuse_layers
@@ -78,6 +79,10 @@ def _read(file: Path, empty: Path) -> tuple[Metadata, Any, Any]:
     transformers is given an empty folder beside the file's full path: in the file's own folder it would take a
     tokenizer.json or an adapter that lies there for the model's.
     """
+    from transformers import modeling_gguf_pytorch_utils  # not above: only for GGUF files is it needed
+
+    # The bar of its loop heeds no setting of the library; this one does.
+    modeling_gguf_pytorch_utils.tqdm = transformers_logging.tqdm
     try:
         with quiet():
             metadata = Metadata.read(file)
