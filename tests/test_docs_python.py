@@ -269,14 +269,13 @@ def test_the_figures_of_the_tutorial_come_out(data, ewt, tmp_path, monkeypatch) 
     lower = copy.deepcopy(model.module)  # what is above the head does not change it
     lower.encoder.layer, lower.config.num_hidden_layers = lower.encoder.layer[:3], 3
     own = measure(Model.from_module(lower, model.tokenizer), headscope.read("objects.jsonl"), ["relations"])
-    own = headscope.add_intervals(own)
-    own = own.sel(layer=3, head=1, direction="dependent_to_head")
-    rows = re.findall(
-        r"^\| (\w+ verb[^|(]*?)(?: \(.*\))? \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) to ([\d.]+) \|$", page, re.M
-    )
-    assert len(rows) == 3
-    for label, count, *shares in rows:
-        here = own.sel(relation=f"link {label}")
-        assert int(count.replace(",", "")) == here["relation_count"], label
-        names = ("relation_accuracy", "relation_accuracy_lower", "relation_accuracy_upper")
-        assert [float(share) for share in shares] == pytest.approx([here[name].item() for name in names], abs=0.03)
+    headscope.write_table(headscope.add_intervals(own), "objects.nc")
+    (program,) = (block for block in blocks(TUTORIAL, "python") if "objects.nc" in block)
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(program, {"headscope": headscope})
+    (shown,) = (block for block in blocks(TUTORIAL, "text") if "link nearest verb" in block)
+    both = [re.findall(r"^(link .*?) +(\d+) +(\S+) +(\S+) +(\S+)$", text, re.M) for text in (printed.getvalue(), shown)]
+    assert [len(rows) for rows in both] == [4, 4]
+    for (label, count, *shares), (same, links, *rounded) in zip(*both, strict=True):
+        assert (same, links) == (label, count)
+        assert [*map(float, shares)] == pytest.approx([*map(float, rounded)], abs=0.03), label
