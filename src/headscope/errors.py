@@ -4,11 +4,15 @@ Every message says what came, what was wanted and what to do. The command line p
 message alone and exits with code 2; from Python it is an ordinary exception.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from unicodedata import category
 
 LONGEST = 4000
 """Characters of a message; what it quotes in between is shortened."""
+
+CLOSE = 0.75
+"""How much of two names must be common to both, from 0 to 1 (`difflib`), for one to be meant by the other."""
 
 _UNPRINTABLE = ("Cc", "Cs", "Zl", "Zp")
 """The categories of Unicode that control a terminal, end a line or are half of a character."""
@@ -43,6 +47,20 @@ def say_missing(what: str, extra: str) -> str:
 def list_some(names: Sequence[str], most: int = 12) -> str:
     """Return the first names in a row, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def suggest(name: str, names: Iterable[str], *, before: str = "", after: str = "") -> str:
+    """Return what stands in a sentence behind a misspelt name: the closest that there is, or nothing.
+
+    Args:
+        name: that is none of `names`.
+        names: that there are.
+        before: what is shown in front of the closest name, such as its folder.
+        after: what is shown behind it.
+    """
+    spelt = {each.lower(): each for each in names}
+    close = get_close_matches(name.lower(), spelt, n=1, cutoff=CLOSE)
+    return f" (did you mean {before}{spelt[close[0]]}{after}?)" if close else ""
 
 
 def quote(text: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from platformdirs import user_cache_path
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, suggest
 
 MAX_NAME_BYTES = 200
 """The longest label, so that the name of a file can hold it: 255 bytes with what stands before and after it."""
@@ -207,6 +207,26 @@ def expand_home(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def suggest_path(path: str | Path, suits: Callable[[Path], bool] = Path.exists) -> str:
+    """Return what stands in a sentence behind a path that is not there: the closest that is, or nothing.
+
+    Args:
+        path: of which a part is misspelt.
+        suits: what must hold for a path that is suggested.
+    """
+    whole = expand_home(path)
+    try:
+        missing = next((part for part in (*reversed(whole.parents), whole) if not part.exists()), None)
+        if missing is None:
+            return ""
+        rest = whole.relative_to(missing)
+        beside = [each.name for each in missing.parent.iterdir() if suits(each / rest)]
+    except OSError:  # a folder that may not be read, or a name that is too long for one
+        return ""
+    before, after = str(missing.parent / "_").removesuffix("_"), "" if rest == Path() else f"/{rest}"
+    return suggest(missing.name, beside, before=before, after=after)
 
 
 def check_regular(path: Path) -> None:

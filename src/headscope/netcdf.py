@@ -16,7 +16,7 @@ import xarray as xr
 from xarray.backends import H5NetCDFStore
 
 from headscope.errors import TableError
-from headscope.files import check_regular
+from headscope.files import check_regular, suggest_path
 
 Encoding = Mapping[Any, Mapping[str, Any]]
 """How each variable is stored, as `xarray.Dataset.to_netcdf` takes it."""
@@ -44,7 +44,7 @@ def check_file(path: Path, wanted: str) -> None:
     """Refuse what is no netCDF-4 file, and say what writes the file that is wanted."""
     check_regular(path)
     if not path.is_file() or not h5py.is_hdf5(path):
-        fault = f"{path} is not a netCDF-4 file" if path.is_file() else f"there is no file {path}"
+        fault = f"{path} is not a netCDF-4 file" if path.is_file() else f"there is no file {path}{suggest_path(path)}"
         raise TableError(f"{fault}; {wanted}.")
 
 

@@ -166,7 +166,7 @@ def test_a_path_that_does_not_exist_is_refused(tmp_path):
 
 
 def test_an_unknown_format_is_refused(tmp_path):
-    assert refused(tmp_path, format="conll") == f"the format 'conll' is not known; name one of {KNOWN}."
+    assert refused(tmp_path, format="xml") == f"the format 'xml' is not known; name one of {KNOWN}."
 
 
 def test_text_without_a_pair_is_refused_when_it_is_read(tmp_path):

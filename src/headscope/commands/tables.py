@@ -8,7 +8,7 @@ from headscope.analyse.comparable import name_table
 from headscope.analyse.need import check_effects
 from headscope.commands.atlas.atlas_result import TABLE
 from headscope.errors import TableError
-from headscope.files import check_regular, expand_home
+from headscope.files import check_regular, expand_home, suggest_path
 from headscope.heads import read_table
 
 
@@ -38,8 +38,8 @@ def open_table(source: str | Path | xr.Dataset) -> xr.Dataset:
     table = find_table(source)
     if table is None:
         raise TableError(
-            f"{source} is neither the folder of an atlas nor a head table (.nc); give what `headscope atlas` or "
-            "`headscope measure` wrote."
+            f"{source} is neither the folder of an atlas nor a head table (.nc){suggest_path(str(source))}; give what "
+            "`headscope atlas` or `headscope measure` wrote."
         )
     return table
 
@@ -84,5 +84,5 @@ def _open_written(source: str | Path | xr.Dataset, file: str, advice: str) -> tu
     path = Path(source).expanduser()
     path = path / file if path.is_dir() else path
     if not path.is_file():
-        raise TableError(f"there is no file {path}; {advice}, into the folder -o.")
+        raise TableError(f"there is no file {path}{suggest_path(path)}; {advice}, into the folder -o.")
     return read_table(path), str(path)

@@ -18,8 +18,8 @@ from headscope.corpora.paths import Paths, check_hops
 from headscope.corpora.selection import Selection
 from headscope.corpora.spacy_patterns import Patterns
 from headscope.corpora.spacy_patterns import read as read_patterns
-from headscope.errors import CorpusError, quote
-from headscope.files import check_regular, expand_home, hash_lines, hash_texts, reading, sha256
+from headscope.errors import CorpusError, quote, suggest
+from headscope.files import check_regular, expand_home, hash_lines, hash_texts, reading, sha256, suggest_path
 
 GRAMMAR = "grammar"
 GENERATED = {
@@ -287,7 +287,9 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
             )
         return Corpus(corpus, files=(), format=kind)
     if format is not None and format not in FORMATS:
-        raise CorpusError(f"the format {format!r} is not known; name one of {', '.join(FORMATS)}.")
+        raise CorpusError(
+            f"the format {format!r} is not known{suggest(format, FORMATS)}; name one of {', '.join(FORMATS)}."
+        )
     if isinstance(corpus, str) and corpus.startswith(treebanks.PREFIX):
         split = treebanks.fetch_treebank(corpus)
         return Corpus(corpus, files=(split.path,), format=format or "conllu", source=split.source)
@@ -306,9 +308,11 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
     if path.is_dir():
         return _read_folder(str(corpus), path, format)
     if not path.is_file():
+        kind, *numbers = str(corpus).partition(":")
+        close = suggest_path(path) or suggest(kind, GENERATED, after="".join(numbers))
         is_code = str(corpus) in treebanks.list_treebanks()
         other = f"'ud:{corpus}' for the treebank" if is_code else f"{GRAMMAR!r} for generated sentences"
-        raise CorpusError(f"the corpus {str(corpus)!r} does not exist; give a file, a folder, or {other}.")
+        raise CorpusError(f"the corpus {str(corpus)!r} does not exist{close}; give a file, a folder, or {other}.")
     format = format or _detect_format(path)
     if format is None:
         raise CorpusError(

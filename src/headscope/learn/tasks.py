@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, suggest
 from headscope.learn.aspect_sentiment import read_aspects
 from headscope.learn.glue import GLUE, read_glue
 from headscope.learn.hub import PREFIX, read_hub
@@ -73,6 +73,6 @@ def check_name(name: str) -> None:
     """Refuse a name that is none of `TASKS`, no set of the library `datasets`, and no file or folder."""
     if not name.startswith(PREFIX) and name not in TASKS and not Path(name).expanduser().exists():
         raise HeadscopeError(
-            f"there is no task {name!r}; there are {', '.join(TASKS)}, {PREFIX}NAME for a set that the library "
-            "`datasets` loads, and any folder with a train.tsv and a test.tsv."
+            f"there is no task {name!r}{suggest(name, TASKS)}; there are {', '.join(TASKS)}, {PREFIX}NAME for a set "
+            "that the library `datasets` loads, and any folder with a train.tsv and a test.tsv."
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, suggest
 
 NAMES: Mapping[str, str] = {
     "surface": "Attention to special tokens, punctuation and neighbours, how far it reaches, and its entropy.",
@@ -74,9 +74,11 @@ def check_name(name: str) -> None:
     Raises:
         HeadscopeError: it is neither one of `NAMES`, with settings or without, nor of the form ``module:Reducer``.
     """
-    if split_settings(name)[0] not in NAMES and not is_own(name):
+    built_in, *settings = name.partition(":")
+    if built_in not in NAMES and (not is_own(name) or "=" in name):
+        close = suggest(built_in, NAMES, after="".join(settings))
         raise HeadscopeError(
-            f"there is no reducer {name!r}; there are {', '.join(NAMES)}, and your own as module:Reducer."
+            f"there is no reducer {name!r}{close}; there are {', '.join(NAMES)}, and your own as module:Reducer."
         )
 
 

