@@ -1,11 +1,13 @@
 """The help of every command: complete, in groups, and readable on a narrow terminal."""
 
 import re
+from importlib import metadata
 
 import pytest
 import typer.main
 
 from headscope import cli
+from headscope.cli.command_list import COMMANDS as LIST
 from headscope.commands.option import ARGUMENTS
 from headscope.commands.option import GROUPS as ALL_GROUPS
 
@@ -28,11 +30,11 @@ WRITTEN = {
 
 @pytest.fixture
 def helped(run, monkeypatch):
-    """The help of a command on a terminal with so many columns, as lines."""
+    """The help of a command, with all options if there are more, on a terminal with so many columns, as lines."""
 
-    def show(name: str, columns: int) -> list[str]:
+    def show(name: str, columns: int, option: str = "") -> list[str]:
         monkeypatch.setenv("COLUMNS", str(columns))
-        code, printed, complaint = run(*name.split(), "--help")
+        code, printed, complaint = run(*name.split(), option or ("--help-all" if name else "--help"))
         assert (code, complaint) == (0, "")
         return printed.splitlines()
 
@@ -79,19 +81,57 @@ def test_every_option_is_in_a_group_and_says_its_default_and_an_example(helped, 
             )
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_short_help_has_the_arguments_and_the_few_options_that_are_basic(helped, name: str) -> None:
+    described = next(record.options for record in LIST if record.command == name)
+    lines = helped(name, 80, "--help")
+    lines = lines[lines.index("Arguments") :]
+    options = {}
+    for parameter in COMMANDS[name].params:
+        is_option = parameter.param_type_name == "option"
+        written = min(parameter.opts, key=len) if is_option else parameter.metavar
+        basic = described[parameter.name].basic or parameter.required or not is_option
+        assert any(re.match(rf"  {re.escape(written)}[ ,]", line) for line in lines) == basic, written
+        options |= {written: basic} if is_option else {}
+    assert sum(options.values()) <= 7
+    further = len(options) - sum(options.values())
+    mentions = [" ".join(line.split()) for line in lines if "--help-all" in line]
+    assert mentions == [f"--help-all Show {further} further option{'s' * (further > 1)} as well."] * (further > 0)
+    assert "Examples" in lines
+
+
+@pytest.mark.parametrize(
+    ("typed", "same"),
+    [("", "--help"), ("help", "--help"), ("help atlas", "atlas --help"), ("help help list", "list --help")],
+)
+def test_help_is_given_as_one_asks_for_it(run, typed: str, same: str) -> None:
+    expected = run(*same.split())
+    assert (expected[0], expected[1][:7], expected[2]) == (0, "Usage: ", "")
+    assert run(*typed.split()) == expected
+
+
+def test_the_version_is_that_of_the_package(run) -> None:
+    assert run("--version") == (0, f"headscope {metadata.version('headscope')}\n", "")
+
+
 @pytest.mark.parametrize("name", WRITTEN)
 def test_the_help_says_what_is_written(helped, name: str) -> None:
     text = " ".join(helped(name, 80))
     assert not [file for file in WRITTEN[name] if file not in text]
 
 
+THERE = (
+    "there are atlas, explore, tune, measure, merge, compare, disable, lesions, ledger, align, probe, patterns, check, "
+    "export, rerun, study and list, which `headscope --help` describes."
+)
 SENTENCES = {
-    "": "no command was given; there are atlas, explore, tune, measure, merge, compare, disable, lesions, "
-    "ledger, align, probe, patterns, check, export, rerun, study and list, which `headscope --help` describes.",
-    "atlsa": "there is no command 'atlsa'; there are atlas, explore, tune, measure, merge, compare, disable, lesions, "
-    "ledger, align, probe, patterns, check, export, rerun, study and list, which `headscope --help` describes.",
-    "list": "missing argument 'KIND'; see headscope list --help.",
-    "list reducer": "KIND is 'reducer'; give reducers, corpora, studies or tasks.",
+    "atlsa": f"there is no command 'atlsa' (did you mean atlas?); {THERE}",
+    "colours": f"there is no command 'colours'; {THERE}",
+    "help meaure": f"there is no command 'meaure' (did you mean measure?); {THERE}",
+    "list reducer": "KIND is 'reducer' (did you mean reducers?); give reducers, corpora, studies or tasks.",
+    "atlas --limt 3": "there is no option --limt (did you mean --limit?); see headscope atlas --help-all.",
+    "atlas --colour red": "there is no option --colour; see headscope atlas --help-all.",
+    "atlas --figures al": "--figures is 'al' (did you mean all?); give reported, all or none.",
     "atlas --limit 0": "--limit is 0; give 1 or more.",
     "atlas --sample -3": "--sample is -3; give 1 or more.",
     "measure minilm grammar:7": "missing option '--reducer' / '-r'; see headscope measure --help.",

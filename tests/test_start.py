@@ -11,12 +11,20 @@ import tiny
 
 # What is answered, or refused, before anything has to be measured; the code with which the command ends.
 QUICK_COMMANDS = {
-    "": 2,
+    "": 0,
+    "help": 0,
+    "help atlas": 0,
     "--help": 0,
+    "--version": 0,
     "atlsa": 2,
     "atlas --help": 0,
+    "atlas --help-all": 0,
     "atlas --limt 3": 2,
-    "list": 2,
+    "atlas minlm": 2,
+    "atlas ./tst": 2,
+    "atlas minilm gramar:50": 2,
+    "explore minlm": 2,
+    "list": 0,
     "list reducers": 0,
     "list corpora": 0,
     "list studies": 0,
@@ -136,6 +144,34 @@ def test_what_measures_nothing_loads_nothing_that_takes_seconds() -> None:
         steps = ["reading negation ..."] if "--data" in command and "-o" not in command else []
         assert lines[:-1] == steps, command
         assert [line[:11] for line in lines[-1:]] == ["headscope: "] * (code == 2), command
+
+
+SUGGESTED = {
+    "atlas minlm": "minilm",
+    "atlas smolm2": "smollm2",
+    "explore minlm": "minilm",
+    "tune negation minlm": "minilm",
+    "atlas ./tets": "tests",
+    "atlas minilm gramar:50": "grammar:50",
+    "atlas minilm repeat:7:3": "repeats:7:3",
+    "atlas minilm README.dm": "README.md",
+    "atlas minilm test/corpora": "tests/corpora",
+    "measure minilm grammar:7 -r surfaces": "surface",
+    "measure minilm grammar:7 -r surfaces:offsets=2": "surface:offsets=2",
+    "measure minilm README.md -r surface --format conllux": "conllu",
+    "measure minilm grammar:7 -r surface --text spced": "spaced",
+    "study clarke2019": "clark2019",
+    "tune negations minilm": "negation",
+    "compare README.dm README.md": "README.md",
+}
+"""What is misspelt, and what stands in the sentence."""
+
+
+def test_what_is_misspelt_is_answered_with_what_is_there_before_torch_is_loaded() -> None:
+    answers = type_in_a_new_process([*SUGGESTED])
+    for command, code, lines, loaded in answers:
+        assert (code, loaded & {"torch", "transformers"}) == (2, set()), command
+        assert f" (did you mean {SUGGESTED[command]}?)" in lines[-1], (command, lines)
 
 
 def test_what_is_wrong_with_files_and_folders_is_said_before_torch_is_loaded() -> None:

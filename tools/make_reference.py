@@ -23,6 +23,7 @@ import xarray as xr
 
 import headscope
 from headscope import cli, heads
+from headscope.cli.commands import HELP_ALL
 from headscope.corpora import FORMATS, summarize
 from headscope.learn.tasks import TASKS
 from headscope.reducers import REDUCERS, Relations, Rule, Surface, WordClass
@@ -92,11 +93,12 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 
 def commands() -> str:
     """The help of every command, as plain text."""
-    page = "# Commands\n\nWhat each command prints with `--help`.\n"
+    page = "# Commands\n\nWhat each command prints with `--help-all`.\n"
     group = typer.main.get_command(cli.app)
     for name, command in {"": group, **group.commands}.items():
         title = f"headscope {name}".strip()
         context = command.context_class(command, info_name=title, terminal_width=WIDTH, color=False)
+        context.meta[HELP_ALL] = True
         page += f"\n## `{title}`\n\n```text\n{command.get_help(context).strip()}\n```\n"
     return page
 

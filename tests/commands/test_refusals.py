@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "sample_queries": (3, "`sample_queries` is 3"),
     "engine": ("spark", "`engine` is 'spark'; give local or ray."),
     "workers": (0, "`workers` is 0; give 1 or more."),
-    "precision": ("float8", "`precision` is 'float8'; give float32, bfloat16 or float16."),
+    "precision": ("float8", "`precision` is 'float8' (did you mean float32?); give float32, bfloat16 or float16."),
     "batch_size": (0, "`batch_size` is 0; give 1 or more."),
     "tolerance": (2, "`tolerance` is 2"),
     "port": (-1, "`port` is -1; give 0 or more."),

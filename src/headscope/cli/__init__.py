@@ -5,22 +5,29 @@ Torch takes seconds to load, so a request is run by a module that is imported th
 
 import os
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from typing import Annotated, Any
 
 import typer
 
 from headscope.cli.build import add_command
 from headscope.cli.command_list import COMMANDS
-from headscope.cli.commands import Commands
+from headscope.cli.commands import HELP_ALL, Commands
 from headscope.cli.terminal import console, errors, prepare_terminal, repeat_ignored_interruptions
 from headscope.commands.record import Request
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, suggest
 
 __all__ = ["app", "console", "errors", "main"]
 
 
 HELP = "Measure what each attention head of a transformer looks at, which relation it marks, and how sure that is."
+
+EXAMPLES = """\
+headscope atlas                                # a first atlas, in a minute
+headscope atlas my-model en_ewt-ud-dev.conllu  # of your model and corpus
+headscope help atlas                           # what a command does
+headscope list                                 # reducers, corpora and more"""
 
 
 def __getattr__(name: str) -> typer.Typer:
@@ -34,11 +41,26 @@ def __getattr__(name: str) -> typer.Typer:
 def make_app(records: Iterable[type[Request[Any]]]) -> typer.Typer:
     """Return an application with some of the commands, each of which takes milliseconds to build."""
     application = typer.Typer(
-        help=HELP, cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None, callback=lambda: None
-    )
+        help=HELP, epilog=EXAMPLES, cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None,
+        callback=_read_options,
+    )  # fmt: skip
     for record in records:
         add_command(application, record)
     return application
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"headscope {metadata.version('headscope')}", highlight=False)
+        raise typer.Exit
+
+
+def _read_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Take what may stand before a command."""
 
 
 def main() -> None:
@@ -46,21 +68,50 @@ def main() -> None:
     prepare_terminal()
     try:
         with repeat_ignored_interruptions():
-            sys.exit(_choose_app()(prog_name="headscope", standalone_mode=False) or 0)
+            typed = _ask_for_help(sys.argv[1:])
+            sys.exit(_choose_app(typed)(typed, prog_name="headscope", standalone_mode=False) or 0)
     except HeadscopeError as error:
         sentence = str(error)
     except typer.TyperException as error:
         # Of typer's, such as: Missing argument 'MODEL'.
-        fault = error.format_message().rstrip(".")
-        sentence = f"{fault[:1].lower()}{fault[1:]}; see {_name_command(error)} --help."
+        if unknown := _suggest_option(error):
+            sentence = f"{unknown}; see {_name_command(error)} {HELP_ALL}."
+        else:
+            fault = error.format_message().rstrip(".")
+            sentence = f"{fault[:1].lower()}{fault[1:]}; see {_name_command(error)} --help."
     errors.print(f"headscope: {sentence}", soft_wrap=True, markup=False, highlight=False)
     sys.exit(2)
 
 
-def _choose_app() -> typer.Typer:
+def _ask_for_help(typed: Sequence[str]) -> list[str]:
+    """Return what was typed; `headscope` alone and `headscope help COMMAND` ask for help as ``--help`` does."""
+    match typed:
+        case []:
+            return ["--help"]
+        case ["help", *rest]:
+            return [*_ask_for_help(rest), "--help"]
+    return [*typed]
+
+
+def _choose_app(typed: Sequence[str]) -> typer.Typer:
     """Return an application with the command that is typed alone; of one that completes what is typed, with all."""
     completes = any(name.endswith("_COMPLETE") for name in os.environ)
-    return make_app(record for record in COMMANDS if completes or [record.command] == sys.argv[1:2])
+    return make_app(record for record in COMMANDS if completes or [record.command] == typed[:1])
+
+
+def _suggest_option(error: typer.TyperException) -> str:
+    """Return the sentence on an option that there is not; empty for another error of typer's."""
+    name: str | None = getattr(error, "option_name", None)
+    context: typer.Context | None = getattr(error, "ctx", None)
+    if name is None or context is None:
+        return ""
+    parameters = context.command.get_params(context)
+    names = [HELP_ALL, *(each for parameter in parameters for each in (*parameter.opts, *parameter.secondary_opts))]
+    if name in names:
+        return ""
+    # Not of the dashes, which all have.
+    close = suggest(name.lstrip("-"), [each[2:] for each in names if each.startswith("--")], before="--")
+    return f"there is no option {name}{close}"
 
 
 def _name_command(error: typer.TyperException) -> str:

@@ -1,5 +1,7 @@
 """What all commands do alike: help with options in groups, at any width; sentences for misspelt and interrupted ones.
 
+``--help`` of a command shows the options that matter to most, and ``--help-all`` all of them.
+
 typer's own help is a table of six columns, of which the last, the text, is narrow on a terminal of 80 columns.
 """
 
@@ -16,13 +18,16 @@ from typer.core import TyperCommand, TyperGroup
 from headscope.cli.command_list import COMMANDS
 from headscope.cli.terminal import report_interruption
 from headscope.commands.record import Request
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, suggest
 
 WIDEST = 100
 """Columns of a help text, however wide the terminal is: longer lines are hard to read."""
 
 NARROW = 60
 """On fewer columns a text stands below the name that it describes, and not beside it."""
+
+HELP_ALL = "--help-all"
+"""The option that shows all options; also the key of a context by which they are shown."""
 
 Entry = tuple[str, str]
 """What one types, and what it means."""
@@ -31,31 +36,47 @@ Entry = tuple[str, str]
 class Command(TyperCommand):
     """A command whose help has its options in groups (``rich_help_panel``)."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Typer's parsing, in which the long help is asked for as the short one is."""
+        ctx.meta[HELP_ALL] = HELP_ALL in args
+        return super().parse_args(ctx, ["--help"] if ctx.meta[HELP_ALL] else args)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help: typer calls it for ``--help``."""
         arguments = [f"{p.metavar}" if p.required else f"[{p.metavar}]" for p in self.params if not _is_option(p)]
         required = [f"{min(p.opts, key=len)} {p.metavar}" for p in self.params if _is_option(p) and p.required]
-        formatter.write(_render(self, ctx, [*arguments, *required, "[OPTIONS]"], _group_parameters(self, ctx)))
+        shown = self.get_params(ctx)
+        if not ctx.meta.get(HELP_ALL):
+            shown = [p for p in self.params if not _is_option(p) or p.required or self._is_basic(p.name)]
+        groups = _group_parameters(shown)
+        if others := sum(1 for p in self.params if p not in shown):
+            groups["Other"] = [(HELP_ALL, f"Show {others} further option{'s' * (others > 1)} as well.")]
+        formatter.write(_render(self, ctx, [*arguments, *required, "[OPTIONS]"], groups))
+
+    def _is_basic(self, name: str) -> bool:
+        record = next(record for record in COMMANDS if record.command == self.name)
+        return record.options[name].basic
 
 
 class Commands(TyperGroup):
-    """The commands together. Without a command, or with a misspelt one, there is one sentence and not a page."""
+    """The commands together. With a misspelt one there is one sentence and not a page."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, in which the commands come first."""
         commands = [(record.command, _summarize(record)) for record in COMMANDS]
-        formatter.write(_render(self, ctx, ["COMMAND"], {"Commands": commands, **_group_parameters(self, ctx)}))
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Typer's parsing of what comes before the command."""
-        if not args and not ctx.resilient_parsing:
-            raise HeadscopeError(f"no command was given; {self._list_commands()}.")
-        return super().parse_args(ctx, args)
+        formatter.write(
+            _render(self, ctx, ["COMMAND"], {"Commands": commands, **_group_parameters(self.get_params(ctx))})
+        )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Typer's choice of the command."""
-        if args[0] not in [record.command for record in COMMANDS] and not ctx.resilient_parsing:
-            raise HeadscopeError(f"there is no command {args[0]!r}; {self._list_commands()}.")
+        commands = [record.command for record in COMMANDS]
+        if args[0] not in commands and not ctx.resilient_parsing:
+            *names, last = commands
+            raise HeadscopeError(
+                f"there is no command {args[0]!r}{suggest(args[0], commands)}; there are {', '.join(names)} and "
+                f"{last}, which `headscope --help` describes."
+            )
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -64,10 +85,6 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as interruption:
             raise Exit(report_interruption(interruption)) from None
-
-    def _list_commands(self) -> str:
-        *names, last = [record.command for record in COMMANDS]
-        return f"there are {', '.join(names)} and {last}, which `headscope --help` describes"
 
 
 def _summarize(record: type[Request[Any]]) -> str:
@@ -80,10 +97,10 @@ def _is_option(parameter: Any) -> bool:
     return bool(parameter.param_type_name == "option")
 
 
-def _group_parameters(command: Any, ctx: Any) -> dict[str, list[Entry]]:
-    """The arguments and the options, by group, in the order in which the command declares them."""
+def _group_parameters(parameters: Sequence[Any]) -> dict[str, list[Entry]]:
+    """The arguments and the options, by group, in their order."""
     groups: dict[str, list[Entry]] = {}
-    for parameter in command.get_params(ctx):
+    for parameter in parameters:
         if not _is_option(parameter):
             groups.setdefault("Arguments", []).append((parameter.metavar, parameter.help))
             continue

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, suggest
 
 GROUPS = ARGUMENTS, CORPUS, MODEL, MEASURED, TRAINING, LABELLING, OUTPUT, SPEED = (
     "Arguments",
@@ -57,6 +57,7 @@ class Option:
         on_terminal: False for a parameter of Python alone.
         recorded: False for what does not change the result.
         envvar: an environment variable that sets the default on the terminal.
+        basic: one of the few that ``--help`` shows; ``--help-all`` shows all.
     """
 
     group: str
@@ -77,6 +78,7 @@ class Option:
     on_terminal: bool = True
     recorded: bool = True
     envvar: str | None = None
+    basic: bool = False
 
     def check(self, name: str, value: Any) -> Any:
         """Return a value as its field holds it: a number as Python's, and several as a tuple.
@@ -100,7 +102,8 @@ class Option:
         why = f", {self.why}" if self.why else ""
         if self.choices and value not in self.choices:
             choices = " or ".join(filter(None, (", ".join(self.choices[:-1]), self.choices[-1])))
-            raise HeadscopeError(f"`{name}` is {value!r}{why}; give {choices}.")
+            close = suggest(str(value), self.choices)
+            raise HeadscopeError(f"`{name}` is {value!r}{close}{why}; give {choices}.")
         if self.at_least is not None and value < self.at_least:
             raise HeadscopeError(f"`{name}` is {value!r}{why}; give {self.at_least:g} or more.")
         return value
@@ -154,7 +157,7 @@ def argument(metavar: str, text: str, *, kw_only: bool, default: Any = dataclass
 
 def reducer_option(text: str, *, default: Any = dataclasses.MISSING, kw_only: bool = True, **settings: Any) -> Any:
     """Return the field of reducers, by name or as objects; the settings are the attributes of `Option`."""
-    settings = {"metavar": "NAME", "typed": str, "several": True, "python": "Or the objects.", **settings}
+    settings = {"metavar": "NAME", "typed": str, "several": True, "basic": True, "python": "Or the objects."} | settings
     return option(MEASURED, text, "--reducer", "-r", default=default, kw_only=kw_only, **settings)
 
 
@@ -176,13 +179,16 @@ def output_folder(
     """Return the field of a folder of results, with its default on the terminal; the function writes it if named."""
     folder = f"Folder for {holds}" if holds else "Folder to write"
     text, settings = f"{folder}, such as {example}.", {"typed_default": typed_default or None, **settings}
-    settings |= {"metavar": "FOLDER", "recorded": False}
+    settings |= {"metavar": "FOLDER", "recorded": False, "basic": True}
     return option(OUTPUT, text, "--out", "-o", default=default, kw_only=kw_only, **settings)
 
 
 def output_file(example: str, *, default: Any = dataclasses.MISSING, **settings: Any) -> Any:
     """Return the field of a file of results; the settings are the attributes of `Option`."""
-    text, settings = f"File to write, such as {example}.", {"metavar": "FILE", "recorded": False, **settings}
+    text, settings = (
+        f"File to write, such as {example}.",
+        {"metavar": "FILE", "recorded": False, "basic": True, **settings},
+    )
     return option(OUTPUT, text, "--out", "-o", default=default, **settings)
 
 

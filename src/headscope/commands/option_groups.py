@@ -41,6 +41,7 @@ class RunOptions(Options):
         metavar="NAME",
         python="A loaded model stays where it is.",
         recorded=False,
+        basic=True,
     )
 
     def load_model(self, model: "Loadable", *, task: str | None = None) -> "Model":
@@ -141,6 +142,7 @@ class TaskData(Options):
         unset="the current folder",
         metavar="PATH",
         envvar="HEADSCOPE_DATA",
+        basic=True,
     )
 
 
@@ -191,6 +193,7 @@ class EvaluationOptions(TaskData, TextForm, LanguageOptions):
         unset="all",
         at_least=2,
         why="which says nothing about a head",
+        basic=True,
     )
 
     def find_examples(self, task: Any, *, seed: int, split: str = "test") -> "EvaluationSource":
@@ -240,7 +243,12 @@ class CorpusSize(Options):
         CORPUS, "Take the first N documents, such as 500.", default=None, unset="all", at_least=1
     )
     sample: int | None = option(
-        CORPUS, "Take N documents at random, such as 500.", default=None, unset="all", at_least=1
+        CORPUS,
+        "Take N documents at random, such as 500.",
+        default=None,
+        unset="all",
+        at_least=1,
+        basic=True,
     )
 
 

@@ -35,7 +35,12 @@ class Resumable(Options):
     """Going on with a killed run."""
 
     resume: bool = option(
-        OUTPUT, "Continue a killed run with the same arguments.", default=False, unset="start again", recorded=False
+        OUTPUT,
+        "Continue a killed run with the same arguments.",
+        default=False,
+        unset="start again",
+        recorded=False,
+        basic=True,
     )
 
 

@@ -71,6 +71,7 @@ class Align(ModelOptions, CorpusPart, TextForm, Resumable, Request[HeadTable], c
         default="predicting",
         metavar="STEP",
         choices=("predicting", "reading"),
+        basic=True,
     )
     top: int | None = option(
         MEASURED,
@@ -78,6 +79,7 @@ class Align(ModelOptions, CorpusPart, TextForm, Resumable, Request[HeadTable], c
         default=None,
         unset="all that stand out",
         at_least=1,
+        basic=True,
     )
     permutations: int | None = option(
         MEASURED,

@@ -132,6 +132,7 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
         default="reported",
         metavar="ROWS",
         choices=("reported", "all", "none"),
+        basic=True,
     )
     pdf: bool = option(
         OUTPUT, "Write the figures as PDF too, for a paper.", default=False, unset="PNG and SVG", recorded=False

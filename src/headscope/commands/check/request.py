@@ -60,7 +60,11 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         "checked", default=None, kw_only=True, holds="check.json and check.csv", unset="none is written"
     )
     tolerance: float = option(
-        MEASURED, "Loss of a score that still counts as none, such as 0.02.", default=0.05, metavar="SHARE"
+        MEASURED,
+        "Loss of a score that still counts as none, such as 0.02.",
+        default=0.05,
+        metavar="SHARE",
+        basic=True,
     )
     every: bool = option(MEASURED, "Check all reported heads.", "--all", default=False, unset="those that stand out")
     corpus: str | Path | Iterable[Any] | None = option(
@@ -71,6 +75,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         metavar="CORPUS",
         typed=str,
         python="Or its documents, if they were in memory.",
+        basic=True,
     )
     format: str | None = option(
         CORPUS,
@@ -136,6 +141,7 @@ class TypedCheck(Check, command="check"):
         default=False,
         unset="a warning, and code 0",
         recorded=False,
+        basic=True,
     )
 
 

@@ -51,7 +51,11 @@ class Compare(Request[ComparisonResult], command="compare", loading="loading mat
         python=IN_MEMORY,
     )
     control: "str | Path | xr.Dataset | None" = table_option(
-        MEASURED, "Head table of the runs on the task's control, such as control.nc.", default=None, kw_only=False
+        MEASURED,
+        "Head table of the runs on the task's control, such as control.nc.",
+        default=None,
+        kw_only=False,
+        basic=True,
     )
     other_before: "str | Path | xr.Dataset | None" = table_option(
         CORPUS,
@@ -72,6 +76,7 @@ class Compare(Request[ComparisonResult], command="compare", loading="loading mat
         default=(),
         unset="all scores, and the attention to classes of tokens",
         metavar="NAME",
+        basic=True,
     )
     out: str | Path | None = output_folder("changes", "headscope-compare", default=None, kw_only=True)
 

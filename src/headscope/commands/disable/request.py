@@ -71,6 +71,7 @@ class Disable(
         unset="all, unless `layers` is given",
         metavar="LIST",
         typed=str,
+        basic=True,
     )
     layers: str | int | Sequence[str | int] = option(
         MEASURED,

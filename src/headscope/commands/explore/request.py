@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.commands.atlas.atlas_result import AtlasResult
+from headscope.commands.atlas.atlas_result import TABLE, AtlasResult
 from headscope.commands.function import make_function
 from headscope.commands.option import MODEL, OUTPUT, argument, option
-from headscope.commands.option_groups import LanguageOptions, RunOptions
+from headscope.commands.option_groups import LanguageOptions, RunOptions, check_model
+from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 
 if TYPE_CHECKING:
@@ -51,11 +52,28 @@ class Explore(RunOptions, LanguageOptions, Request[Explorer], command="explore")
         unset="the model that the atlas names",
         metavar="MODEL",
         typed=str,
+        basic=True,
     )
-    port: int = option(OUTPUT, "Port of the page, such as 8765.", default=0, unset="0, a free one", at_least=0)
+    port: int = option(
+        OUTPUT, "Port of the page, such as 8765.", default=0, unset="0, a free one", at_least=0, basic=True
+    )
     no_browser: bool = option(
-        OUTPUT, "Print the address of the page and open no browser.", default=False, unset="open it"
+        OUTPUT,
+        "Print the address of the page and open no browser.",
+        default=False,
+        unset="open it",
+        basic=True,
     )
+
+    def check(self, progress: Progress) -> None:
+        """Raise an error for what is neither an atlas nor a model, and for a corpus that is not there."""
+        from headscope.corpora import read
+
+        check_model(self.model)
+        path = Path(self.source) if isinstance(self.source, str | Path) else None
+        if path is not None and path.suffix != ".nc" and not (path / TABLE).is_file():
+            check_model(self.source)
+            read(self.corpus)
 
 
 explore = make_function(Explore)

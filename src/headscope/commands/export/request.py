@@ -60,6 +60,7 @@ class Export(Request[HeadList], function="export", loading=""):
         default=HEADS,
         metavar="FORMAT",
         choices=tuple(FILES),
+        basic=True,
     )
     row: str | None = option(
         MEASURED,
@@ -68,6 +69,7 @@ class Export(Request[HeadList], function="export", loading=""):
         default=None,
         unset="all rows",
         metavar="ROW",
+        basic=True,
     )
     top: int = option(
         MEASURED,
@@ -75,6 +77,7 @@ class Export(Request[HeadList], function="export", loading=""):
         "heads, each as scored on all documents.",
         default=5,
         at_least=0,
+        basic=True,
     )
     key_value_heads: int | None = option(
         MEASURED,

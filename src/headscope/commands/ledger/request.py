@@ -49,12 +49,14 @@ class Ledger(ModelOptions, LanguageOptions, Resumable, Request[HeadTable], comma
         "Largest number of tokens that the model generates for a prompt without an answer, such as 64.",
         default=32,
         at_least=1,
+        basic=True,
     )
     chat: bool = option(
         MEASURED,
         "Lay the chat template of the tokenizer around prompts.",
         default=False,
         unset="plain labels, such as Document 1",
+        basic=True,
     )
 
     @cached_property

@@ -5,14 +5,19 @@ from collections.abc import Mapping
 from headscope.commands.option import argument
 from headscope.commands.record import Request
 
+KINDS = ("reducers", "corpora", "studies", "tasks")
+"""What is listed."""
+
 
 class List(Request[Mapping[str, str]], command="list", loading=""):
-    """List the reducers, corpora, studies or tasks that there are."""
+    """List the reducers, corpora, studies and tasks that there are: their names, or what those of one kind are."""
 
     usage = ("headscope list corpora",)
-    kind: str = argument(
+    kind: str | None = argument(
         "KIND",
-        "What to list: reducers, corpora, studies or tasks.",
+        "What to describe: reducers, corpora, studies or tasks.",
+        default=None,
         kw_only=False,
-        choices=("reducers", "corpora", "studies", "tasks"),
+        unset="the names of all",
+        choices=KINDS,
     )

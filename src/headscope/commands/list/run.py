@@ -6,14 +6,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headscope.commands.list.request import List
+from headscope.commands.list.request import KINDS, List
 from headscope.commands.progress import Progress
 
 
 def run(request: List, progress: Progress) -> Mapping[str, str]:
-    """Return the names of one kind with their descriptions."""
+    """Return the names of one kind with their descriptions; without a kind, each kind with its names."""
+    if request.kind is None:
+        return {kind: ", ".join(_describe(kind)) for kind in KINDS}
+    return _describe(request.kind)
+
+
+def _describe(kind: str) -> Mapping[str, str]:
     # Each list is imported only when it is needed.
-    match request.kind:
+    match kind:
         case "reducers":
             from headscope.reducers import reducer_names as reducers
 
@@ -49,3 +55,5 @@ def show(request: List, names: Mapping[str, str], console: Console) -> None:
     for name, description in names.items():
         table.add_row(f"[bold]{escape(name)}[/]", escape(description))
     console.print(table)
+    if request.kind is None:
+        console.print("\n[bold]headscope list corpora[/] says what each corpus is, and so for the others.")

@@ -52,6 +52,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         at_least=0,
         python="A reducer that is given as an object keeps its own number. On `replicate` there are none, since "
         "nothing is chosen there.",
+        basic=True,
     )
     view: str | None = option(
         MEASURED,

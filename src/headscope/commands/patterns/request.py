@@ -51,6 +51,7 @@ class TextOptions(CorpusFormat, CorpusPart, TextForm, TaskData):
         default=1000,
         at_least=1,
         python="None takes all.",
+        basic=True,
     )
     seed: int = option(CORPUS, "Random seed of `sample`, of the choice of maps and of training, such as 7.", default=0)
 
@@ -126,6 +127,7 @@ class Patterns(TextOptions, ShortTexts, PairLength, ModelOptions, Resumable, Req
         typed=Path,
         several=True,
         python="`headscope.label_maps` makes one.",
+        basic=True,
     )
     classifier: str | Path | None = option(
         MEASURED,
@@ -223,6 +225,7 @@ class TypedPatterns(Patterns, LabellingOptions, command="patterns", printer="sho
         default=None,
         metavar="FOLDER",
         recorded=False,
+        basic=True,
     )
 
     @cached_property

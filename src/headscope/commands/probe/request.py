@@ -55,6 +55,7 @@ class Probe(ModelOptions, CorpusFormat, CorpusSize, ShortTexts, Resumable, Reque
         unset="for each seed another fifth of the texts of `treebank`, so that five seeds test on all of them",
         metavar="CORPUS",
         typed=str,
+        basic=True,
     )
     links: str | None = option(
         MEASURED,
@@ -78,6 +79,7 @@ class Probe(ModelOptions, CorpusFormat, CorpusSize, ShortTexts, Resumable, Reque
         default=3,
         at_least=1,
         python="Each time with another split and order of the texts, another untrained model and another control task.",
+        basic=True,
     )
     decode: str = option(
         MEASURED,

@@ -48,6 +48,7 @@ class Rerun(RunOptions, Request[RerunResult], command="rerun"):
         form="NAME=VALUE",
         typed=str,
         python="Needed for what was given in memory, such as ``{'model': model}``.",
+        basic=True,
     )
 
     @cached_property

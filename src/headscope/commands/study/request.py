@@ -50,7 +50,14 @@ class Study(
     usage = ("headscope study clark2019 --data corpora -o clark2019",)
     name: str = argument("STUDY", "Name of the study, such as clark2019 (`headscope list studies`).", kw_only=False)
     model: "Loadable" = option(
-        MODEL, MODELS, default="minilm", kw_only=False, metavar="MODEL", typed=str, python=LOADED_MODEL
+        MODEL,
+        MODELS,
+        default="minilm",
+        kw_only=False,
+        metavar="MODEL",
+        typed=str,
+        python=LOADED_MODEL,
+        basic=True,
     )
     data: str | Path = option(
         CORPUS,
@@ -60,6 +67,7 @@ class Study(
         unset="the current folder",
         metavar="FOLDER",
         envvar="HEADSCOPE_DATA",
+        basic=True,
     )
     out: str | Path | None = output_folder("clark", "headscope-study", default=None, kw_only=False)
     corpora: Mapping[str, str | Path | Iterable[Any]] | None = option(
@@ -70,6 +78,7 @@ class Study(
         form="TABLE=PATH",
         typed=str,
         python="A corpus is a file, a folder or texts in memory.",
+        basic=True,
     )
     seed: int = option(CORPUS, "Random seed for sampling documents, such as 7.", default=0)
     seeds: int | None = option(

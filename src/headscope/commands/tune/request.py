@@ -52,6 +52,7 @@ class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Reque
         unset="the current folder",
         metavar="PATH",
         envvar="HEADSCOPE_DATA",
+        basic=True,
     )
     max_tokens: int | None = option(
         CORPUS,
@@ -67,6 +68,7 @@ class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Reque
         metavar="N",
         typed=int,
         python="Or the seeds themselves.",
+        basic=True,
     )
     control: "bool | Task" = option(
         TRAINING,
@@ -74,14 +76,20 @@ class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Reque
         default=False,
         typed=bool,
         python="Or the control itself, as `headscope.make_control` makes it.",
+        basic=True,
     )
-    epochs: int = option(TRAINING, "Passes over the training examples, such as 3.", default=8, at_least=1)
+    epochs: int = option(TRAINING, "Passes over the training examples, such as 3.", default=8, at_least=1, basic=True)
     learning_rate: float = option(
         TRAINING, "Learning rate at the first step, such as 3e-4; it falls to 0.", default=4e-5, metavar="RATE"
     )
     batch_size: int = option(TRAINING, "Examples in a step, such as 32, on each device.", default=16, at_least=1)
     device: str = option(
-        SPEED, "Where to train: cpu, or cuda for all visible GPUs.", default="cpu", metavar="NAME", recorded=False
+        SPEED,
+        "Where to train: cpu, or cuda for all visible GPUs.",
+        default="cpu",
+        metavar="NAME",
+        recorded=False,
+        basic=True,
     )
     precision: str = option(
         SPEED,
