@@ -113,7 +113,7 @@ SHARES = np.array([0.3, 0.15, 0.15, 0.4])
 def draw_lifts(count: int, sizes: str, worlds: int = 701, lift: float = 0.0) -> Lift:
     """A head and a rival on the half of so many texts on which heads are scored, in each of many worlds.
 
-    What they get right is correlated within texts by 0.2. Texts are assigned to folds by the hash of their names.
+    What they get right is correlated within texts by 0.2. Texts are assigned to folds as those of a corpus are.
     """
     draw = np.random.default_rng([count, SIZES.index(sizes), int(1000 * lift)])
     items = np.full((worlds, count), 20)
@@ -124,10 +124,11 @@ def draw_lifts(count: int, sizes: str, worlds: int = 701, lift: float = 0.0) -> 
     shares = SHARES + np.array([0, lift / 2, -lift / 2, 0])
     of_text = draw.gamma(np.broadcast_to(4 * shares, (worlds, count, 4))) + 1e-12
     right = draw.multinomial(items, of_text / of_text.sum(-1, keepdims=True))
-    assignment = FoldAssignment()
-    fold = [
-        [assignment.fold(Document(f"{w}-{t}", ("a",), group=f"{w}-{t}")) for t in range(count)] for w in range(worlds)
-    ]
+    fold = []
+    for world in range(worlds):
+        documents = [Document(f"{world}-{t}", (f"a{t}",), group=f"{world}-{t}") for t in range(count)]
+        assignment = replace(FoldAssignment.for_corpus(summarize(documents)), unit="text")
+        fold.append([assignment.fold(document) for document in documents])
     sums = np.zeros((3, worlds, FOLDS))
     parts = (right[..., 0] + right[..., 1], right[..., 0] + right[..., 2], items)
     for total, part in zip(sums, parts, strict=True):

@@ -8,6 +8,7 @@ from scipy.stats import kendalltau
 from analyse.run_tables import simulate
 from headscope.analyse import change_against_baseline
 from headscope.analyse import compare_variable as compare
+from headscope.errors import TableError
 
 WORLDS, LAYERS, HEADS, FOLDS = 53, 7, 11, 13
 
@@ -135,3 +136,21 @@ def test_where_changes_are_blind_the_corrected_tau_is_centred_on_nothing() -> No
 def test_where_the_rich_get_richer_or_poorer_the_corrected_tau_says_so(factor: float, sign: int) -> None:
     _, corrected = worlds(lambda shares, draw: factor * shares, 19).T
     assert sign * corrected.mean() > 10 * spread(corrected)
+
+
+# ------------------------------------------------------------- what it is not of
+
+
+def test_tables_whose_texts_lie_in_other_folds_are_refused() -> None:
+    """The halves would be of other texts; the same words in all, of which seven went from a fold to the next."""
+    draw, moved = np.random.default_rng(7), np.zeros(FOLDS, dtype=int)
+    moved[:2] = -7, 7
+    shares = draw.beta(2, 6, (3, 5))
+    before, after = simulate(draw, shares, FOLDS), simulate(draw, shares[None], FOLDS, seeds=[2])
+    assert compare(before, after, variable="scope_f1")["baseline_tau_corrected"].notnull().all()
+    with pytest.raises(TableError) as refused:
+        compare(before, after.assign(fold_scope=after["fold_scope"] + moved), variable="scope_f1")
+    assert str(refused.value) == (
+        "the documents of the table after are in other folds than those of the table before, as versions of headscope "
+        "assign them differently; measure both with one version."
+    )

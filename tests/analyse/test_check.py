@@ -296,8 +296,8 @@ REFUSALS = {
     "no sums": (lambda old, new: (old, without(new, "fold_correct")), "the new table has no fold_correct, which "
                 "relation_accuracy needs; measure that score there too."),
     "other items": (lambda old, new: (old, new.assign(fold_link=new["fold_link"] + 1)), "the new table has other links "
-                    "of relation_accuracy in some fold than the old table; measure both with the same tokenizer and "
-                    "options, on files of the same names."),
+                    "of relation_accuracy in some fold than the old table; measure both with the same tokenizer, "
+                    "options and version of headscope, on files of the same names."),
     "no report": (lambda old, new: (new, new), "the old table has no reported heads, so there is nothing to check; "
                   "measure a statistic by which heads are chosen (`headscope list reducers`), on more texts."),
     "none stands out": (lambda old, new: (old.assign(reported_verdict=xr.full_like(old["reported_verdict"], DOES_NOT)),

@@ -309,10 +309,12 @@ def test_it_is_a_reducer_for_whole_layers() -> None:
 
 
 def test_a_corpus_with_mentions() -> None:
-    assert Coreference.for_corpus(summarize(tiny.documents(20))) == Coreference(FoldAssignment("text"))
-    assert Coreference.for_corpus(summarize(DOCUMENTS)) == Coreference(FoldAssignment("document of few texts"))
     unnamed = [replace(document, group="") for document in DOCUMENTS]
-    assert Coreference.for_corpus(summarize(unnamed)) == Coreference(FoldAssignment("document"))
+    corpora = {"text": tiny.documents(20), "document of few texts": DOCUMENTS, "document": unnamed}
+    for unit, documents in corpora.items():
+        summary = summarize(documents)
+        assert Coreference.for_corpus(summary) == Coreference(FoldAssignment.for_corpus(summary))
+        assert Coreference.for_corpus(summary).fold_assignment.unit == unit
 
 
 def test_a_corpus_without_mentions_is_refused() -> None:

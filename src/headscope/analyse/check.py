@@ -199,7 +199,7 @@ def _refuse_other_items(old: xr.Dataset, new: xr.Dataset, score: Score, name: st
         if not np.array_equal(old[part].values, new[part].transpose(*old[part].dims).values, equal_nan=True):
             raise TableError(
                 f"{name} has other {score.items} of {score.variable} in some fold than the old table; measure both "
-                "with the same tokenizer and options, on files of the same names."
+                "with the same tokenizer, options and version of headscope, on files of the same names."
             )
 
 

@@ -68,7 +68,7 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
     """Refuse a table of other heads or texts than another one, or of another view; both are called by their names.
 
     Raises:
-        TableError: shapes, corpora, documents or views differ.
+        TableError: shapes, corpora, documents, folds or views differ.
     """
     if describe_shape(table) != describe_shape(before):
         raise TableError(
@@ -85,6 +85,7 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
             "measure both with the same options, so that both skip the same documents."
         )
     check_read_alike(before, first, table, name)
+    _check_folds_alike(before, first, table, name)
     if table.attrs.get("view") != before.attrs.get("view"):
         views = [
             f"the view `{each.attrs['view']}`" if "view" in each.attrs else "the weights" for each in (table, before)
@@ -103,6 +104,20 @@ def check_read_alike(table: xr.Dataset, name: str, other: xr.Dataset, other_name
         raise TableError(
             f"{other_name} is of texts read as {texts[0]} and {name} as {texts[1]}; measure both with one --text."
         )
+
+
+def _check_folds_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
+    """Refuse a table whose documents went to other folds: it counts as much as another, but in other folds."""
+    runs = [split_runs(each)[0] for each in (before, table)]
+    for variable in sorted(map(str, before.data_vars.keys() & table.data_vars.keys())):
+        old, new = (run[variable] for run in runs)
+        if "fold" not in old.dims or "head" in old.dims or old.sizes != new.sizes:
+            continue
+        if np.array_equal(old.sum("fold"), new.sum("fold")) and not np.array_equal(old, new):
+            raise TableError(
+                f"the documents of {name} are in other folds than those of {first}, as versions of headscope assign "
+                "them differently; measure both with one version."
+            )
 
 
 def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:

@@ -1,17 +1,22 @@
 """What a corpus holds, in numbers; its documents are checked as they are counted."""
 
+import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import UInt64
 
 from headscope.corpora.corpus import Corpus
 from headscope.corpora.document import SURE, Document, Origin, Skipped
 from headscope.corpora.originals import find_originals, hash_text
 from headscope.errors import CorpusError, quote
 from headscope.files import MAX_NAME_BYTES, find_name_fault, has_surrogate
+
+LISTED = 128
+"""The most names of texts or documents that a summary lists, by which these are spread evenly over folds."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,9 @@ class CorpusSummary:
         aligned: how many words are surely aligned to a word of a translation, a link each.
         written: how many documents have a text as written.
         originals: of the texts that are there several times, by their hashes (`headscope.corpora.originals`).
+        text_names: the hashes of the names of the texts (`hash_name`), copies aside, from the smallest on; empty if
+            there are more than `LISTED`.
+        document_names: likewise of the ids of the documents.
     """
 
     documents: int
@@ -43,6 +51,8 @@ class CorpusSummary:
     aligned: int = 0
     written: int = 0
     originals: Mapping[bytes, Origin] = field(default_factory=dict, repr=False, compare=False)
+    text_names: Sequence[int] = field(default=(), repr=False, compare=False)
+    document_names: Sequence[int] = field(default=(), repr=False, compare=False)
 
 
 def summarize(documents: Iterable[Document]) -> CorpusSummary:
@@ -56,7 +66,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     documents = list(documents) if isinstance(documents, Iterator) else documents
     words = pairs = rivals = aligned = written = 0
     # Eight bytes each: the names themselves would fill the memory with those of a large corpus.
-    ids, texts, hashes = array("q"), array("q"), array("q")
+    ids, texts, hashes = array("Q"), array("Q"), array("q")
     named = False
     # By kind and label; by kind.
     links: Counter[tuple[str, str]] = Counter()
@@ -85,8 +95,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
             spans[span.kind] += 1
         if known != (len(links), len(spans)):
             _check_names(document)
-        ids.append(hash(document.id))
-        texts.append(hash(document.origin.cluster))
+        ids.append(hash_name(document.id))
+        texts.append(hash_name(document.origin.cluster))
         hashes.append(hash_text(document))
         named |= document.group not in ("", document.id)
         words += len(document.words)
@@ -100,17 +110,27 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     for (kind, label), count in links.most_common():
         frequencies[kind][label] = count
     originals = find_originals(documents, hashes)
+    of_texts = _leave_out_copies(texts, hashes, (origin.cluster for origin in originals.values()))
+    of_documents = _leave_out_copies(ids, hashes, (origin.id for origin in originals.values()))
     return CorpusSummary(
-        len(ids), words, _count_texts(texts, hashes, originals) if named else 0, pairs, frequencies, dict(spans),
+        len(ids), words, len(of_texts) if named else 0, pairs, frequencies, dict(spans),
         dict(skipped), rivals, aligned, written, originals,
+        *(tuple(names.tolist()) if len(names) <= LISTED else () for names in (of_texts, of_documents)),
     )  # fmt: skip
 
 
-def _count_texts(texts: "array[int]", hashes: "array[int]", originals: Mapping[bytes, Origin]) -> int:
-    """Count the texts, by their hashes, that documents were cut from which are no copies."""
+def hash_name(name: str, seed: int = 0) -> int:
+    """Return 8 bytes that a name and a seed give on every machine, all of them equally likely."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
+
+
+def _leave_out_copies(
+    names: "array[int]", hashes: "array[int]", originals: Iterable[str]
+) -> UInt64[np.ndarray, " name"]:
+    """Return the hashes of the names, each once and in their order, under which documents or their originals count."""
     _, place, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    alone = np.array(texts)[counts[place] == 1].tolist()
-    return len({*alone, *(hash(origin.cluster) for origin in originals.values())})
+    of_originals = np.array([hash_name(name) for name in originals], dtype=np.uint64)
+    return np.union1d(np.array(names, dtype=np.uint64)[counts[place] == 1], of_originals)
 
 
 def _refuse_repeated(documents: Iterable[Document | Skipped], hashes: "array[int]") -> None:
@@ -122,7 +142,7 @@ def _refuse_repeated(documents: Iterable[Document | Skipped], hashes: "array[int
             continue
         if document.id in ids:
             raise CorpusError(f"two documents have the id {document.id!r}; each needs its own: rename one of them.")
-        if hash(document.id) in doubtful:
+        if hash_name(document.id) in doubtful:
             ids.add(document.id)
 
 

@@ -4,7 +4,7 @@ From sums by fold follow, without a second pass and for any ratio of sums, how f
 (the folds are the clusters) and what it is on texts on which nothing was chosen.
 """
 
-import hashlib
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float64, Int, Num
 from torch import Tensor
 
 from headscope.corpora.document import Document
-from headscope.corpora.summary import CorpusSummary
+from headscope.corpora.summary import CorpusSummary, hash_name
 
 R = TypeVar("R")
 
@@ -24,12 +24,18 @@ FOLDS = 64
 FEWEST_TEXTS = 8
 """Texts that a corpus must name for whole texts to be assigned."""
 
+STRIDE = 39
+"""From one fold to the next that is filled: odd, so that all are, in turn even and odd ones, and near 0.61 of all, so
+that few are spread over all of them."""
+
 
 @dataclass(frozen=True)
 class FoldAssignment:
     """To which fold a document goes: its text decides, by a hash, so that no order can change it.
 
-    A copy goes where its original goes (`headscope.corpora.originals`).
+    Few texts are spread evenly: in the order of their hashes they go to one fold after the other, so that no fold has
+    two more than another. More texts than a summary lists fill 20 folds of each half by their hashes alone. A copy goes
+    where its original goes (`headscope.corpora.originals`).
 
     Attributes:
         unit: what is assigned: a whole ``text``; a single ``document``, where the corpus does not say which text it
@@ -37,18 +43,21 @@ class FoldAssignment:
         seed: of the hash.
         apart: ids of no more than `FOLDS` documents that have a fold each, in this order; if there are any, these are
             all documents.
+        names: the hashes of the names of all that is assigned, from the smallest on, where it is so little that it is
+            spread evenly.
     """
 
     unit: Literal["text", "document", "document of few texts"] = "text"
     seed: int = 0
     apart: tuple[str, ...] = ()
+    names: tuple[int, ...] = ()
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "FoldAssignment":
         """The assignment for a corpus that names so many texts."""
-        if not summary.texts:
-            return cls("document")
-        return cls("text" if summary.texts >= FEWEST_TEXTS else "document of few texts")
+        if summary.texts >= FEWEST_TEXTS:
+            return cls("text", names=tuple(summary.text_names))
+        return cls("document of few texts" if summary.texts else "document", names=tuple(summary.document_names))
 
     def fold(self, document: Document) -> int:
         """The fold of a document."""
@@ -56,7 +65,8 @@ class FoldAssignment:
             return self.apart.index(document.id)
         origin = document.origin
         name = origin.cluster if self.unit == "text" else origin.id
-        return int.from_bytes(hashlib.sha256(f"{self.seed} {name}".encode()).digest()[:8]) % FOLDS
+        number = hash_name(name, self.seed)
+        return (bisect_left(self.names, number) * STRIDE if self.names else number) % FOLDS
 
     def folds(self, documents: tuple[Document, ...], device: torch.device) -> Int[Tensor, " document"]:
         """The fold of each document."""
