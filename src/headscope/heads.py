@@ -56,6 +56,7 @@ DIMENSIONS: Mapping[str, str] = {
     "back": "distance in tokens to an earlier token",
     "nearby": "a token at a fixed distance in tokens: the previous token, the next one, or one up to four away",
     "answer": "a token of an answer: the first one, or a later one",
+    "role": "role of the heads of a decoder, such as sink, previous token, induction or retrieval",
     "needle": "one of the needles of a text, counted from the end",
     "occurrence": "an earlier place of the same token: the last or the first",
     "decoder_step": "step of a decoder at which a word is looked at: predicting, the one before it, or reading it",

@@ -107,6 +107,10 @@ class Score:
             there are no sums for a regression.
         reported: a head is chosen by it and reported with intervals; otherwise it only stands beside another score.
         ascending: the heads of interest are those with the lowest values.
+        roles: the role of the heads that score high in a row, such as ``induction``, by the name of the row; that of a
+            score without rows is empty.
+        role_from: the score from which on a head has such a role.
+        role_rank: of a head with several roles, one of the lowest rank is the main one.
         prefix: of the variables that report it; by default the stem and an underscore.
     """
 
@@ -127,6 +131,9 @@ class Score:
     regression: tuple[str, ...] = ()
     reported: bool = True
     ascending: bool = False
+    roles: Mapping[str, str] = field(default_factory=dict)
+    role_from: float = 0.3
+    role_rank: int = 0
     prefix: str | None = None
 
     def __post_init__(self) -> None:

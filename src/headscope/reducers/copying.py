@@ -35,7 +35,7 @@ MASS = Score(
         Rival("random", "a random token of the text", ("fold_copied_random",), ("fold_copying",)),
         Rival("behind", "the same head and the token behind", ("fold_copied_behind",), ("fold_copying",)),
     ),
-    items="tokens", attends="token",
+    items="tokens", attends="token", roles={"": "copying"},
 )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ MASS = Score(
         Rival("back", "best fixed distance", ("fold_match_back",), ("fold_match",), ("back",), "{back} tokens back"),
         Rival("random", "a random earlier token", ("fold_match_random",), ("fold_match",)),
     ),
-    items="tokens", rows="matches", attends="token",
+    items="tokens", rows="matches", attends="token", roles={match: match for match in MATCHES},
 )  # fmt: skip
 
 

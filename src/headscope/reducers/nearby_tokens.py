@@ -57,7 +57,7 @@ MASS = Score(
             ("beside",), "the same head {beside}",
         ),
     ),
-    items="tokens", rows="tokens nearby", attends="token",
+    items="tokens", rows="tokens nearby", attends="token", roles={"previous token": "previous token"},
 )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ ACCURACY = Score(
         ),
     ),
     items="tokens of answers", rows="tokens of an answer", label="answer: {}", attends="token",
+    roles={ANSWERS[0]: "retrieval"},  # the later tokens are found by an induction head too
 )  # fmt: skip
 
 

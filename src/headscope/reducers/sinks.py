@@ -46,6 +46,7 @@ SHARE_OF_TEXTS = Score(
         Rival("beside", "the same head and the token beside it", ("fold_sink_beside",), ("fold_sink",)),
     ),
     items="texts", rows="tokens that may be sinks", label="sink: {}", attends="token",
+    roles={FIRST[0]: "sink"}, role_from=0.5, role_rank=1,
 )  # fmt: skip
 
 

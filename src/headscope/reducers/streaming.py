@@ -44,7 +44,7 @@ KEPT = Score(
         Rival("others", "the same head and as many other tokens", ("fold_streaming_others",), ("fold_streaming",)),
         Rival("uniform", "uniform attention to the same values", ("fold_streaming_uniform",), ("fold_streaming",)),
     ),
-    items="tokens", attends="token",
+    items="tokens", attends="token", roles={"": "streaming"}, role_from=0.9, role_rank=2,
 )  # fmt: skip
 
 
