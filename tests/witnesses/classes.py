@@ -16,7 +16,7 @@ def classes(documents: Sequence[Seen]) -> dict[str, dict[str, np.ndarray | float
     """Per class the mean over the documents that have it: attention per layer and head, and the baselines."""
     table = {}
     for name in CLASSES:
-        having = [(seen, keys) for seen in documents if (keys := [k for k in seen.keys if _is(seen.document, k, name)])]
+        having = [(seen, keys) for seen in documents if (keys := _members(seen, name))]
         layers, heads = documents[0].weights.shape[:2]
         values = {
             variable: np.full((layers, heads), math.nan)
@@ -37,6 +37,12 @@ def classes(documents: Sequence[Seen]) -> dict[str, dict[str, np.ndarray | float
         values["count"] = len(having)
         table[name] = values
     return table
+
+
+def _members(seen: Seen, name: str) -> list[Token]:
+    """The tokens of a class; of words, not the first token of a decoder's text."""
+    members = [token for token in seen.keys if _is(seen.document, token, name)]
+    return [token for token in members if token.position > 0 or name in ("cls", "sep") or not seen.is_causal]
 
 
 def _received(seen: Seen, layer: int, head: int, keys: Sequence[Token], queries: str) -> list[float]:

@@ -65,6 +65,9 @@ class TokenClasses(Reducer):
     word that comes twice is one, and *north* a negation for its *nor*. Nouns are common and proper ones, verbs are
     not auxiliaries, and a subject or object is its head word. Words of negation are those that a
     treebank marks so and the cues of a corpus of negations. Every token of a word counts by itself.
+
+    In a decoder the first token of a text gets the attention of heads that rest there, whatever word it is: it is of no
+    class, and a text whose only pronoun, say, is its first word has none.
     """
 
     name = "classes"
@@ -78,7 +81,10 @@ class TokenClasses(Reducer):
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         # A token without a word looks at the place behind the last word, where no class is.
         word = keys.word.where(keys.word >= 0, batch.words)[:, None].expand(-1, len(WORD_CLASSES), -1)
-        members = torch.cat([_class_words(batch).gather(2, word), torch.stack([keys.cls, keys.sep], dim=1)], dim=1)
+        of_words = _class_words(batch).gather(2, word)
+        if batch.is_causal(attention_type):
+            of_words &= (keys.position > 0)[:, None]
+        members = torch.cat([of_words, torch.stack([keys.cls, keys.sep], dim=1)], dim=1)
         whose = torch.stack([queries.real, queries.cls], dim=1)
         return _Facts(
             members.float(),
