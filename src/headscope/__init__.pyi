@@ -34,6 +34,7 @@ from .commands.merge.request import merge as merge
 from .commands.patterns.request import label_maps as label_maps
 from .commands.patterns.request import patterns as patterns
 from .commands.probe.request import probe as probe
+from .commands.profile.request import profile as profile
 from .commands.rerun.request import rerun as rerun
 from .commands.study.request import study as study
 from .commands.study.request import study_recorded as study_recorded

@@ -14,12 +14,14 @@ from headscope.commands.measure.request import TypedMeasure
 from headscope.commands.merge.request import Merge
 from headscope.commands.patterns.request import TypedPatterns
 from headscope.commands.probe.request import Probe
+from headscope.commands.profile.request import Profile
 from headscope.commands.rerun.request import Rerun
 from headscope.commands.study.request import TypedStudy
 from headscope.commands.tune.request import TypedTune
 
 COMMANDS = (
     Atlas,
+    Profile,
     Explore,
     TypedTune,
     TypedMeasure,

@@ -29,6 +29,9 @@ POOL = 6
 FEWEST, MOST = 10, 25
 """Other sentences of a text."""
 
+SHORT = 2, 4
+"""Other sentences of a short text, of which a model reads four in the time of one."""
+
 NEEDLE, OTHER_NEEDLE, ANSWERED = "needle", "other needle", "answer"
 """The kinds of span: the words that answer in their needle, those of the other needles, and the answer at the end."""
 
@@ -38,12 +41,14 @@ THINGS = "lamp boat corn rope drum bell glass silk stone wheel coin brush salt w
 # fmt: on
 
 
-def generate_needles(count: int = COUNT, seed: int = SEED) -> Iterator[Document]:
-    """So many documents, the same for the same seed."""
+def generate_needles(
+    count: int = COUNT, seed: int = SEED, *, others: tuple[int, int] = (FEWEST, MOST)
+) -> Iterator[Document]:
+    """So many documents, with at least and at most so many other sentences; the same for the same seed."""
     for number in range(1, count + 1):
         random = Random(f"{seed} {number}")
         sentences = [
-            [*document.words] for document in generate_sentences(random.randint(FEWEST, MOST), random.getrandbits(32))
+            [*document.words] for document in generate_sentences(random.randint(*others), random.getrandbits(32))
         ]
         names, pool = random.sample(NAMES, NEEDLES), random.sample(THINGS, POOL)
         answers = [random.sample(pool, ANSWER) for _ in names]

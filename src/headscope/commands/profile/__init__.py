@@ -1,0 +1,1 @@
+"""`headscope profile`: what the heads of a decoder do."""

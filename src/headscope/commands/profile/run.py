@@ -1,0 +1,27 @@
+"""The roles of the heads of a decoder, written to a folder."""
+
+import xarray as xr
+from rich.console import Console
+
+from headscope.commands.head_roles import load_with_head, measure_head_roles, read_generated
+from headscope.commands.inputs import make_plan
+from headscope.commands.output import open_folder
+from headscope.commands.profile.request import TABLE, Profile
+from headscope.commands.progress import Progress
+from headscope.commands.sentences import print_place
+from headscope.view.roles_report import list_roles, print_roles
+
+
+def run(request: Profile, progress: Progress) -> xr.Dataset:
+    """Measure the roles of all heads, and write the folder."""
+    with open_folder(request, progress) as folder:
+        model = load_with_head(request, progress)
+        corpora = read_generated(request.repeats, request.needles, request.seed)
+        table = measure_head_roles(model, folder, corpora, make_plan(request), request.seed)
+        return folder.finish(request, {"model": model.name}, {TABLE: table}, {f"{TABLE}.csv": list_roles(table)})
+
+
+def show(request: Profile, table: xr.Dataset, console: Console) -> None:
+    """Print what the heads do, and where all of them are."""
+    print_roles(table, console)
+    print_place("all heads", request.out, f"{TABLE}.csv", console)
