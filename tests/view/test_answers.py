@@ -155,3 +155,15 @@ def test_an_answer_begins_with_the_verdict(
     (report,) = read_reports(table)
     (row,) = (row for row in report.rows if row.name == "obj")
     assert answer_row(row) == sentence
+
+
+def test_a_head_that_rests_on_the_first_token_is_not_said_to_be_of_no_use() -> None:
+    table = with_verdicts(head_table(), *VERDICTS)
+    table["mass_first"] = table["mass_first"].clip(max=0.4).where((table["layer"] != 2) | (table["head"] != 3), 0.5)
+    reports = read_reports(table)
+    rests = "It rests on these texts, which do not show what it does where it has something to do."
+    assert not [text for text in describe_heads(table, reports, pd.DataFrame()).values() if rests in text]
+    decoder = describe_heads(table.assign_attrs(paths='{"decoder 1 fused": 7}'), reports, pd.DataFrame())
+    assert [place for place, text in decoder.items() if rests in text] == [("", 2, 3)]
+    assert "It is the best head of no row." not in decoder["", 2, 3]
+    assert "It is the best head of no row." in decoder["", 1, 1] + decoder["", 1, 2] + decoder["", 1, 4]

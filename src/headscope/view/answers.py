@@ -8,16 +8,25 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from headscope.analyse.head_roles import ROLE
 from headscope.analyse.report import CLUSTERS, DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
+from headscope.view.headings import is_of_decoder
 from headscope.view.need_report import describe_effect, read_metric
 from headscope.view.reports import Report, Reported, RivalScore, find_place, format_measure, group_by_head
+from headscope.view.roles_report import describe_role, list_roles
 from headscope.view.verdicts import enumerate_parts
 from headscope.view.wording import format_interval
 
 LEAST = 0.05
 """By so much more than the mean of all heads a head must attend to a target for that to be said."""
+
+RESTING, RESTS = "mass_first", 0.5
+"""The variable of the attention to the first token of a text, and the share of it from which on a head rests there."""
+
+NO_ROW = "It is the best head of no row."
+RESTS_HERE = "It rests on these texts, which do not show what it does where it has something to do."
 
 
 def describe_row(report: Report, row: Reported) -> list[str]:
@@ -100,15 +109,17 @@ def describe_heads(
     effects = {find_place(head): describe_effect(head, metric) for head in needed.to_dict("records") if metric}
     targets = dict(_describe_targets(table))
     types = table["attention_type"].values.tolist() if "attention_type" in table.dims else [""]
-    matches = dict(_describe_matches(table))
+    matches, roles, resting = dict(_describe_matches(table)), dict(_describe_roles(table)), {*_list_resting(table)}
     places = product(types, table["layer"].values.tolist(), table["head"].values.tolist())
     return {
         place: " ".join(
             filter(
                 None,
                 (
+                    roles.get(place),
                     targets.get(place),
-                    _describe_rows(rows.get(place, ())) if rows else "",
+                    RESTS_HERE if place in resting else "",
+                    _describe_rows(rows[place]) if place in rows else NO_ROW if rows and place not in resting else "",
                     effects.get(place),
                     matches.get(place),
                 ),
@@ -116,6 +127,19 @@ def describe_heads(
         )
         for place in places
     }
+
+
+def _describe_roles(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int], str]]:
+    """The main role of each head, where the table has roles."""
+    for row in list_roles(table).to_dict("records") if ROLE in table else ():
+        yield find_place(row), describe_role(row)
+
+
+def _list_resting(table: xr.Dataset) -> Iterator[tuple[str, int, int]]:
+    """Yield the heads that give the first token, whatever it is, most of their attention: no target of its own."""
+    if RESTING in table and is_of_decoder(table):
+        shares = table[RESTING].reset_coords(drop=True).to_dataframe().reset_index()
+        yield from map(find_place, shares[shares[RESTING] >= RESTS].to_dict("records"))
 
 
 def _describe_matches(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int], str]]:
@@ -169,5 +193,4 @@ def _describe_rows(rows: Sequence[Reported]) -> str:
             row.caption for row in rows if row.verdict == UNDECIDED
         ],
     }
-    described = " ".join(text.format(enumerate_parts(labels)) for text, labels in sentences.items() if labels)
-    return described or "It is the best head of no row."
+    return " ".join(text.format(enumerate_parts(labels)) for text, labels in sentences.items() if labels)

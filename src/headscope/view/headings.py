@@ -119,6 +119,11 @@ def describe_causality(table: xr.Dataset) -> str:
     )
 
 
+def is_of_decoder(table: xr.Dataset) -> bool:
+    """Return True if a table is of a model that is a decoder alone."""
+    return _list_attention_types(table) == {CAUSAL}
+
+
 def _list_attention_types(table: xr.Dataset) -> set[str]:
     """The attention types of the model, which a table of a single one names with the ways it was measured in."""
     if "attention_type" in table.dims:

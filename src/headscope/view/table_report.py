@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.analyse import top_heads
+from headscope.analyse.head_roles import PROFILE
 from headscope.analyse.rank import rank_heads, values_of_heads
 from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import UNDECIDED
@@ -115,7 +116,7 @@ def _list_top_heads(table: xr.Dataset, variable: str) -> str:
 def _print_descriptions(table: xr.Dataset, console: Console) -> None:
     """The heads with the largest values of each row of a description, beside its baseline."""
     for score in read_scores(table):
-        if score.is_ratio:
+        if score.is_ratio or score.variable == PROFILE.variable:  # roles are printed with all that is known of them
             continue
         lines = Table(box=None, show_header=False, pad_edge=False)
         for place in score.places(table):

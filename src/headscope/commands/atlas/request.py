@@ -29,6 +29,7 @@ from headscope.commands.option_groups import (
     Replicable,
 )
 from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.profile.request import MEASURED_TABLES
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
@@ -62,6 +63,7 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
             "untrained-replication",
             "head-distances",
             *(f"heads-{view}" for view in VIEWS),
+            *MEASURED_TABLES,
         ),
     )
     usage = (
@@ -110,6 +112,13 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
         "together know.",
         default=None,
         metavar="FOLDER",
+    )
+    profile: bool = option(
+        MEASURED,
+        "Measure the roles of the heads of a model that is a decoder alone, too, on generated texts (`headscope "
+        "profile`).",
+        "--profile/--no-profile",
+        default=True,
     )
     map_documents: int = option(
         MEASURED,

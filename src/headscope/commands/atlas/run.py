@@ -20,6 +20,7 @@ from rich.console import Console
 
 from headscope.analyse import add_behaviours, add_head_map, add_replication, assess
 from headscope.analyse.head_map import DISTANCE, FEWEST_HEADS
+from headscope.analyse.head_roles import LEFT_OUT, join_head_roles
 from headscope.analyse.need import add_need, match_effects
 from headscope.analyse.probes import add_probe_strengths
 from headscope.capture import untrained_model
@@ -27,8 +28,11 @@ from headscope.capture.model.model import Model
 from headscope.commands.atlas.atlas_examples import make_examples
 from headscope.commands.atlas.atlas_result import AtlasResult
 from headscope.commands.atlas.request import Atlas
+from headscope.commands.folder import OutputFolder
+from headscope.commands.head_roles import is_decoder, load_with_head, measure_head_roles, read_generated
 from headscope.commands.inputs import find_head, make_plan, refuse_other_probes
 from headscope.commands.output import open_folder
+from headscope.commands.profile.request import NEEDLES, REPEATS
 from headscope.commands.progress import Progress
 from headscope.commands.recorded_request import record_request
 from headscope.commands.replication import Replication, open_replication
@@ -37,6 +41,7 @@ from headscope.corpora import CorpusSummary, summarize
 from headscope.corpora.corpus import name_documents
 from headscope.corpora.document import Document
 from headscope.corpora.selection import Selection
+from headscope.errors import CorpusError, ModelError
 from headscope.examples import write_examples
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
@@ -50,6 +55,7 @@ from headscope.view.headings import name_model
 from headscope.view.need_report import list_needed_heads
 from headscope.view.page import write_page
 from headscope.view.reports import read_reports
+from headscope.view.roles_report import print_roles
 from headscope.view.table_frames import make_frames
 from headscope.view.table_report import print_table
 
@@ -120,6 +126,8 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
             texts = make_examples(
                 model, documents, table, scoring, plan, size=request.examples, seed=seed, progress=progress
             )
+        if request.profile and is_decoder(model):
+            table = _add_roles(table, request, folder, progress)
         inputs = {
             "model": model.name,
             "corpus": documents.name,
@@ -172,6 +180,20 @@ def _assess(
     return table, tables
 
 
+def _add_roles(table: xr.Dataset, request: Atlas, folder: OutputFolder, progress: Progress) -> xr.Dataset:
+    """The table with the roles of all heads, on generated texts; as it is, but for the reason, if none can be measured.
+
+    Texts of the corpus would not do for the main role: a head that has nothing to look up there rests.
+    """
+    plan = make_plan(request, max_tokens=None, cut=None, pair_tokens=None)
+    corpora = read_generated(REPEATS, NEEDLES, request.seed)
+    try:
+        roles = measure_head_roles(load_with_head(request, progress), folder, corpora, plan, request.seed)
+    except (CorpusError, ModelError) as error:
+        return table.assign_attrs({LEFT_OUT: json.dumps({"any": str(error)})})
+    return join_head_roles(table, roles)
+
+
 def _compare_heads(
     measure: Callable[..., xr.Dataset], documents: Iterable[Document], reducers: Sequence[str], plan: Plan, size: int,
     seed: int,
@@ -215,6 +237,8 @@ def _describe_run(table: xr.Dataset) -> dict[str, Any]:
 def preview(table: xr.Dataset, console: Console) -> None:
     """Print the table, before the figures are drawn."""
     print_table(table, console)
+    if LEFT_OUT in table.attrs:
+        print_roles(table, console)
 
 
 def show(request: Atlas, result: AtlasResult, console: Console) -> None:
