@@ -32,7 +32,7 @@ ONLY_IN_PYTHON = {
     "atlas": {"progress", "show"},  # the terminal shows bars, and the table
     "measure": {"progress"}, "compare": {"progress"}, "study": {"progress"}, "tune": {"progress"},
     "explore": {"progress"}, "disable": {"progress"}, "lesions": {"progress"}, "ledger": {"progress"},
-    "probe": {"progress"}, "align": {"progress"},
+    "probe": {"progress"}, "align": {"progress"}, "profile": {"progress"},
     "patterns": {"progress"}, "check": {"progress"}, "export": {"progress"},
     "merge": {"progress"}, "rerun": {"progress"},
 }  # fmt: skip
@@ -80,7 +80,9 @@ def typed_defaults(name: str) -> dict[str, Any]:
 
 
 def test_every_command_but_list_is_the_function_of_its_name() -> None:
-    commands = "align atlas check compare disable explore export ledger lesions measure merge patterns probe rerun "
+    commands = (
+        "align atlas check compare disable explore export ledger lesions measure merge patterns probe profile rerun "
+    )
     assert {*COMMANDS} - {"list"} == {*commands.split(), "study", "tune"}
     for name in {*COMMANDS} - {"list"}:
         function = getattr(headscope, FUNCTIONS.get(name, name))

@@ -115,7 +115,7 @@ def test_an_atlas_of_a_decoder_has_roles_and_its_page_too(run, model: Path, tmp_
     assert (tmp_path / "atlas" / "tables" / "head-role-heads.csv").is_file()
 
 
-@pytest.mark.parametrize(("family", "options"), [("bert", ()), ("gpt2", ("--no-profile",))])
+@pytest.mark.parametrize(("family", "options"), [("bert", ()), ("gpt2", ("--no-roles",))])
 def test_an_atlas_without_roles(run, tmp_path: Path, family: str, options: tuple[str, ...]) -> None:
     model = tiny.save(tmp_path / "model", family)
     code, _, complaint = run("atlas", model, "grammar:31", *LITTLE, *options, "-o", tmp_path / "atlas")

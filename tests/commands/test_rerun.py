@@ -72,6 +72,7 @@ MEASURE: dict[str, Callable[[dict[str, Path]], xr.Dataset]] = {
         p["encoder"], "grammar:29", ["surface:offsets=-2|3,words.no=not|never", "average_map:bins=7", "relations"]
     ),
     "study": lambda p: headscope.study("clark2019", p["encoder"], p["corpora"]).tables["treebank"],
+    "profile": lambda p: headscope.profile(p["decoder"], repeats=31, needles=2, seed=3),
     "probe": lambda p: headscope.probe(p["encoder"], "grammar:67", seeds=1, without=["control", "code-length"], rank=3),
 }
 

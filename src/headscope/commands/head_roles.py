@@ -7,7 +7,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import xarray as xr
@@ -20,6 +19,7 @@ from headscope.commands.folder import OutputFolder
 from headscope.commands.option_groups import LoadOptions
 from headscope.commands.progress import Progress
 from headscope.corpora import Corpus, read, summarize
+from headscope.corpora.document import Document
 from headscope.corpora.needles import SHORT, generate_needles
 from headscope.errors import CorpusError, HeadscopeError, ModelError
 from headscope.files import hash_lines
@@ -31,8 +31,8 @@ _ADDED = ("documents", "documents_repeated", "tokens", "tokens_unknown", "words"
 
 
 UNTRAINED_PART, FEWEST_UNTRAINED = 4, 20
-"""The untrained model reads the first of so many parts of the texts, which is enough for heads that know nothing; and
-no fewer texts than these."""
+"""The untrained model reads one text in so many, short ones and long ones, which is enough for heads that know nothing;
+and no fewer texts than these."""
 
 
 def read_generated(repeats: int, needles: int, seed: int) -> dict[str, Corpus]:
@@ -90,14 +90,17 @@ def measure_head_roles(
     for stem, corpus in corpora.items():
         summary = summarize(corpus)
         suited = [name for name in wanted if REDUCERS[name].is_annotated(summary)]
-        refused = _find_refused(model, corpus, suited, plan)
+        by_length = sorted(corpus, key=lambda document: len(document.words))
+        refused: dict[str, HeadscopeError] = {}
+        for subject in (untrained, model):
+            refused |= _find_refused(subject, corpus.name, by_length[0], suited, plan)
         wanted = [name for name in wanted if name not in suited]
         for name, error in refused.items():
             left_out |= {role: str(error) for score in REDUCERS[name].scores for role in score.roles.values()}
             errors.append(error)
         if able := [name for name in suited if name not in refused]:
             step = f"finding the roles of heads on {corpus.name}"
-            some = [*islice(corpus, max(FEWEST_UNTRAINED, summary.documents // UNTRAINED_PART))]
+            some = by_length[:: max(1, min(UNTRAINED_PART, len(by_length) // FEWEST_UNTRAINED))]
             table = folder.measure(stem, model, corpus, able, label=step, plan=plan, summary=summary)
             control = folder.measure(
                 f"untrained-{stem}", untrained, some, able, label=f"{step}, untrained", plan=plan,
@@ -111,15 +114,16 @@ def measure_head_roles(
     return roles.assign_attrs(about | roles.attrs | {CORPUS: about["corpus"]})
 
 
-def _find_refused(model: Model, corpus: Corpus, names: Sequence[str], plan: Plan) -> dict[str, HeadscopeError]:
-    """The reducers that cannot be measured of a model, as its shortest text shows, and why."""
-    shortest = min(corpus, key=lambda document: len(document.words))
+def _find_refused(
+    model: Model, corpus: str, shortest: Document, names: Sequence[str], plan: Plan
+) -> dict[str, HeadscopeError]:
+    """The reducers that cannot be measured of a model, as the shortest text of a corpus shows, and why."""
 
     def find_error(some: Sequence[str]) -> HeadscopeError | None:
         try:
             measure(model, [shortest], list(some), plan=plan)
         except CorpusError as error:
-            fits = f"no text of {corpus.name} fits into the {model.max_tokens} tokens that it reads"
+            fits = f"no text of {corpus} fits into the {model.max_tokens} tokens that it reads"
             return error if model.max_tokens is None else CorpusError(fits)
         except HeadscopeError as error:
             return error

@@ -113,11 +113,11 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
         default=None,
         metavar="FOLDER",
     )
-    profile: bool = option(
+    roles: bool = option(
         MEASURED,
         "Measure the roles of the heads of a model that is a decoder alone, too, on generated texts (`headscope "
         "profile`).",
-        "--profile/--no-profile",
+        "--roles/--no-roles",
         default=True,
     )
     map_documents: int = option(

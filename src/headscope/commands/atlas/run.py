@@ -126,7 +126,7 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
             texts = make_examples(
                 model, documents, table, scoring, plan, size=request.examples, seed=seed, progress=progress
             )
-        if request.profile and is_decoder(model):
+        if request.roles and is_decoder(model):
             table = _add_roles(table, request, folder, progress)
         inputs = {
             "model": model.name,

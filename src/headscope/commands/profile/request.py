@@ -22,9 +22,9 @@ REPEATS, NEEDLES = 80, 100
 class Profile(ModelOptions, Resumable, Request[HeadTable], command="profile"):
     """Say what each head of a decoder does: sink, previous token, induction, duplicate, copying, retrieval, streaming.
 
-    The model reads generated texts: random tokens that are repeated, and facts in long texts that are asked for. A head
-    has a role if its score passes a threshold, and beats rules without a model and every head of the same model
-    untrained. The folder holds profile.csv, with a row for each head, profile.nc, a head table, and profile.json.
+    The model reads generated texts: random tokens that are repeated, and facts that are asked for. A head has a role if
+    its score passes a threshold, and beats rules without a model and every head of the same model untrained. The folder
+    holds profile.csv, with a row for each head, profile.nc, a head table, and profile.json.
 
     Returns:
         The head table that is in ``profile.nc``: ``head_role`` is the main role of each head, ``head_role_score`` its
