@@ -114,7 +114,8 @@ def describe_role(row: dict[Any, Any]) -> str:
 def print_roles(table: xr.Dataset, console: Console) -> None:
     """Print what the heads do in sentences, and the clearest heads of each role."""
     model, texts = name_model(table.attrs["model"]), table.attrs.get(CORPUS, "generated texts")
-    write(console, f"\nRoles of the heads of [bold]{escape(model)}[/], on [bold]{escape(texts)}[/]")
+    heading = f"\nRoles of the heads of [bold]{escape(model)}[/], on [bold]{escape(texts)}[/]"
+    console.print(heading, highlight=False, emoji=False)
     for sentence in describe_roles(table):
         console.print(escape(sentence), highlight=False, emoji=False)
     if ROLE not in table:
