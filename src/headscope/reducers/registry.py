@@ -26,28 +26,13 @@ from headscope.reducers.surface import Surface
 from headscope.reducers.token_classes import TokenClasses
 
 REDUCERS: Mapping[str, type[Reducer]] = {
-    "surface": Surface,
-    "relations": Relations,
-    "coreference": Coreference,
-    "scope": NegationScope,
-    "aspects": Aspects,
-    "classes": TokenClasses,
-    "roles": Roles,
-    "similarity": Similarity,
-    "gradients": Gradients,
-    "head_distances": HeadDistances,
-    "head_distances_before": HeadDistancesBefore,
-    "map_patterns": MapPatterns,
-    "sparse_shapes": SparseShapes,
-    "average_map": AverageMap,
-    "induction": Induction,
-    "nearby_tokens": NearbyTokens,
-    "sinks": Sinks,
-    "retrieval": Retrieval,
-    "copying": Copying,
-    "streaming": Streaming,
-    "alignment": WordAlignment,
-}
+    reducer.name: reducer
+    for reducer in (
+        Surface, Relations, Coreference, NegationScope, Aspects, TokenClasses, Roles, Similarity, Gradients,
+        HeadDistances, HeadDistancesBefore, MapPatterns, SparseShapes, AverageMap, Induction, NearbyTokens, Sinks,
+        Retrieval, Copying, Streaming, WordAlignment,
+    )
+}  # fmt: skip
 """All reducers by name."""
 
 DEFAULT = ("surface",)
