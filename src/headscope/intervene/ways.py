@@ -1,13 +1,13 @@
 """What takes the place of a head's output on the batches of an evaluation, made from the texts of the evaluation."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headscope.capture.forward.head_edit import Edit, EditedLayer
+from headscope.capture.forward.head_edit import EditedLayer
 from headscope.capture.forward.interface import Capture
 from headscope.capture.passes.blocks import Layer
 from headscope.errors import HeadscopeError
@@ -85,16 +85,13 @@ def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], 
 def _watch(capture: Capture, evaluation: Evaluation) -> Iterator[tuple[EvaluationBatch, Layer, Tensor]]:
     """Z of each layer for one batch after the other."""
     for batch in evaluation.batches:
-        seen: list[tuple[Layer, Tensor]] = []
-        with capture.editing(_look(seen.append)), torch.inference_mode():
+        outputs: dict[Layer, Tensor] = {}
+
+        def look(z: Tensor, layer: EditedLayer, outputs: dict[Layer, Tensor] = outputs) -> Tensor:
+            outputs[layer.attention_type, layer.layer] = z
+            return z
+
+        with capture.editing(look), torch.inference_mode():
             compute_logits(capture.model, batch)
-        for layer, z in seen:
+        for layer, z in outputs.items():
             yield batch, layer, z
-
-
-def _look(see: Callable[[tuple[Layer, Tensor]], None]) -> Edit:
-    def look(z: Tensor, layer: EditedLayer) -> Tensor:
-        see(((layer.attention_type, layer.layer), z))
-        return z
-
-    return look

@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from headscope.analyse.metrics import read_metrics
 from headscope.heads import head_name
@@ -130,15 +129,6 @@ TUNED = (
 MAP_TABLES = ("maps", "maps_task")
 """Patterns of maps before and after fine-tuning, in 200 texts of the task."""
 
-
-def _mean_share(pattern: str) -> Extractor:
-    return mean_of_heads("pattern_share", pattern=pattern)
-
-
-def _mean_share_after(pattern: str) -> Extractor:
-    return mean_over_runs(average_head("pattern_share", pattern=pattern))
-
-
 MAPS = tuple(
     claim
     for pattern, paper in {
@@ -149,29 +139,17 @@ MAPS = tuple(
         "heterogeneous": Value(math.nan, "varies with the task"),
     }.items()
     for claim in (
-        Claim("section 4.1, figure 2", f"{pattern} maps", MAP_TABLES[:1], paper, _mean_share(pattern), "% of maps",
+        Claim("section 4.1, figure 2", f"{pattern} maps", MAP_TABLES[:1], paper,
+              mean_of_heads("pattern_share", pattern=pattern), "% of maps",
               note="before fine-tuning" if paper.detail else "before fine-tuning; the paper prints a picture alone"),
         Claim("section 4.1, figure 2", f"{pattern} maps after fine-tuning", MAP_TABLES[1:], Value(math.nan),
-              _mean_share_after(pattern), "% of maps", note="the paper prints a picture alone"),
+              mean_over_runs(average_head("pattern_share", pattern=pattern)), "% of maps",
+              note="the paper prints a picture alone"),
     )
 )  # fmt: skip
 """Section 4.1."""
 
 EFFECTS = ("effects_task",)
-
-
-def _draw_figure_2(before: xr.Dataset, after: xr.Dataset) -> Figure:
-    return draw_shares({"before fine-tuning": before, "after fine-tuning": after})
-
-
-def _draw_figure_8(effects: xr.Dataset) -> Figure:
-    return draw_head_effects(effects, read_metrics(effects)[0])
-
-
-def _draw_figure_9(effects: xr.Dataset) -> Figure:
-    return draw_layer_effects(effects, read_metrics(effects)[0])
-
-
 HELD_OUT = "held out: in each run the best of the other runs, on the same examples"
 BEYOND = Pattern("a gain beyond the placebos", above=0.0)
 
@@ -265,7 +243,10 @@ KOVALEVA2019 = Study(
         paper="each GLUE set, one run; figure 5 is over its development set",
     ),
     figures={
-        "figure-2": (MAP_TABLES, _draw_figure_2),
+        "figure-2": (
+            MAP_TABLES,
+            lambda before, after: draw_shares({"before fine-tuning": before, "after fine-tuning": after}),
+        ),
         "figure-3": (ROLES, partial(draw_heatmaps.draw_score_heatmap, variable="role_weight")),
         "figure-6": (CLASSES, partial(draw_heatmaps.draw_score_heatmap, variable="token_class_mass")),
         "figure-5": (RUNS, draw_runs.draw_similarity_heatmap),
@@ -278,8 +259,8 @@ KOVALEVA2019 = Study(
             partial(draw_runs.draw_class_heatmaps, classes=("cls", "sep", *WORD_CLASSES),
                     variable="token_class_attention_from_cls"),
         ),
-        "figure-8": (EFFECTS, _draw_figure_8),
-        "figure-9": (EFFECTS, _draw_figure_9),
+        "figure-8": (EFFECTS, lambda effects: draw_head_effects(effects, read_metrics(effects)[0])),
+        "figure-9": (EFFECTS, lambda effects: draw_layer_effects(effects, read_metrics(effects)[0])),
     },
     notes=(
         "The paper prints these results as pictures; where it gives no number, its column quotes its words.",
