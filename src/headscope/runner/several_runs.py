@@ -48,19 +48,11 @@ def measure_runs(
 ) -> xr.Dataset:
     """Measure every head of every run of a folder on a corpus.
 
-    Args:
-        model: what the runs were tuned from: a loaded model, or what `headscope.load` takes. The runs are put on its
-            device, and reducers that compare two models compare each of them with it.
-        runs: the folder, or what `headscope.runs.read` returns for it.
-        documents: a corpus that `headscope.read` gave, or any documents.
-        reducers: names, which are measured without permutations, or reducers as they are to be (`resolve_reducers`).
-        plan: how to batch.
-        checkpoint: where to keep the sums so far, in one file a run (`checkpoints`). The files stay there for the
-            caller to delete once the table is safe.
-        resume: go on from these files; the table is the same to the last bit.
-        progress: is called with the words done and those there are, in all runs together.
-        summary: the result of `headscope.corpora.summarize` for `documents`, if that is known already.
-        trust_remote_code: run the Python that a run's folder brings.
+    The arguments are those of `measure`, but `model` is what the runs were tuned from: they are put on its device, and
+    reducers that compare two models compare each of them with it. `runs` are their folder, or what
+    `headscope.runs.read` returns for it, of which `trust_remote_code` runs the Python. Reducers that are named are
+    measured without permutations; each run has a checkpoint of its own (`checkpoints`), and progress is that in all
+    runs together.
 
     Returns:
         A head table in which values of heads have the dimension ``run``, with the coordinates ``run`` (names) and
@@ -122,16 +114,8 @@ def measure_pair(
 ) -> xr.Dataset:
     """How alike each head is in two models of one shape, by the reducers that compare a head with itself.
 
-    Args:
-        before: a loaded model, or what `headscope.load` takes.
-        after: the same for a model that was tuned from it.
-        documents: a corpus that `headscope.read` gave, or any documents. Those of more than 512 tokens are left out
-            and counted.
-        plan: how to batch.
-        checkpoint: where to keep the sums so far.
-        resume: go on from `checkpoint` if it exists.
-        progress: is called with the words done and those there are.
-        summary: the result of `headscope.corpora.summarize` for `documents`, if that is known already.
+    The arguments are those of `measure`; `after` was tuned from `before`. Documents of more than 512 tokens are left
+    out and counted.
 
     Returns:
         A head table of the model after. Its cosine is 1 where nothing has changed.
