@@ -80,17 +80,13 @@ def check_heads(old: xr.Dataset, new: xr.Dataset, *, tolerance: float = TOLERANC
     columns["q"] = false_discoveries(columns["p"])
     columns["verdict"] = _judge(columns, tolerance)
     rows = len(columns["q"])
-    table = xr.Dataset({name: (ROW, columns[name]) for name in _COORDINATES if name in columns}).set_coords(
-        [name for name in _COORDINATES if name in columns]
-    )
-    return table.assign(
-        {
-            name: heads.variable(columns[name], [ROW], name=what, units=units, source=source)
-            for name, (what, units, source) in _VARIABLES.items()
-        }
-    ).assign_attrs(
-        method=METHOD.format(tolerance=tolerance, rows=rows, level=ALPHA / 2, clusters=CLUSTERS), tolerance=tolerance
-    )
+    variables = {
+        name: heads.variable(columns[name], [ROW], name=what, units=units, source=source)
+        for name, (what, units, source) in _VARIABLES.items()
+    }
+    coords = {name: (ROW, columns[name]) for name in _COORDINATES if name in columns}
+    method = METHOD.format(tolerance=tolerance, rows=rows, level=ALPHA / 2, clusters=CLUSTERS)
+    return xr.Dataset(variables, coords, {"method": method, "tolerance": tolerance})
 
 
 _COORDINATES = ("score", "label", "attention_type", "layer", "head", "direction")

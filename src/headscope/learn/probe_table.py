@@ -72,13 +72,10 @@ def _describe_controls(by_seed: Mapping[int, Mapping[str, Sums]], tests_per_text
         return {}
     what = "choices of the control task"
     names = {CONTROL: f"{what} that are right", f"{CONTROL}_count": what}
-    return {
-        name: variable(
-            sums[:, :, place] / tests_per_text, ("seed", "controlled", "fold"), name=described, units="choices",
-            source=HEWITT_LIANG,
-        )
-        for place, (name, described) in enumerate(names.items())
-    }  # fmt: skip
+    values = np.moveaxis(sums / tests_per_text, 2, 0)
+    dims = ("seed", "controlled", "fold")
+    described = {name: (by_fold, dims, names[name], "choices") for name, by_fold in zip(names, values, strict=True)}
+    return describe(described, HEWITT_LIANG)
 
 
 def _describe_codes(by_seed: Mapping[int, Mapping[str, Sums]]) -> dict[str, xr.Variable]:
@@ -86,16 +83,13 @@ def _describe_codes(by_seed: Mapping[int, Mapping[str, Sums]]) -> dict[str, xr.V
     if sums is None:
         return {}
     bits, uniform, count = (sums[..., place] for place in range(3))
-    return {
-        "probe_code_length": variable(
-            (bits / count).mean(0), ("controlled",), units="bits",
-            name="bits per choice in which a probe that learns as it goes codes the training texts", source=VOITA_TITOV,
-        ),
-        "probe_compression": variable(
-            (uniform / bits).mean(0), ("controlled",), units="ratio",
-            name="how many times shorter that code is than one with equal probabilities", source=VOITA_TITOV,
-        ),
-    }  # fmt: skip
+    length = "bits per choice in which a probe that learns as it goes codes the training texts"
+    compression = "how many times shorter that code is than one with equal probabilities"
+    described: dict[str, Described] = {
+        "probe_code_length": ((bits / count).mean(0), ("controlled",), length, "bits"),
+        "probe_compression": ((uniform / bits).mean(0), ("controlled",), compression, "ratio"),
+    }
+    return describe(described, VOITA_TITOV)
 
 
 def _describe_weights(by_seed: Mapping[int, Mapping[str, Sums]], data: ProbeData) -> dict[str, xr.Variable]:
@@ -135,14 +129,12 @@ def _describe_structural(by_seed: Mapping[int, Mapping[str, Sums]]) -> dict[str,
         return {}
     what = "links of the trees, without punctuation"
     # Of the first seed alone: a probe for each layer takes long.
-    total, counts = steps[0]["links_found"], steps[0]["links"]
-    return {
-        "structural_found": variable(
-            total, ("hidden_layer", "fold"), name=f"{what}, that the structural probe finds", units="links",
-            source=HEWITT_MANNING,
-        ),
-        "structural_links": variable(counts, ("fold",), name=what, units="links", source=HEWITT_MANNING),
-    }  # fmt: skip
+    total, links = steps[0]["links_found"], steps[0]["links"]
+    described: dict[str, Described] = {
+        "structural_found": (total, ("hidden_layer", "fold"), f"{what}, that the structural probe finds", "links"),
+        "structural_links": (links, ("fold",), what, "links"),
+    }
+    return describe(described, HEWITT_MANNING)
 
 
 def _gather(by_seed: Mapping[int, Mapping[str, Sums]], steps: Sequence[str], name: str) -> np.ndarray | None:
