@@ -6,7 +6,7 @@ from .copying import Copying as Copying
 from .coreference import Coreference as Coreference
 from .gradients import Gradients as Gradients
 from .head_distances import HeadDistances as HeadDistances
-from .head_distances_before import HeadDistancesBefore as HeadDistancesBefore
+from .head_distances import HeadDistancesBefore as HeadDistancesBefore
 from .induction import Induction as Induction
 from .map_patterns import MapPatterns as MapPatterns
 from .nearby_tokens import NearbyTokens as NearbyTokens

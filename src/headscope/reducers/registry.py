@@ -8,8 +8,7 @@ from headscope.reducers.average_map import AverageMap
 from headscope.reducers.copying import Copying
 from headscope.reducers.coreference import Coreference
 from headscope.reducers.gradients import Gradients
-from headscope.reducers.head_distances import HeadDistances
-from headscope.reducers.head_distances_before import HeadDistancesBefore
+from headscope.reducers.head_distances import HeadDistances, HeadDistancesBefore
 from headscope.reducers.induction import Induction
 from headscope.reducers.map_patterns import MapPatterns
 from headscope.reducers.nearby_tokens import NearbyTokens
