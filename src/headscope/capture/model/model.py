@@ -197,13 +197,7 @@ def untrained_model(model: Model, *, seed: int = 0, keep_embeddings: bool = Fals
 
 def _list_embeddings(module: nn.Module) -> dict[str, nn.Module]:
     """The tables of embeddings below the first layer: layers are in lists of modules, and so are theirs."""
-    inside = {
-        part
-        for each in module.modules()
-        if isinstance(each, nn.ModuleList)
-        for layer in each
-        for part in layer.modules()
-    }
+    inside = {part for each in module.modules() if isinstance(each, nn.ModuleList) for part in each.modules()}
     return {
         place: part for place, part in module.named_modules() if isinstance(part, nn.Embedding) and part not in inside
     }
