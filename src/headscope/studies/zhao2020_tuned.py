@@ -7,8 +7,6 @@ import math
 from dataclasses import replace
 from functools import partial
 
-import xarray as xr
-
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.compare import compare_variable
 from headscope.studies.clark2019 import HALF_TO_DEEP
@@ -265,12 +263,9 @@ def _consistency_claims() -> list[Claim]:
 TAU_F1 = consistency_per_run("scope_f1")
 
 
-def _consistency_before(story: xr.Dataset, review: xr.Dataset) -> Value:
-    return Value(consistencies(story, review, "scope_f1").taus[0])
-
-
 def _consistency_pattern(model: str) -> Pattern | None:
-    before, control = on_tables(_consistency_before, 0, 1), mean_over_runs(on_tables(TAU_F1, 4, 5))
+    before = on_tables(lambda story, review: Value(consistencies(story, review, "scope_f1").taus[0]), 0, 1)
+    control = mean_over_runs(on_tables(TAU_F1, 4, 5))
     if model in BETTER:
         return Pattern("above that before fine-tuning and under the control", above=largest(before, control))
     if model == LARGE:

@@ -83,10 +83,6 @@ def _find_window(config: Any) -> int | None:
     return getattr(config, "sliding_window", None) if kinds is None or "sliding_attention" in kinds else None
 
 
-def _find_scale(config: Any) -> float:
-    return float((getattr(config, "query_pre_attn_scalar", None) or head_size(config)) ** -0.5)
-
-
 def _find_interval(config: Any) -> int | None:
     kinds = list(getattr(config, "layer_types", None) or ())
     return kinds.index("full_attention") + 1 if "full_attention" in kinds else None
@@ -122,7 +118,9 @@ SETTINGS: Mapping[str, Setting] = {
     "attention.sliding_window_pattern": Setting(
         follow=lambda config: [kind == "sliding_attention" for kind in getattr(config, "layer_types", None) or ()]
     ),
-    "attention.scale": Setting(neutral=(0,), follow=_find_scale),
+    "attention.scale": Setting(
+        (), (0,), lambda config: (getattr(config, "query_pre_attn_scalar", None) or head_size(config)) ** -0.5
+    ),
     "attention.causal": Setting(follow=lambda config: not getattr(config, "use_bidirectional_attention", False)),
     "attention.max_alibi_bias": Setting((), (0,), lambda config: 8.0 if config.model_type == "bloom" else None),
     "attention.clamp_kqv": Setting(neutral=(0,)),
