@@ -124,8 +124,7 @@ def verify_same(
 
 def select_real(batch: Batch, output: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
     """Return the outputs of a batch without those for padding."""
-    tokens = batch.encoder if batch.decoder is None else batch.decoder
-    return output[tokens.real] if by_token(batch, output) else output
+    return output[batch.output_tokens.real] if by_token(batch, output) else output
 
 
 def are_finite(batch: Batch, output: Float[Tensor, "batch ..."]) -> Bool[Tensor, " batch"]:
@@ -136,8 +135,7 @@ def are_finite(batch: Batch, output: Float[Tensor, "batch ..."]) -> Bool[Tensor,
     # Largest and smallest logits, which NaN makes NaN, are found in a tenth of the time that it takes to look at each.
     finite = output.amax(-1).isfinite() & output.amin(-1).isfinite()
     if by_token(batch, output):
-        tokens = batch.encoder if batch.decoder is None else batch.decoder
-        finite = finite | ~tokens.real
+        finite = finite | ~batch.output_tokens.real
     return finite.reshape(len(finite), -1).all(1)
 
 
@@ -151,8 +149,7 @@ def refuse_not_finite(model: str, where: str, what: str = "outputs") -> ModelErr
 
 def by_token(batch: Batch, output: Float[Tensor, "batch ..."]) -> bool:
     """True for an output of every token (hidden states, most logits), false for one of the text (a classifier's)."""
-    tokens = batch.encoder if batch.decoder is None else batch.decoder
-    return output.ndim == 3 and output.shape[1] == tokens.length
+    return output.ndim == 3 and output.shape[1] == batch.output_tokens.length
 
 
 def verify_unpadded(

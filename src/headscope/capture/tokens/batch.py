@@ -80,13 +80,18 @@ class Batch:
     rulers: Rulers = field(default_factory=Rulers, repr=False)
     questions: Questions = field(default_factory=Questions, repr=False)
 
+    @property
+    def output_tokens(self) -> Tokens:
+        """The tokens that the model's outputs are of: those of its decoder, where it has one beside an encoder."""
+        return self.encoder if self.decoder is None else self.decoder
+
     def queries(self, attention_type: str) -> Tokens:
         """The tokens that attend in `attention_type`."""
-        return self.encoder if attention_type == "encoder" else self._decoder()
+        return self.encoder if attention_type == "encoder" else self.output_tokens
 
     def keys(self, attention_type: str) -> Tokens:
         """The tokens that are attended to in `attention_type`."""
-        return self._decoder() if attention_type == "decoder" else self.encoder
+        return self.output_tokens if attention_type == "decoder" else self.encoder
 
     def is_causal(self, attention_type: str) -> bool:
         """True where the text's tokens see only themselves and those before them: in a model that is a decoder alone.
@@ -102,9 +107,6 @@ class Batch:
         decoder = None if self.decoder is None else self.decoder.select(rows)
         inputs = {name: values[rows] for name, values in self.inputs.items()}
         return Batch(documents, self.encoder.select(rows), decoder, max(len(d.words) for d in documents), inputs)
-
-    def _decoder(self) -> Tokens:
-        return self.encoder if self.decoder is None else self.decoder
 
 
 def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
