@@ -10,6 +10,7 @@ import pytest
 from headscope.corpora.written_text import WrittenText
 from headscope.examples import CLEAR, FAILS, Example, pack
 from headscope.view.page import render_page
+from headscope.view.page.numbers import _find_opening
 from view.conftest import open_tab, settle
 from view.parsed import OpenPage
 from view.tables import head_table, with_verdicts
@@ -259,3 +260,41 @@ def test_a_sheet_of_paper_is_enough(open_page: OpenPage) -> None:
     page = open_page(draw(examples=EXAMPLES), address=ADDRESS)
     pdf = page.pdf(format="A4", landscape=True, print_background=True)
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
+
+
+def test_names_of_heads_have_colours_of_their_own_and_are_counted(open_page: OpenPage) -> None:
+    table = head_table()
+    codes = np.zeros((LAYERS, HEADS), dtype=int)
+    codes[1, 2], codes[4, 4:] = 2, 1
+    about = {"long_name": "main role", "units": "label", "source": "somebody", "names": '["", "rests", "looks back"]'}
+    page = open_page(
+        render_page(table.assign(own_role=(("layer", "head"), codes, about | {"title": "main role"})), figures={}),
+        address="#variable=own_role&head=2-3",
+    )
+    titles = {button.get_attribute("title") for button in page.locator("#grid button").all()}
+    assert {"2-3: looks back", "5-5: rests", "5-7: rests", "1-1: none"} <= titles
+    assert page.locator("#legend b").all_inner_texts() == ["rests", "looks back"]
+    assert page.locator("#legend").inner_text().endswith("rests 3looks back 1")
+    assert page.locator("#scale").is_hidden()
+    assert page.locator("#answer-row").inner_text() == "main role: looks back, as 1 of 35 heads."
+    colours = page.locator("#grid button").evaluate_all("(all) => all.map((each) => each.style.backgroundColor)")
+    assert len({*colours}) == 3
+
+
+def test_the_page_of_a_decoder_opens_on_the_rarer_roles() -> None:
+    table = head_table()
+    lift = np.full((LAYERS, HEADS, 2), 0.1)
+    lift[0, 0, 0], lift[3, 1, 1] = 0.9, 0.7
+    has, main = np.ones_like(lift), np.ones((LAYERS, HEADS), dtype=int)
+    main[3, 1] = 2
+    about = {"long_name": "a number", "units": "share", "source": "somebody"}
+    names = about | {"names": '["none", "rests", "looks back"]'}
+    table = table.assign_coords(role=["rests", "looks back"]).assign(
+        head_role=(("layer", "head"), main, names),
+        head_role_lift=(("layer", "head", "role"), lift, about),
+        head_role_has=(("layer", "head", "role"), has, about),
+    )
+    assert _find_opening(table, []) == "variable=head_role&head=4-2"
+    only = table.assign(head_role_has=table["head_role_has"].where(table["role"] == "rests", 0))
+    assert _find_opening(only, []) == "variable=head_role&head=1-1"
+    assert _find_opening(head_table(), []) == ""

@@ -5,14 +5,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from headscope import heads
+from headscope.analyse.head_roles import ROLE
 from headscope.analyse.need import NEEDED
 from headscope.analyse.report import score_held_out
+from headscope.heads import head_name
 from headscope.layers import read_without_attention
 from headscope.score import HEAD, Score, read_scores
 from headscope.view.answers import describe_heads
@@ -62,14 +65,14 @@ def describe_numbers(
         distances: with ``js_distance``, for the neighbours of each head.
         against: the view that the first is compared with when the page opens.
     """
-    table, opening = views[0].table, choose_opening(reports)
+    table = views[0].table
     return {
         "layers": table.sizes["layer"],
         "heads": table.sizes["head"],
         "without_attention": read_without_attention(table),
         "attention_types": _labels(table, "attention_type"),
         "directions": _labels(table, "direction"),
-        "opening": opening and format_address(opening),
+        "opening": _find_opening(table, reports),
         **_numbers(views[0]),
         "against": against,
         "views": [{"shows": describe_view(view.table), **_numbers(view)} for view in views[1:]],
@@ -79,6 +82,23 @@ def describe_numbers(
         "needed": [name_row(head) for head in needed.to_dict("records") if head["need"] == NEEDED],
         "map": describe_map(table, distances),
     }
+
+
+def _find_opening(table: xr.Dataset, reports: Sequence[Report]) -> str:
+    """Return the address with which the page opens: of the roles of heads or, without any, of a reported row.
+
+    Of the roles it is the head with the largest lift, but for the role that most heads have, which says little.
+    """
+    if ROLE in table:
+        lift = table[f"{ROLE}_lift"].where(table[f"{ROLE}_has"] == 1).transpose("layer", "head", "role")
+        codes, counts = np.unique(table[ROLE].values, return_counts=True)
+        commonest = int(codes[counts.argmax()])
+        rare = lift.isel(role=[role for role in range(lift.sizes["role"]) if role != commonest - 1]).max("role")
+        chosen = rare if rare.notnull().any() else lift.max("role")
+        place = np.unravel_index(int(chosen.fillna(-np.inf).values.argmax()), chosen.shape)
+        return urlencode({"variable": ROLE, "head": head_name(int(place[0]) + 1, int(place[1]) + 1)})
+    opening = choose_opening(reports)
+    return format_address(opening) if opening else ""
 
 
 def _numbers(view: PageView) -> dict[str, Any]:
@@ -229,6 +249,7 @@ def _statistic(table: xr.Dataset, name: str, values: xr.DataArray, place: Mappin
         "about": f"{described}. {note}".strip(),
         "source": str(attrs["source"]),
         "units": str(attrs["units"]),
+        "names": json.loads(attrs.get("names", "[]")),
         "baseline": baseline,
         "diverging": attrs.get("scale") == "diverging" or float(values.min()) < 0,
         "values": list_by_head(values),

@@ -28,8 +28,9 @@ const format = (value, units) => (value === null ? "\u2013" : isShare(units) ? p
 
 // The value of a head beside those of all heads.
 function describeValue(state) {
-  const { values, label, units, baselineText } = readVariable(state);
+  const { values, label, units, names, baselineText } = readVariable(state);
   const value = values[state.head.layer][state.head.head];
+  if (value !== null && names) return `${label}: ${names[value] || "none"}, as ${flat(values).filter((other) => other === value).length} of ${flat(values).length} heads.`;
   if (value === null) return `${label}: this head has no value.`;
   const all = flat(values);
   const above = all.filter((other) => other > value).length;
@@ -71,7 +72,7 @@ function listValueBars(state) {
 }
 
 function drawVerdict(state, row) {
-  const reported = row && isReported(row, state), { values, title, diverging } = readVariable(state), badge = find("answer-badge");
+  const reported = row && isReported(row, state), { values, title, names, diverging } = readVariable(state), badge = find("answer-badge");
   find("answer-name").textContent = `${nameHead(state)}: ${title}`;
   find("answer-row").textContent = reported ? row.answer : describeValue(state);
   find("answer-details").textContent = reported ? row.details : "";
@@ -79,7 +80,7 @@ function drawVerdict(state, row) {
   badge.textContent = reported ? BADGES[row.verdict] ?? "" : row ? "not the reported head" : "describes";
   badge.title = reported ? page.terms[row.verdict] ?? "" : row ? `The verdict is on head ${row.head}, which was chosen for this question.` : page.terms.describes;
   find("answer-name").title = row ? [row.plain.about, row.plain.example].filter(Boolean).join(" ") : "";
-  const bars = diverging || !flat(values).length ? [] : row ? listRowBars(row, state) : listValueBars(state);
+  const bars = diverging || names || !flat(values).length ? [] : row ? listRowBars(row, state) : listValueBars(state);
   const top = row || isShare(readVariable(state).units) ? 1 : Math.max(...bars.map((bar) => bar.value ?? 0)) || 1;
   drawBars(find("answer-bars"), bars, top);
   const link = find("answer-link");

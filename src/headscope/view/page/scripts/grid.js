@@ -1,11 +1,11 @@
-// The head grid: a button for each head, coloured by the chosen variable, or by what the head sends a word to; and the
-// scale of the colours.
+// The head grid: a button for each head, coloured by the chosen variable, or by what the head sends a word to; and what
+// the colours mean.
 import { colour, paintOf, paletteOf } from "./colours.js";
 import { element, find, number, percent, shorten } from "./dom.js";
-import { headName, numbersOf, page, readVariable } from "./numbers.js";
+import { flat, headName, numbersOf, page, readVariable } from "./numbers.js";
 import { choose } from "./state.js";
 import { isDark } from "./theme.js";
-import { shade } from "./word.js";
+import { colourNames, shade } from "./word.js";
 
 const MOST_NUMBERS = 16; // heads in a layer; of more, the numbers have no room
 const SMALLEST = 6, LARGEST = 62, ROOMY = 28, LETTER = 6.5; // pixels: the height of a cell, from which on there is room below the grid, the width of a letter
@@ -88,37 +88,62 @@ function fitGrid() {
 // Draws the grid by the chosen variable or, with `word`, by what each head sends a word to (word.js).
 export function drawGrid(state, word = null) {
   const shown = word ? "" : [state.view, state.against, state.variable, state.direction, state.attention_type, isDark()].join("\n");
+  const variable = readVariable(state);
   if (word) paintWord(word);
-  else if (shown !== painted) paint(state);
+  else if (shown !== painted) variable.names ? paintNames(variable) : paint(state);
   painted = shown;
-  find("legend").hidden = !word;
-  find("scale").hidden = find("about").hidden = word !== null;
+  find("legend").hidden = !word && !variable.names;
+  find("scale").hidden = find("about").hidden = !find("legend").hidden;
   press(state.head);
   fitGrid();
 }
 
 const listButtons = () => [...find("grid").querySelectorAll("button")].map((button) => [button, { layer: Number(button.dataset.layer), head: Number(button.dataset.head) }]);
 
+// A button with its colour, what stands in it and what it says; without a colour there is nothing to show.
+function dress(button, place, { paint, text, says, spoken = says }) {
+  const name = headName(place);
+  button.classList.toggle("missing", !paint);
+  Object.assign(button.style, { backgroundColor: paint?.ground ?? "", color: paint?.ink ?? "" });
+  button.textContent = paint ? text : "";
+  button.title = `${name}: ${says}`;
+  button.setAttribute("aria-label", `head ${name}: ${spoken}`);
+}
+
+// What colours mean that are no amounts: {hex, label, count} each.
+function writeLegend(sentence, entries) {
+  find("legend").replaceChildren(sentence, ...entries.slice(0, LISTED).flatMap(({ hex, label, count }) => {
+    const square = element("i");
+    square.style.background = `#${hex}`;
+    return [square, element("b", label), ` ${count}`];
+  }));
+}
+
+const roomOf = (buttons) => Math.floor(buttons[0][0].offsetWidth / LETTER);
+
 function paintWord({ label, labels, choices, order, colours }) {
-  const buttons = listButtons(), room = Math.floor(buttons[0][0].offsetWidth / LETTER);
-  for (const [button, { layer, head }] of buttons) {
-    const choice = choices[layer]?.[head], name = headName({ layer, head });
-    const paint = choice ? paintOf(shade(colours.get(choice.to), 0.15 + 0.85 * choice.weight)) : { ground: "", ink: "" };
+  const buttons = listButtons(), room = roomOf(buttons);
+  for (const [button, place] of buttons) {
+    const choice = choices[place.layer]?.[place.head];
+    const paint = choice && paintOf(shade(colours.get(choice.to), 0.15 + 0.85 * choice.weight));
     const says = choice ? `${label} \u2192 ${labels[choice.to]}, ${percent(choice.weight)}` : "no attention";
-    button.classList.toggle("missing", !choice);
-    Object.assign(button.style, { backgroundColor: paint.ground, color: paint.ink });
-    button.textContent = choice && room > 2 ? shorten(labels[choice.to], room) : "";
-    button.title = `${name}: ${says}`;
-    button.setAttribute("aria-label", `head ${name}: ${says}`);
+    dress(button, place, { paint, says, text: choice && room > 2 ? shorten(labels[choice.to], room) : "" });
   }
-  find("legend").replaceChildren(
+  writeLegend(
     `Where each head sends \u201c${label}\u201d first; the stronger the colour, the larger the share.`,
-    ...order.slice(0, LISTED).flatMap(([to, count]) => {
-      const square = element("i");
-      square.style.background = `#${colours.get(to)}`;
-      return [square, element("b", labels[to]), ` ${count}`];
-    }),
+    order.map(([to, count]) => ({ hex: colours.get(to), label: labels[to], count })),
   );
+}
+
+// Heads by a name instead of a number, such as their main role.
+function paintNames({ values, names, label, about }) {
+  const buttons = listButtons(), room = roomOf(buttons), colours = colourNames(names);
+  for (const [button, place] of buttons) {
+    const code = values[place.layer][place.head], name = names[code];
+    dress(button, place, { paint: name && paintOf(shade(colours[code], 0.75)), says: name || "none", text: name && room > 2 ? shorten(name, room) : "" });
+  }
+  const counts = names.map((name, code) => ({ hex: colours[code], label: name, count: flat(values).filter((value) => value === code).length }));
+  writeLegend(`${label}. ${about}`, counts.filter((each) => each.label && each.count).sort((a, b) => b.count - a.count));
 }
 
 function paint(state) {
@@ -128,18 +153,10 @@ function paint(state) {
   const digits = view.top < 0.1 ? 3 : 2;
   find("about").textContent = [numbersOf(state).shows, view.about].filter(Boolean).join(" ");
   for (const [button, place] of listButtons()) {
-    const value = view.values[place.layer][place.head];
-    const name = headName(place);
-    const missing = value === null;
-    const paint = missing ? { ground: "", ink: "" } : colour(share(value), palette);
-    button.classList.toggle("missing", missing);
-    button.style.backgroundColor = paint.ground;
-    if (page.heads <= MOST_NUMBERS) {
-      button.style.color = paint.ink;
-      button.textContent = missing ? "" : number(value, digits).replace(/^(-?)0\./, "$1.").replace("-", "\u2212");
-    }
-    button.title = missing ? `${name}: no value` : `${name}: ${number(value, 3)}`;
-    button.setAttribute("aria-label", missing ? `head ${name}: no value` : `head ${name}: ${number(value, 3)} ${view.units}`);
+    const value = view.values[place.layer][place.head], missing = value === null;
+    const text = missing || page.heads > MOST_NUMBERS ? "" : number(value, digits).replace(/^(-?)0\./, "$1.").replace("-", "\u2212");
+    const says = missing ? "no value" : number(value, 3);
+    dress(button, place, { paint: missing ? null : colour(share(value), palette), text, says, spoken: missing ? says : `${says} ${view.units}` });
   }
   const scale = find("scale");
   const [mark, base] = [scale.querySelector(".mark"), scale.querySelector(".base")];

@@ -97,6 +97,7 @@ function readView(state) {
     ...span(alike("statistics", statistic, (row) => row.name === statistic.name).map((row) => row.values), baseline, statistic.diverging),
     label: statistic.label,
     title: statistic.plain || statistic.label,
+    names: statistic.names.length ? statistic.names : null,
     units: statistic.units,
     directed: false,
     about: `${statistic.about} (${statistic.source})`,
@@ -113,8 +114,8 @@ export function readChange(state) {
   return before && after && before.units === after.units ? { before: before.values, after: after.values } : null;
 }
 
-// What the grid shows: {values[layer][head], low, top, diverging, label, title, units, about, baseline, baselineText}; the
-// title is its name in plain words.
+// What the grid shows: {values[layer][head], low, top, diverging, label, title, names, units, about, baseline, baselineText};
+// the title is its name in plain words; of values that are codes, the names say what they mean.
 export function readVariable(state) {
   const shown = readView(state), change = readChange(state);
   if (!change) return shown;

@@ -18,6 +18,9 @@ export async function followWord(place, state, unit, units) {
   return { unit, choices, order, colours };
 }
 
+// The colours of some names, of which the first is that of nothing; after the hues come greys.
+export const colourNames = (names) => names.map((_, code) => (code ? HUES[code - 1] ?? (code % 2 ? PLAIN : FURTHER) : PLAIN));
+
 // A colour between the ground and that of a word, as red, green and blue.
 export function shade(hex, weight) {
   const ground = GROUNDS[isDark() ? "dark" : "light"];
