@@ -30,6 +30,8 @@ STAGES = {
     "loading": "loading the model",
     "heads": "measuring the model",
     "untrained": "measuring the untrained model",
+    "head-distances": "comparing the heads with one another",
+    "examples": "choosing examples",
     "analysis": "intervals, reported heads, p-values",
     "figures": "drawing the figures",
     "page": "the page",
@@ -40,6 +42,7 @@ FUNCTIONS = {
     # Functions by the names that the module of the atlas has for them; their stage.
     "untrained_model": "untrained",
     "assess": "analysis",
+    "make_examples": "examples",
     "write_page": "page",
     "make_frames": "tables",
 }
@@ -120,28 +123,32 @@ def _work(model: str, corpus: str | None, clock: Callable[[], float]) -> None:
         setattr(job, name, timed(getattr(job, name), lambda arguments, stage=stage: stage))
     loading.load = timed(loading.load, lambda arguments: "loading")
     folder.write_content = timed(folder.write_content, lambda arguments: "tables")
-    OutputFolder._draw = timed(OutputFolder._draw, lambda arguments: "figures")
+    drawing = "draw" if hasattr(OutputFolder, "draw") else "_draw"  # an older tree draws before it writes
+    setattr(OutputFolder, drawing, timed(getattr(OutputFolder, drawing), lambda arguments: "figures"))
     OutputFolder.measure = timed(OutputFolder.measure, lambda arguments: arguments[1])
     start = clock()
-    printed: list[float] = []
+    shown: dict[str, float] = {}
 
-    def show(table: Any) -> None:
+    def show(result: Any) -> None:
         from rich.console import Console
 
-        table_report.print_table(table, Console(file=StringIO()))
-        printed.append(clock() - start)
+        if hasattr(result, "files"):
+            shown["page"] = clock() - start
+        table_report.print_table(getattr(result, "table", result), Console(file=StringIO()))
+        shown["printed"] = clock() - start
 
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         inputs = {"corpus": corpus} if corpus else {}
         result = headscope.atlas(model, out=folder, show=show, **inputs)
-        if not printed:
+        if not shown:
             show(result.table)
     total = clock() - start
     seconds["rest"] = total - sum(seconds[stage] for stage in STAGES if stage not in ("imports", "rest"))
     attrs = result.table.attrs
     answer = {
         "home": headscope.__file__, "corpus": attrs["corpus"], "documents": int(attrs["documents"]), "stages": seconds,
-        "total": total, "printed": printed[0], "figures": sum(name.endswith(".svg") for name in result.files),
+        "total": total, "printed": shown["printed"], "page": shown.get("page", total),
+        "figures": sum(name.endswith(".svg") for name in result.files),
     }  # fmt: skip
     print(json.dumps(answer))
 
@@ -180,6 +187,8 @@ def _report_atlases(atlases: Mapping[str, list[dict[str, Any]]]) -> Iterator[str
         yield _row(words, ([answer["stages"][stage] for answer in answers] for answers in atlases.values()))
     printed = ([answer["printed"] for answer in answers] for answers in atlases.values())
     yield _row("after the imports, until the table is on the terminal", printed)
+    pages = ([answer["page"] for answer in answers] for answers in atlases.values())
+    yield _row("after the imports, until the page can be opened", pages)
     yield _row(
         "**after the imports, in all**", ([answer["total"] for answer in answers] for answers in atlases.values())
     )
