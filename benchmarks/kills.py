@@ -128,7 +128,7 @@ def list_commands(folder: Path, model: str, comparing: bool) -> dict[str, Comman
         Command(after, "after.nc").run(folder)
     return {
         "measure": Command(("measure", model, "grammar:60", "-r", "surface", "-r", "relations", *few), "heads.nc"),
-        "atlas": Command(("atlas", model, "grammar:60", "--figures", "none", *few), "atlas"),
+        "atlas": Command(("atlas", model, "grammar:60", *few), "atlas"),
         "study": Command(("study", "zhao2020", "--model", model, "--data", str(corpora), *few[2:]), "study"),
         "tune": tuning,
         "compare": Command(("compare", f"{folder}/before.nc", f"{folder}/after.nc"), "changes", resume=()),

@@ -121,15 +121,15 @@ def run(monkeypatch, capsys):
 @pytest.fixture
 def draw_only(monkeypatch) -> Callable[..., None]:
     """Let an atlas draw the figures of these names alone, since each takes half a second."""
-    from headscope.commands.atlas import run as atlas  # not above, as in `run`
+    from headscope.view.figures import draw_atlas  # not above, as in `run`
 
     def restrict(*names: str) -> None:
-        def list_some(table: xr.Dataset, *, every: bool) -> dict:
-            return {title: each for title, each in list_figures(table, every=every).items() if each[0] in names}
+        def list_some(table: xr.Dataset) -> dict:
+            return {title: each for title, each in list_figures(table).items() if each[0] in names}
 
-        monkeypatch.setattr(atlas, "list_figures", list_some)
+        monkeypatch.setattr(draw_atlas, "list_figures", list_some)
 
-    list_figures = atlas.list_figures
+    list_figures = draw_atlas.list_figures
     return restrict
 
 

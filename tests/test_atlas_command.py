@@ -18,8 +18,7 @@ from headscope import heads
 
 pytestmark = pytest.mark.full
 
-LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0, "--figures", "none")
-DRAWN = LITTLE[:-2]
+LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0)
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +31,15 @@ def model(tmp_path_factory) -> Path:
 def made(model, tmp_path_factory) -> Path:
     """An atlas without figures, to be copied."""
     out = tmp_path_factory.mktemp("made") / "atlas"
-    headscope.atlas(
-        str(model), "grammar:53", out, permutations=0, map_documents=5, examples=3, figures="none", progress=False
-    )
+    headscope.atlas(str(model), "grammar:53", out, permutations=0, map_documents=5, examples=3, progress=False)
     return out
 
 
-def test_atlas_writes_everything(run, model, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("headscope.view.figures.draw_atlas.FREQUENT", 1)
+def test_atlas_writes_everything(run, model, tmp_path, draw_only) -> None:
+    drawn = ("special-tokens", "relation-all", "relation-lengths", "scope", "antecedent", "token-class", "head-tree")
+    draw_only(*drawn)
     out = tmp_path / "atlas"
-    code, said, _ = run("atlas", model, "grammar:103", "-o", out)
+    code, said, _ = run("atlas", model, "grammar:103", "--figures", "--table", "-o", out)
     assert code == 0
     assert f"Open {out / 'atlas.html'}" in said.replace("\n", "")
     assert {path.name for path in out.iterdir()} == {
@@ -54,8 +52,9 @@ def test_atlas_writes_everything(run, model, tmp_path, monkeypatch) -> None:
         "antecedent-offsets.csv", "token-class.csv", "token-class-heads.csv", "columns.csv",
     }  # fmt: skip
     assert "Attention to classes of tokens: the heads with the highest values" in said
-    figures = ("special-tokens", "offsets", "entropies", "distances", "relation-all", "relation-lengths", "scope")
-    for name in (*figures, "antecedent", "token-class", "head-map", "head-tree"):
+    page = (out / "atlas.html").read_text()
+    assert page.count("<figure><figcaption>") == len(drawn)
+    for name in drawn:
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (out / "figures" / f"{name}.svg").read_text()
     assert not list((out / "figures").glob("*.pdf"))
@@ -124,7 +123,7 @@ def test_a_second_atlas_takes_the_place_of_the_first(run, model, made, tmp_path,
     (out / "notes.txt").write_text("mine")
     (out / "figures").mkdir()
     (out / "figures" / "mine.png").write_text("mine too")
-    code, _, _ = run("atlas", model, "grammar:59", *DRAWN, "-o", out)
+    code, _, _ = run("atlas", model, "grammar:59", *LITTLE, "--figures", "-o", out)
     assert code == 0
     assert heads.read_table(out / "heads.nc").attrs["corpus"] == "grammar:59"
     assert (out / "figures" / "entropies.png").exists()
@@ -159,19 +158,15 @@ def test_what_killed_runs_left_unfinished_is_removed(run, model, tmp_path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"atlas", "heads.nc"}
 
 
-@pytest.mark.parametrize("stage", ["headscope.view.figures.save", "headscope.commands.atlas.run.write_page"])
-def test_a_failure_while_writing_leaves_the_old_atlas_whole(
-    run, model, made, tmp_path, monkeypatch, draw_only, stage
-) -> None:
-    draw_only("entropies")
+def fill_disk(*arguments: object, **more: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_failure_while_writing_leaves_the_old_atlas_whole(run, model, made, tmp_path, monkeypatch) -> None:
     out = shutil.copytree(made, tmp_path / "atlas")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-
-    def full(*arguments: object, **more: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(stage, full)
-    code, _, complaint = run("atlas", model, "grammar:59", *DRAWN, "-o", out)
+    monkeypatch.setattr("headscope.commands.atlas.run.write_page", fill_disk)
+    code, _, complaint = run("atlas", model, "grammar:59", *LITTLE, "--figures", "-o", out)
     assert code == 2
     assert complaint.splitlines()[-1] == (
         f"headscope: the atlas could not be written to {out} (No space left on device); "
@@ -179,6 +174,31 @@ def test_a_failure_while_writing_leaves_the_old_atlas_whole(
     )
     after = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and not path.name.startswith(".")}
     assert after == before
+
+
+def test_a_failure_while_drawing_leaves_the_new_atlas_whole_and_its_sums(
+    run, model, made, tmp_path, monkeypatch, draw_only
+) -> None:
+    draw_only("entropies")
+    out = shutil.copytree(made, tmp_path / "atlas")
+    with monkeypatch.context() as patch:
+        patch.setattr("headscope.view.figures.save", fill_disk)
+        code, said, complaint = run("atlas", model, "grammar:59", *LITTLE, "--figures", "-o", out)
+    assert code == 2
+    assert f"Open {out / 'atlas.html'}" in said.replace("\n", "")
+    assert complaint.splitlines()[-1] == (
+        f"headscope: the figures of the atlas could not be written to {out} (No space left on device); "
+        "free some space or choose another folder, and add --resume to keep what was measured."
+    )
+    assert heads.read_table(out / "heads.nc").attrs["corpus"] == "grammar:59"
+    assert "No figures are drawn yet." in (out / "atlas.html").read_text()
+    assert list(out.glob(".*.partial.npz"))
+    assert run("atlas", model, "grammar:59", *LITTLE, "--figures", "--resume", "-o", out)[0] == 0
+    assert (out / "figures" / "entropies.svg").is_file()
+    assert "No figures are drawn yet." not in (out / "atlas.html").read_text()
+    listed = json.loads((out / "manifest.json").read_text())["sha256"]
+    files = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    assert {*listed} == {name for name in files if not name.startswith(".")} - {"manifest.json"}
 
 
 def test_a_run_that_was_killed_goes_on_and_ends_in_the_same_table(run, model, tmp_path) -> None:

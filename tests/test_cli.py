@@ -23,7 +23,7 @@ TREEBANK = """\
 
 """
 
-LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0, "--figures", "none")
+LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,8 @@ def model(tmp_path_factory) -> Path:
 
 def test_measure_writes_a_head_table_and_says_what_it_found(run, model, tmp_path) -> None:
     out = tmp_path / "made" / "heads.nc"
-    code, said, _ = run("measure", model, "grammar:211", "-r", "surface", "-r", "relations", "--skip", "-o", out)
+    measuring = ("measure", model, "grammar:211", "-r", "surface", "-r", "relations", "--skip", "--table", "-o", out)
+    code, said, _ = run(*measuring)
     assert code == 0
     table = heads.read_table(out)
     assert dict(table.sizes) | {"layer": 2, "head": 5} == dict(table.sizes)
@@ -83,7 +84,7 @@ def test_explain_says_how_each_layer_was_measured(run, model, tmp_path, monkeypa
 
 def test_measure_of_scope_says_what_attention_to_the_cue_depends_on(run, model, tmp_path) -> None:
     out = tmp_path / "heads.nc"
-    code, said, _ = run("measure", model, "grammar:211", "-r", "scope", "--skip", "-o", out)
+    code, said, _ = run("measure", model, "grammar:211", "-r", "scope", "--skip", "--table", "-o", out)
     assert code == 0
     table = heads.read_table(out)
     best = table.isel(table["scope_f1"].argmax(...))

@@ -121,8 +121,8 @@ def test_the_help_says_what_is_written(helped, name: str) -> None:
 
 
 THERE = (
-    "there are atlas, profile, explore, tune, measure, merge, compare, disable, lesions, ledger, align, probe, patterns, "
-    "check, export, rerun, study and list, which `headscope --help` describes."
+    "there are atlas, profile, explore, tune, measure, merge, compare, disable, lesions, ledger, align, probe, "
+    "patterns, check, export, rerun, study and list, which `headscope --help` describes."
 )
 SENTENCES = {
     "atlsa": f"there is no command 'atlsa' (did you mean atlas?); {THERE}",

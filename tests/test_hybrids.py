@@ -220,7 +220,7 @@ def atlas(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = folder / "corpus.jsonl"
     lines = [{"text": " ".join(document.words)} for document in DOCUMENTS]
     corpus.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    headscope.atlas(folder / "model", corpus, folder / "atlas", figures="none", progress=False)
+    headscope.atlas(folder / "model", corpus, folder / "atlas", progress=False)
     return folder / "atlas"
 
 

@@ -27,8 +27,7 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def test_each_kind_of_model_and_corpus_is_measured(folder: Path, draw_only) -> None:
-    draw_only("entropies")
+def test_each_kind_of_model_and_corpus_is_measured(folder: Path) -> None:
     names: dict = {}
     with chdir(folder):
         exec(MEASURE, names)

@@ -134,7 +134,7 @@ def test_it_is_in_the_csv_files_on_the_terminal_on_the_page_and_in_a_figure(tabl
     assert frames["heads"]["repetition_accuracy"].tolist() == table["repetition_accuracy"].values.ravel().tolist()
     assert frames["repetition"]["repetition_heldout_accuracy"].item() == table["repetition_heldout_accuracy"].item()
     text = io.StringIO()
-    print_table(table, Console(file=text, width=120))
+    print_table(table, Console(file=text, width=120), whole=True)
     score = f"{table['repetition_heldout_accuracy'].item():.3f}".removeprefix("0")
     assert re.search(rf"Repeated words +\d-\d[*?]? +word +{re.escape(score)} ", text.getvalue())
     assert "Repeated words. Permuted: the score after moving each last occurrence to another earlier" in text.getvalue()

@@ -58,7 +58,6 @@ QUICK_COMMANDS = {
     "measure minilm grammar:7 -r surface --limit 0": 2,
     "measure minilm grammar:7 -r surface --max-tokens 2": 2,
     "atlas /nowhere": 2,
-    "atlas --figures some": 2,
     "atlas --limit 3 --sample 3": 2,
     "atlas --sample 0": 2,
     "atlas --sample -3": 2,

@@ -1,6 +1,6 @@
 """Take the pictures of the documentation: ``python tools/make_pictures.py ATLAS DECODER``.
 
-ATLAS is the folder that the tutorial's first command writes with ``--figures all``, DECODER an atlas of a causal
+ATLAS is the folder that the tutorial's first command writes with ``--figures``, DECODER an atlas of a causal
 model. Chromium opens their pages, clicks where a picture says so, and takes the pictures.
 """
 

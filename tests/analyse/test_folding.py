@@ -92,7 +92,7 @@ def test_a_folded_row_is_shown_and_counted_once_and_both_places_say_so() -> None
     sentence = "=: the row behind it pools others, and has the same items here."
     assert sentence in " ".join(text for _, text in parsed.find("p"))
     text = io.StringIO()
-    print_table(table, Console(file=text, width=150))
+    print_table(table, Console(file=text, width=99), whole=True)
     assert "\ncompound:prt = compound:* " in text.getvalue()
     assert sentence in " ".join(text.getvalue().split())
     assert "1 more row" not in text.getvalue()

@@ -26,14 +26,14 @@ MAPS = ["average_map", "query_bin", "key_bin"]
 
 def print_plain(table: xr.Dataset) -> str:
     printed = io.StringIO()
-    print_table(table, Console(file=printed, width=140))
+    print_table(table, Console(file=printed, width=140), whole=True)
     return printed.getvalue()
 
 
 WRITTEN: dict[str, Callable[[xr.Dataset], Any]] = {
     "terminal": print_plain,
     "tables": lambda table: {name: frame.to_csv() for name, frame in make_frames(table).items()},
-    "figures": lambda table: {title: name for title, (name, _) in list_figures(table, every=True).items()},
+    "figures": lambda table: {title: name for title, (name, _) in list_figures(table).items()},
 }
 
 
@@ -41,7 +41,7 @@ WRITTEN: dict[str, Callable[[xr.Dataset], Any]] = {
 def atlas(request, tmp_path_factory) -> tuple[str, Path, xr.Dataset]:
     model, out = (tmp_path_factory.mktemp(name) for name in ("model", "atlas"))
     headscope.atlas(
-        tiny.save(model, request.param), "grammar:31", out, permutations=0, map_documents=0, examples=0, figures="none",
+        tiny.save(model, request.param), "grammar:31", out, permutations=0, map_documents=0, examples=0,
         progress=False,
     )  # fmt: skip
     return request.param, out, heads.read_table(out / "heads.nc")
@@ -77,6 +77,6 @@ def test_no_file_of_the_atlas_has_a_column_of_them(atlas) -> None:
 def test_an_own_average_map_takes_its_place(tmp_path) -> None:
     result = headscope.atlas(
         tiny.save(tmp_path / "model"), "grammar:31", tmp_path / "atlas", permutations=0, map_documents=0, examples=0,
-        figures="none", reducers=AverageMap(5), progress=False,
+        reducers=AverageMap(5), progress=False,
     )  # fmt: skip
     assert result.table.sizes["query_bin"] == result.table.sizes["key_bin"] == 5

@@ -19,10 +19,11 @@ pytestmark = pytest.mark.full
 def folder(tmp_path_factory) -> Path:
     model, out = (tmp_path_factory.mktemp(name) for name in ("model", "atlas"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.view.figures.draw_atlas.FREQUENT", 1)  # one heatmap is enough beside those of the map
+        patch.setattr("headscope.view.figures.draw_atlas.list_score_figures", lambda table, score: {})
         headscope.atlas(
-            tiny.save(model, "bart"), "grammar:31", out, permutations=0, map_documents=13, examples=0, progress=False
-        )
+            tiny.save(model, "bart"), "grammar:31", out, permutations=0, map_documents=13, examples=0, figures=True,
+            progress=False,
+        )  # fmt: skip
     return out
 
 
@@ -53,14 +54,14 @@ def test_the_map_is_drawn_and_the_behaviour_is_in_the_csv(folder: Path) -> None:
 def test_no_documents_are_no_map(tmp_path) -> None:
     out = tmp_path / "atlas"
     model = tiny.save(tmp_path / "model")
-    result = headscope.atlas(model, ["a text ."], out, map_documents=0, figures="none", progress=False)
+    result = headscope.atlas(model, ["a text ."], out, map_documents=0, progress=False)
     assert "head_map_x" not in result.table
     assert "head-distances.nc" not in result.files
 
 
 def test_a_single_text_has_a_map_of_unknown_stability(tmp_path) -> None:
     model = tiny.save(tmp_path / "model")
-    result = headscope.atlas(model, ["a text , the same ."], tmp_path / "atlas", figures="none", progress=False)
+    result = headscope.atlas(model, ["a text , the same ."], tmp_path / "atlas", progress=False)
     assert result.table["head_map_x"].notnull().all()
     assert result.table["cluster_stability"].isnull()
 
@@ -68,7 +69,7 @@ def test_a_single_text_has_a_map_of_unknown_stability(tmp_path) -> None:
 def test_a_reducer_of_distances_that_is_named_is_measured_on_the_whole_corpus(tmp_path) -> None:
     model, exact = tiny.save(tmp_path / "model"), HeadDistances()
     result = headscope.atlas(
-        model, "grammar:7", tmp_path / "a", reducers=exact, permutations=0, examples=0, figures="none", progress=False
+        model, "grammar:7", tmp_path / "a", reducers=exact, permutations=0, examples=0, progress=False
     )
     assert result.table["js_distance_count"] == 7
     assert "head_map_x" in result.table

@@ -23,12 +23,10 @@ def folder(tmp_path_factory) -> Path:
     parts = ["untrained", "control", "code-length", "structural"]
     headscope.probe(model, "grammar:67", out / "probe", seeds=1, without=parts, progress=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "headscope.view.figures.draw_atlas.FREQUENT", 1
-        )  # one heatmap is enough beside those of the probes
+        patch.setattr("headscope.view.figures.draw_atlas.list_score_figures", lambda table, score: {})
         headscope.atlas(
             model, "grammar:31", out / "atlas", probe=out / "probe", permutations=0, map_documents=0, examples=0,
-            progress=False,
+            figures=True, progress=False,
         )  # fmt: skip
     return out
 

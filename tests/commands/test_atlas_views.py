@@ -17,7 +17,7 @@ from view.parsed import Page
 pytestmark = pytest.mark.full
 
 CORPUS = "grammar:31"
-LITTLE = ("--map-documents", 0, "--examples", 0, "--figures", "none")
+LITTLE = ("--map-documents", 0, "--examples", 0)
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,7 @@ def test_each_view_is_what_measure_gives(run, model, tmp_path) -> None:
     data = Page((out / "atlas.html").read_text()).data()
     assert [view["name"] for view in data["views"]] == [*views]
     # A second atlas without views removes their tables.
-    headscope.atlas(
-        str(model), CORPUS, out, permutations=0, map_documents=0, examples=0, figures="none", progress=False
-    )
+    headscope.atlas(str(model), CORPUS, out, permutations=0, map_documents=0, examples=0, progress=False)
     assert not list(out.glob("heads-*.nc"))
     assert not list(out.glob(".*.npz"))
 

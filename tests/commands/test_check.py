@@ -131,7 +131,7 @@ def test_a_table_or_an_atlas_is_taken_as_it_is(run, made, tmp_path, monkeypatch)
 
 @pytest.mark.full
 def test_an_atlas_is_checked_against(run, made, tmp_path) -> None:
-    headscope.atlas(str(made / "old"), made / "planted.conllu", tmp_path / "atlas", permutations=37, figures="none",
+    headscope.atlas(str(made / "old"), made / "planted.conllu", tmp_path / "atlas", permutations=37,
                     examples=0, map_documents=0)  # fmt: skip
     assert run("check", made / "old", "--against", tmp_path / "atlas")[0] == 0
     assert run("check", made / "without", "--against", tmp_path / "atlas")[0] == 3

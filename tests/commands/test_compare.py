@@ -91,7 +91,7 @@ def words(files: dict[str, Path]) -> list[object]:
 )
 def test_any_labels_are_compared(files, tmp_path, labels) -> None:
     before, after = (heads.read_table(files[name]).assign_coords(token_class=labels) for name in ("before", "after"))
-    result = headscope.compare(before, after, variables=["token_class_mass"], out=tmp_path)
+    result = headscope.compare(before, after, variables=["token_class_mass"], out=tmp_path, figures=True)
     kept = sorted(path.stem for path in (tmp_path / "comparisons").iterdir())
     assert len(kept) == len(result.comparisons) == 2
     assert all(len(name.encode()) <= 200 for name in kept)
@@ -105,7 +105,7 @@ def test_any_labels_are_compared(files, tmp_path, labels) -> None:
 def test_everything_that_the_tables_have_in_common_is_compared(run, files, others, tmp_path) -> None:
     out = tmp_path / "made" / "changes"
     elsewhere = [f"--other-{name}={others[name]}" for name in ("before", "after", "control")]
-    code, said, _ = run("compare", *words(files), *elsewhere, "-o", out)
+    code, said, _ = run("compare", *words(files), *elsewhere, "--figures", "-o", out)
     assert code == 0
     names = ["scope_precision", "scope_recall", "scope_f1", "token_class_mass-noun", "token_class_mass-pronoun"]
     assert sorted(path.stem for path in (out / "comparisons").iterdir()) == sorted(names)
@@ -135,7 +135,7 @@ def test_everything_that_the_tables_have_in_common_is_compared(run, files, other
     }
     assert listed["about"]["variables"] == [name.replace("-", " ") for name in names]
     # What it says of the F1, and of the other corpus.
-    assert "made/up: scope F1 before and after fine-tuning on negation" in said
+    assert "made/up before and after fine-tuning on negation" in said
     assert "texts-3.json: 15 heads; negation, 4 runs; control, 4 runs" in said
     there = [heads.read_table(others[name]) for name in ("before", "after", "control")]
     found = [consistencies(*pair, "scope_f1") for pair in zip(tables, there, strict=True)]
@@ -143,7 +143,8 @@ def test_everything_that_the_tables_have_in_common_is_compared(run, files, other
     assert f"On {there_called}, negation: {found[1]}" in said
     assert f"## Do the same heads score well on {there_called}?" in page
     assert f"rank-sum, p = {rank_sum(found[1].taus, found[2].taus):.4g}" in page
-    assert f"Read {out / 'comparison.md'}; {len(listed['sha256']) + 1} files in {out}." in said
+    count = len([name for name in listed["sha256"] if not name.startswith("figures/")]) + 1
+    assert f"Read {out / 'comparison.md'}; {count} files in {out}, where figures are drawn now." in said
 
 
 def test_few_runs_are_said_to_show_nothing_by_this_test(run, tmp_path) -> None:
@@ -212,7 +213,7 @@ def test_each_stack_of_an_encoder_decoder_is_compared_alone(run, files, tmp_path
     kept, alone = heads.read_table(out / "comparisons" / "scope_f1-decoder.nc"), compare(*halves.values())
     xr.testing.assert_allclose(kept, alone)
     assert kept.attrs["best_head"] == alone.attrs["best_head"]
-    assert "scope F1, decoder before and after fine-tuning" in said
+    assert "in scope F1, decoder (q" in " ".join(said.split())
     one = ["--variable", "scope_f1:attention_type=encoder", "-o", tmp_path / "one"]
     assert run("compare", *words(paths), *one)[0] == 0
     assert [path.stem for path in (tmp_path / "one" / "comparisons").iterdir()] == ["scope_f1-encoder"]

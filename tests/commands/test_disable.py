@@ -36,11 +36,10 @@ def run(
 def test_the_folder_has_a_table_rows_and_figures(inputs: Path, tmp_path: Path, capsys, monkeypatch) -> None:
     code, printed, _ = run(
         capsys, monkeypatch, inputs / "model", inputs / "nouns", "-o", tmp_path / "out", "--placebos", 4, "--heads",
-        "2-3,1-2", "--layers", "3", "--how", "zero", "--how", "mean", "--pairs", 2,
+        "2-3,1-2", "--layers", "3", "--how", "zero", "--how", "mean", "--pairs", 2, "--figures",
     )  # fmt: skip
     assert code == 0, printed
-    assert "2-3" in printed
-    assert "needed" in printed
+    assert printed.split("\n\n")[1].startswith("1 of 2 heads is needed for the accuracy: 2-3.\n")
     frame = pd.read_csv(tmp_path / "out" / "effects.csv", dtype={"unit": str})
     accuracy = frame[(frame["metric"] == "accuracy") & (frame["how"] == "zero")].set_index("unit")
     assert accuracy.index.tolist() == ["1-2", "2-3", "3", "2-3+1-2"]

@@ -18,12 +18,6 @@ from task_runs import plant_runs
 SETTINGS = {"placebos": 3, "progress": False}
 
 
-@pytest.fixture
-def undrawn(monkeypatch) -> None:
-    """Without figures, which take longer than all the rest."""
-    monkeypatch.setattr("headscope.commands.disable.run.draw_effects", lambda table: {})
-
-
 def measure(folder: Path, *, task: Task | None = None, out: str = "out", **settings):
     model, finished = str(folder / "model"), folder / "runs"
     return headscope.measure_effects(model, task or make_task(), folder / out, runs=finished, **SETTINGS | settings)
@@ -32,7 +26,7 @@ def measure(folder: Path, *, task: Task | None = None, out: str = "out", **setti
 @pytest.mark.full
 def test_a_head_that_each_run_needs_is_found_and_no_other(tmp_path: Path) -> None:
     plant_runs(tmp_path, [[(2, 3)]] * 3)
-    table = measure(tmp_path)
+    table = measure(tmp_path, figures=True)
     assert table["run"].values.tolist() == ["seed-1", "seed-2", "seed-3"]
     assert table["seed"].values.tolist() == [1, 2, 3]
     rows = pd.read_csv(tmp_path / "out" / "effects.csv", dtype={"unit": str})
@@ -53,7 +47,7 @@ def test_a_head_that_each_run_needs_is_found_and_no_other(tmp_path: Path) -> Non
 
 
 @pytest.mark.full
-def test_each_run_is_measured_as_by_itself_with_other_placebos(undrawn, tmp_path: Path) -> None:
+def test_each_run_is_measured_as_by_itself_with_other_placebos(tmp_path: Path) -> None:
     finished = plant_runs(tmp_path, [[(2, 3)], [(1, 2)]])
     table = measure(tmp_path, heads="2-3,1-2")
     for run in finished.runs:
@@ -66,7 +60,7 @@ def test_each_run_is_measured_as_by_itself_with_other_placebos(undrawn, tmp_path
 
 
 @pytest.mark.full
-def test_runs_that_read_nothing_need_no_head(undrawn, tmp_path: Path) -> None:
+def test_runs_that_read_nothing_need_no_head(tmp_path: Path) -> None:
     plant_runs(tmp_path, [[]] * 3)
     frame = list_effects(headscope.summarize_effects(measure(tmp_path)))
     frame = frame[frame["metric"].isin(["accuracy", "f1", "loss"])]
@@ -74,7 +68,7 @@ def test_runs_that_read_nothing_need_no_head(undrawn, tmp_path: Path) -> None:
     assert not frame["verdict"].str.contains("needed|better").any()
 
 
-def test_a_head_that_one_run_needs_is_said_to_be_needed_in_one(undrawn, tmp_path: Path) -> None:
+def test_a_head_that_one_run_needs_is_said_to_be_needed_in_one(tmp_path: Path) -> None:
     plant_runs(tmp_path, [[(2, 3)], [(3, 1)], [(3, 1)]])
     frame = list_effects(headscope.summarize_effects(measure(tmp_path, heads="2-3,3-1,1-1")))
     verdicts = frame[frame["metric"] == "accuracy"].set_index("unit")["verdict"].to_dict()
@@ -82,7 +76,7 @@ def test_a_head_that_one_run_needs_is_said_to_be_needed_in_one(undrawn, tmp_path
 
 
 @pytest.mark.full
-def test_a_killed_run_goes_on_and_gives_the_same(undrawn, tmp_path: Path, monkeypatch) -> None:
+def test_a_killed_run_goes_on_and_gives_the_same(tmp_path: Path, monkeypatch) -> None:
     plant_runs(tmp_path, [[(2, 3)], [(3, 1)]])
     settings = {"heads": "2-3,1-2", "placebos": 2, "batch_tokens": 512}
     expected = measure(tmp_path, out="whole", **settings)
@@ -120,7 +114,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_command_prints_the_summary(undrawn, run, runs: Path, tmp_path: Path) -> None:
+def test_the_command_prints_the_summary(run, runs: Path, tmp_path: Path) -> None:
     code, shown, _ = run(
         "disable", runs / "model", runs / "nouns", "--runs", runs / "runs", "--heads", "2-3,1-2", "--placebos", 3,
         "-o", tmp_path / "out",

@@ -26,7 +26,7 @@ def ignore(step: str, done: int, total: int) -> None:
 def test_an_atlas_has_texts_with_clear_examples_and_failures(tmp_path: Path) -> None:
     model = tiny.save(tmp_path / "bert")
     headscope.atlas(
-        model, "grammar:97", tmp_path / "atlas", examples=13, permutations=0, map_documents=0, figures="none",
+        model, "grammar:97", tmp_path / "atlas", examples=13, permutations=0, map_documents=0,
         progress=False,
     )  # fmt: skip
     dataset = read_examples(tmp_path / "atlas" / "examples.nc")
@@ -49,7 +49,7 @@ def test_an_atlas_has_texts_with_clear_examples_and_failures(tmp_path: Path) -> 
 def test_no_examples_are_made_where_none_are_asked_for(tmp_path: Path) -> None:
     model = tiny.save(tmp_path / "bert")
     result = headscope.atlas(
-        model, "grammar:31", tmp_path / "atlas", examples=0, permutations=0, map_documents=0, figures="none",
+        model, "grammar:31", tmp_path / "atlas", examples=0, permutations=0, map_documents=0,
         progress=False,
     )  # fmt: skip
     assert "examples.nc" not in result.files

@@ -44,9 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     module, tokenizer = headed.make("gpt2", "causal-lm")
     module.save_pretrained(path / "model")
     tokenizer.save_pretrained(path / "model")
-    headscope.atlas(
-        str(path / "model"), "grammar:13", path / "atlas", figures="none", permutations=0, examples=3, map_documents=5
-    )
+    headscope.atlas(str(path / "model"), "grammar:13", path / "atlas", permutations=0, examples=3, map_documents=5)
     return path
 
 

@@ -1,4 +1,4 @@
-"""A first result soon: parts of a corpus by both commands, the table before the figures, fewer or more figures."""
+"""A first result soon: parts of a corpus by both commands, the page before the figures, which are drawn on demand."""
 
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 import headscope
 import tiny
 from headscope import heads
-from headscope.commands.atlas import run as atlas_job
+from headscope.commands.atlas.atlas_result import AtlasResult
 from headscope.examples import read_examples
-from headscope.view import figures
+from headscope.view.figures import draw_atlas
 from headscope.view.page import render_page
 
 LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0)
@@ -58,7 +58,7 @@ def test_an_atlas_of_a_part_says_so_takes_the_same_part_of_the_other_corpus_and_
 ) -> None:
     out = tmp_path / "atlas"
     code, said, _ = run("atlas", model, "grammar:97", "--limit", 53, "--replicate", "grammar:97:5", "--permutations", 0,
-                     "--map-documents", 7, "--examples", 3, "--figures", "none", "-o", out)  # fmt: skip
+                     "--map-documents", 7, "--examples", 3, "-o", out)  # fmt: skip
     assert code == 0
     assert said.count("2 layers of 5 heads") == 1
     attrs = heads.read_table(out / "heads.nc").attrs
@@ -82,36 +82,21 @@ def test_a_limit_of_nothing_is_refused_in_a_sentence(run, model, tmp_path) -> No
 
 
 @pytest.mark.full
-def test_the_command_prints_the_table_even_if_the_figures_then_fail(run, model, tmp_path, monkeypatch) -> None:
-    def full(*arguments: object, **more: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(figures, "save", full)
-    code, said, complaint = run("atlas", model, "grammar:53", *LITTLE, "-o", tmp_path / "atlas")
-    assert code == 2
-    assert "2 layers of 5 heads" in said
-    assert "Open" not in said
-    assert "No space left on device" in complaint
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("figures", "every"), [("reported", False), ("all", True)])
-def test_the_table_is_shown_before_anything_is_drawn_or_written(model, tmp_path, monkeypatch, figures, every) -> None:
+def test_the_result_is_shown_when_the_page_is_there_and_nothing_is_drawn(model, tmp_path, monkeypatch) -> None:
     events: list[Any] = []
 
-    def show(table: xr.Dataset) -> None:
-        events.append(("shown", table.attrs["corpus"], (tmp_path / "atlas.html").exists()))
+    def show(result: AtlasResult) -> None:
+        events.append(("shown", result.table.attrs["corpus"], (tmp_path / "atlas.html").exists(), len(result.files)))
 
-    def list_two(table: xr.Dataset, *, every: bool) -> dict[str, Any]:
-        events.append(every)
+    def list_two(table: xr.Dataset) -> dict[str, Any]:
         return {name: (name, lambda name=name: events.append(f"{name} drawn") or Figure()) for name in ("one", "two")}
 
-    monkeypatch.setattr(atlas_job, "list_figures", list_two)
-    headscope.atlas(model, "grammar:53", tmp_path, permutations=0, map_documents=0, examples=0, figures=figures,
-                    show=show, progress=lambda *step: events.append(step))  # fmt: skip
+    monkeypatch.setattr(draw_atlas, "list_figures", list_two)
+    result = headscope.atlas(model, "grammar:53", tmp_path, permutations=0, map_documents=0, examples=0, figures=True,
+                             show=show, progress=lambda *step: events.append(step))  # fmt: skip
+    files = len(result.files) - 4  # two figures, as PNG and SVG
     drawing = [("drawing 2 figures", 0, 2), "one drawn", ("drawing 2 figures", 1, 2), "two drawn"]
-    assert events[-7:] == [("shown", "grammar:53", False), every, ("writing", 0, 0), *drawing]
-    assert (tmp_path / "atlas.html").exists()
+    assert events[-6:] == [("writing", 0, 0), ("shown", "grammar:53", True, files), *drawing]
 
 
 @pytest.mark.full

@@ -119,10 +119,13 @@ def test_the_content_effect_is_the_same_whichever_document_comes_first_in_the_fi
 @pytest.mark.full
 def test_the_folder_has_a_table_rows_and_figures(run, model: Path, ledger: xr.Dataset, tmp_path: Path) -> None:
     prompts = write(tmp_path / "prompts.jsonl", planted_decoder.prompts())
-    code, printed, complaint = run("ledger", model, prompts, "--tokens", 5, "-o", tmp_path / "out")
+    code, printed, complaint = run("ledger", model, prompts, "--tokens", 5, "--figures", "-o", tmp_path / "out")
     assert code == 0, complaint
     assert "13 prompts, 65 tokens of the model's own text" in printed
-    assert "1 of 6 heads read the document with the answer more than the others in the same slots" in printed
+    assert "1 of 6 heads read the document with the answer more than the others in the same slots" in " ".join(
+        printed.split()
+    )
+    assert "Head 1-2 reads most of it: 100 % of its attention, and 0 % of the others." in printed
     (line,) = (line.split() for line in printed.splitlines() if line.startswith("1-2"))
     assert line == ["1-2", "1.000", "0.000", "+1.000", "+1.000", "to", "+1.000", *line[7:8], "<.001"]
     table = headscope.read_table(tmp_path / "out" / "ledger.nc")

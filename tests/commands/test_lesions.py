@@ -66,11 +66,14 @@ def test_a_change_is_that_of_disabling_the_heads_by_hand(inputs: Path, lesions: 
 def test_the_folder_has_a_table_rows_and_maps(inputs: Path, tmp_path: Path, capsys, monkeypatch) -> None:
     code, printed, complaint = run(
         capsys, monkeypatch, inputs / "model", inputs / "nouns", "--atlas", inputs / "heads.nc", "--row", "nsubj",
-        "--row", "det", "--size", 2, "--random", 4, "-o", tmp_path / "out",
+        "--row", "det", "--size", 2, "--random", 4, "--figures", "-o", tmp_path / "out",
     )  # fmt: skip
     assert code == 0, complaint
     assert "beside 4 random sets of as many heads in each layer" in " ".join(printed.split())
     frame = pd.read_csv(tmp_path / "out" / "lesions.csv")
+    harmed = frame[(frame["metric"] == "accuracy") & (frame["subset"] == "all") & (frame["verdict"] == "suffers")]
+    (verdict,) = [line for line in printed.splitlines() if "of heads harm" in line and "accuracy" in line]
+    assert verdict.startswith(f"{len(harmed) or 'None'} of 2 sets of heads harm")
     assert frame["set"].unique().tolist() == ["nsubj", "det"]
     table = headscope.read_table(tmp_path / "out" / "lesions.nc")
     for name in ("nsubj", "det"):

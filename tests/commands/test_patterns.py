@@ -44,7 +44,7 @@ def labelled(tmp_path_factory) -> Path:
 
 
 def test_files_and_shares(tmp_path: Path) -> None:
-    table = headscope.patterns(tiny.make("bert"), TEXTS, tmp_path / "out", sample=11, progress=False)
+    table = headscope.patterns(tiny.make("bert"), TEXTS, tmp_path / "out", sample=11, figures=True, progress=False)
     written = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
     figures = {f"figures/{name}.{suffix}" for name in ("shares", "layers", "heads") for suffix in ("png", "svg")}
     assert written == {"patterns.nc", "patterns.csv", "patterns.json", *figures}

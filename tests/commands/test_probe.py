@@ -37,12 +37,6 @@ def _few_epochs() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def undrawn(monkeypatch) -> None:
-    """Figures take a good part of the time of a few probes."""
-    monkeypatch.setattr(probe_job, "draw_probes", lambda table: {})
-
-
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory) -> Path:
     """A folder with the planted model and its sentences as a treebank."""
@@ -65,7 +59,7 @@ def inputs(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def folder(inputs: Path, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("probe") / "out"
-    headscope.probe(inputs / "model", inputs / "trees.conllu", out, **SETTINGS)
+    headscope.probe(inputs / "model", inputs / "trees.conllu", out, figures=True, **SETTINGS)
     return out
 
 
@@ -129,9 +123,7 @@ def test_words_alone_know_as_much_here_so_attention_adds_nothing(folder: Path) -
     assert "points [" in describe_gain(table)
 
 
-def test_a_killed_run_goes_on_and_gives_the_same(
-    undrawn, inputs: Path, folder: Path, tmp_path: Path, monkeypatch
-) -> None:
+def test_a_killed_run_goes_on_and_gives_the_same(inputs: Path, folder: Path, tmp_path: Path, monkeypatch) -> None:
     true_save, saved = probe_job.save_sums, []
 
     def fail_in_the_middle(*arguments, **settings):
@@ -156,7 +148,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(
     assert not (tmp_path / "out" / ".maps").exists()
 
 
-def test_texts_of_their_own_are_tested_by_every_seed(undrawn, inputs: Path, tmp_path: Path) -> None:
+def test_texts_of_their_own_are_tested_by_every_seed(inputs: Path, tmp_path: Path) -> None:
     trees = inputs / "trees.conllu"
     table = headscope.probe(
         inputs / "model", trees, tmp_path, test=trees, without=ALL_PARTS, **SETTINGS,
@@ -171,7 +163,7 @@ def test_texts_of_their_own_are_tested_by_every_seed(undrawn, inputs: Path, tmp_
 
 
 @pytest.mark.parametrize("links", ["coreference", "scope"])
-def test_other_links_are_found_as_well(undrawn, inputs: Path, tmp_path: Path, links: str) -> None:
+def test_other_links_are_found_as_well(inputs: Path, tmp_path: Path, links: str) -> None:
     model = tiny.save(tmp_path / "model", "gpt2")
     table = headscope.probe(
         model, "grammar:83", tmp_path / "out", links=links, without=["control", "code-length"], seeds=1, progress=False
@@ -182,7 +174,7 @@ def test_other_links_are_found_as_well(undrawn, inputs: Path, tmp_path: Path, li
     assert float(table["probe_accuracy"].sel(probe="attention-and-words", relation="all")) <= 1
 
 
-def test_a_model_with_one_head_and_encoder_decoders_have_probes(undrawn, tmp_path: Path) -> None:
+def test_a_model_with_one_head_and_encoder_decoders_have_probes(tmp_path: Path) -> None:
     few = {"without": ALL_PARTS, "seeds": 1}
     table = headscope.probe(tiny.save(tmp_path / "bart", "bart"), "grammar:41", tmp_path / "a", **few, progress=False)
     assert [*table["attention_type"].values] == ["encoder", "decoder", "cross"]
@@ -195,7 +187,7 @@ def test_a_model_with_one_head_and_encoder_decoders_have_probes(undrawn, tmp_pat
     assert table["probe_weight"].shape == (2, 1, 2)
 
 
-def test_a_tree_has_one_root_and_is_no_worse_by_much(undrawn, inputs: Path, tmp_path: Path) -> None:
+def test_a_tree_has_one_root_and_is_no_worse_by_much(inputs: Path, tmp_path: Path) -> None:
     model = tiny.save(tmp_path / "model")
     few = {"without": ALL_PARTS, "seeds": 1, "progress": False}
     word, tree = (headscope.probe(model, "grammar:67", tmp_path / way, decode=way, **few) for way in ("word", "tree"))
@@ -251,10 +243,10 @@ def test_bad_input_gets_one_sentence(inputs: Path, tmp_path: Path, monkeypatch) 
     assert not out.exists()
 
 
-def test_the_command_prints_what_attention_adds(undrawn, run, inputs: Path, tmp_path: Path) -> None:
+def test_the_command_prints_what_attention_adds(run, inputs: Path, tmp_path: Path) -> None:
     code, said, _ = run(
         "probe", inputs / "model", inputs / "trees.conllu", "-o", tmp_path / "out", "--seeds", 1, "--rank", 5,
-        "--limit", 41,
+        "--limit", 41, "--table",
     )  # fmt: skip
     assert code == 0
     for text in (

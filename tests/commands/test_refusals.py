@@ -76,7 +76,6 @@ WRONG: dict[str, tuple[Any, str]] = {
     "model": ("./nowhere", "there is no folder"),
     "out": (FILE, f"{FILE} is a file"),
     "runs": (FOLDER / "nowhere", "nowhere"),
-    "figures": ("some", "`figures` is 'some'; give reported, all or none."),
     "map_documents": (-1, "`map_documents` is -1; give 0 or more."),
     "examples": (-1, "`examples` is -1; give 0 or more."),
     "views": ("colour", "`views` is 'colour'; give norm"),

@@ -67,7 +67,9 @@ def test_a_reducer_that_is_measured_by_name_alone_is_replicated(model, name: str
 def test_the_atlas_replicates_beside_the_untrained_model(run, model, tmp_path, draw_only) -> None:
     draw_only("replication")
     out = tmp_path / "atlas"
-    code, said, complained = run("atlas", model, HERE, "--replicate", THERE, "--permutations", 7, "-o", out)
+    code, said, complained = run(
+        "atlas", model, HERE, "--replicate", THERE, "--permutations", 7, "--figures", "--table", "-o", out
+    )
     assert code == 0
     tables = {name: heads.read_table(out / f"{name}.nc") for name in ("heads", "replication", "untrained-replication")}
     table = tables["heads"]
@@ -154,7 +156,7 @@ def test_measure_goes_on_after_a_kill_in_either_phase(model, tmp_path, monkeypat
 @pytest.mark.parametrize("phase", ["replicating on", "replicating the untrained"])
 def test_an_atlas_goes_on_after_a_kill_in_the_replication(model, tmp_path, monkeypatch, phase) -> None:
     out = tmp_path / "atlas"
-    only = {"map_documents": 0, "examples": 0, "figures": "none"}
+    only = {"map_documents": 0, "examples": 0}
     settings = {"replicate": THERE, "permutations": 3, "batch_tokens": 499, **only}
     with pytest.raises(Killed):
         headscope.atlas(model, HERE, out, **settings, progress=kill_after(monkeypatch, phase))

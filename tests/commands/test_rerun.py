@@ -56,7 +56,6 @@ MEASURE: dict[str, Callable[[dict[str, Path]], xr.Dataset]] = {
             seed=5,
             map_documents=7,
             examples=0,
-            figures="none",
             views="norm",
         ).table
     ),
@@ -171,6 +170,14 @@ def test_a_request_is_restored_as_it_was() -> None:
     assert restored.names == request.names == ["1-2"]
     with pytest.raises(TableError, match="is not one of"):
         restore_request(headscope.atlas.record, text)
+
+
+def test_what_an_older_table_records_of_its_figures_changes_nothing() -> None:
+    atlas = headscope.atlas.record
+    text = record_request(atlas("my-model", "wiki.txt", seed=3))["request"]
+    older = json.dumps(json.loads(text) | {"figures": "reported"})
+    assert not restore_request(atlas, older).figures
+    assert record_request(restore_request(atlas, older))["request"] == text
 
 
 def simulate_runs() -> tuple[xr.Dataset, xr.Dataset]:

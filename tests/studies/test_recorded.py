@@ -171,10 +171,10 @@ def test_the_misprints_are_named(models) -> None:
     best = named["table A1"]
     assert (best.claim.what, best.ours.detail, best.verdict) == ("P, best head", "9-12", "agrees")
     assert f"{best.ours.number:.1f}" == "82.9"
-    sheet = render_markdown("zhao2020", ZHAO, [models["bert-base"]])
+    sheet = render_markdown("zhao2020", ZHAO, [models["bert-base"]], with_figures=True)
     assert "misprint: " not in sheet.lower()  # one sentence each, which says it once
     for figure in ("figure-4", "figure-5"):
-        assert f"](<bert-base/{figure}.png>)" in sheet
+        assert f"](<figures/bert-base/{figure}.png>)" in sheet
     assert "- Table A1 misprints P of RoBERTa-base's best head as 92.9: the scores" in sheet
     assert "- Table A2 has a misprint in P = 97.2, R = 92.9 and F1 = 95.9 of RoBERTa-base tuned on negation: " in sheet
 
@@ -182,15 +182,18 @@ def test_the_misprints_are_named(models) -> None:
 @pytest.mark.full
 def test_the_command_writes_everything_and_needs_no_weights(run, data, tmp_path, monkeypatch) -> None:
     def save(figure: object, folder: Path, name: str, *, pdf: bool) -> None:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("drawn")
 
     monkeypatch.setattr("headscope.view.figures.save", save)
-    code, said, _ = run("study", "zhao2020", "--recorded", scores(data, "x").parent, "-o", tmp_path)
+    recorded = scores(data, "x").parent
+    code, said, _ = run("study", "zhao2020", "--recorded", recorded, "--figures", "--table", "-o", tmp_path)
     assert code == 0
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
-    files = ("table-3.csv", "table-4.csv", "table-A4.csv", "tests.csv", "figure-4", "figure-5")
-    assert written == {"zhao2020.md", "zhao2020.csv", "zhao2020.json", *(f"{m}/{f}" for m in MODELS for f in files)}
+    files = ("table-3.csv", "table-4.csv", "table-A4.csv", "tests.csv")
+    figures = {f"figures/{model}/{figure}" for model in MODELS for figure in ("figure-4", "figure-5")}
+    tables = {f"{model}/{file}" for model in MODELS for file in files}
+    assert written == {"zhao2020.md", "zhao2020.csv", "zhao2020.json", *tables, *figures}
     assert "103 claims about BERT-base, by the file's name: 72 agree, 2 hold" in said
     assert "Table A1 misprints P of RoBERTa-base's best head as 92.9" in said.replace("\n", " ")
     with (tmp_path / "bert-base" / "table-3.csv").open() as file:

@@ -17,8 +17,9 @@ from headscope.errors import CorpusError, HeadscopeError
 from headscope.studies import STUDIES
 from headscope.studies.findings import Finding
 from headscope.studies.recorded import judge_recording, render_markdown, show
-from headscope.studies.sheet import fit_table, lay_out, make_printed_tables
+from headscope.studies.sheet import lay_out, make_printed_tables, make_table
 from headscope.studies.study import Claim, Value
+from headscope.view.lines import print_grid
 
 ZHAO = STUDIES["zhao2020"]
 LAYERS, HEADS, RUNS, CONTROLS = 7, 5, 11, 3
@@ -121,9 +122,8 @@ def test_any_shape_and_any_number_of_runs(tmp_path, layers, heads, runs, control
 def test_nothing_is_cut_at_80_columns(tmp_path, runs, controls) -> None:
     path = save(tmp_path, **arrays(runs=runs, controls=controls))
     for name, (made, frame) in make_printed_tables(ZHAO, judge_recording(ZHAO, ZHAO.recording, path).tables).items():
-        shown = lay_out(made, frame)
-        console = Console(file=io.StringIO(), width=80)
-        console.print(fit_table(shown, console.width))
+        shown, console = lay_out(made, frame), Console(file=io.StringIO(), width=80)
+        print_grid(make_table(shown), console)
         said = console.file.getvalue()
         assert max(map(len, said.splitlines())) <= 80
         lines = iter(said.splitlines())
@@ -156,7 +156,7 @@ def test_a_model_that_the_paper_does_not_have_is_judged_by_what_the_claims_say_o
     sheet = render_markdown("zhao2020", ZHAO, [model])
     assert "The paper has no model of this name; it has BERT-base, BERT-large, RoBERTa-base, RoBERTa-large." in sheet
     assert "best (5-3)" in sheet
-    show(ZHAO, [model], console := Console(file=io.StringIO(), width=80))
+    show(ZHAO, [model], console := Console(file=io.StringIO(), width=80), whole=True)
     holding = f"{sum(one.verdict == 'holds' for one in model.findings)} hold, "
     assert f"about BERT-base, as the paper has no model of this name: {holding}" in console.file.getvalue()
 
@@ -378,11 +378,11 @@ def test_folders_and_studies_without_recorded_scores_are_refused(tmp_path) -> No
 def test_no_torch_is_loaded(tmp_path) -> None:
     save(tmp_path)
     code = (
-        "import sys; from headscope import cli; from headscope.view import figures; figures.save = lambda *a, **b: []; "
-        f"sys.argv = ['headscope', 'study', 'zhao2020', '--recorded', {str(tmp_path)!r}, '-o', {str(tmp_path)!r}]\n"
-        "try:\n    cli.main()\nexcept SystemExit as end:\n    print(end.code, 'torch' in sys.modules)"
+        "import sys; from headscope import cli\ntry:\n    cli.main()\n"
+        "except SystemExit as end:\n    print(end.code, 'torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    words = [sys.executable, "-c", code, "study", "zhao2020", "--recorded", tmp_path, "-o", tmp_path]
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "0 False", done.stderr
 
 

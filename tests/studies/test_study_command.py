@@ -51,24 +51,16 @@ def derived(name: str) -> list[str]:
     return [table for table, one in STUDIES[name].derived.items() if {*one.on} <= {*measured(name)}]
 
 
-@pytest.fixture
-def undrawn(monkeypatch) -> None:
-    """Figures take most of the time of a small study."""
-    monkeypatch.setattr(figures, "save", lambda *arguments, **settings: [])
-
-
 @pytest.fixture(scope="module")
 def clark(model, corpora, tmp_path_factory) -> StudyResult:
     """A study without figures, probes or seeds; who changes its folder takes a copy."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "save", lambda *arguments, **settings: [])
-        return study("clark2019", str(model), corpora, tmp_path_factory.mktemp("clark") / "out")
+    return study("clark2019", str(model), corpora, tmp_path_factory.mktemp("clark") / "out")
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_writes_its_sheet_tables_and_figures(run, model, corpora, tmp_path, name) -> None:
     out = tmp_path / "made" / "study"
-    code, said, _ = run("study", name, "--model", model, "--data", corpora, "-o", out)
+    code, said, _ = run("study", name, "--model", model, "--data", corpora, "--figures", "--table", "-o", out)
     assert code == 0
     of = STUDIES[name]
     written = {f"{table}.nc" for table in [*measured(name), *derived(name)]}
@@ -100,7 +92,7 @@ def test_a_study_writes_its_sheet_tables_and_figures(run, model, corpora, tmp_pa
     assert all(f"{one.verdict}: {one.claim.pattern.says.split()[0]}" in said for one in judged)
 
 
-def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, corpora, tmp_path) -> None:
+def test_the_sheet_shows_both_figures_and_their_difference(model, corpora, tmp_path) -> None:
     made = study("clark2019", model, corpora, tmp_path)
     (det,) = [one for one in made.findings if one.claim.where == "table 1, det" and one.claim.what == "best head"]
     ours = det.ours
@@ -122,7 +114,7 @@ def test_table_3_is_read_from_the_folder_of_probes(clark, model, corpora, tmp_pa
     loaded = load(model)
     (tmp_path / "probe").mkdir()
     heads.write_table(make_probes(weights_sha256=loaded.weights_sha256), tmp_path / "probe" / "probe.nc")
-    made = study("clark2019", model, corpora, tmp_path / "out", probe=tmp_path / "probe")
+    made = study("clark2019", model, corpora, tmp_path / "out", probe=tmp_path / "probe", figures=True)
     of_probes = [one for one in made.findings if one.claim.where == "table 3"]
     assert {one.verdict for one in of_probes} == {"holds", "shown"}
     assert "clark2019-table-3" in drawn
@@ -134,7 +126,7 @@ def test_table_3_is_read_from_the_folder_of_probes(clark, model, corpora, tmp_pa
     with pytest.raises(TableError, match=r"probes are those of 'planted', which differs from .* in its weights; train"):
         study("clark2019", model, corpora, tmp_path / "out", probe=tmp_path / "other.nc")
     with pytest.raises(HeadscopeError, match="zhao2020 says nothing of probes"):
-        study("zhao2020", model, corpora, tmp_path / "out", probe=tmp_path / "probe")
+        study("zhao2020", model, corpora, tmp_path / "out", probe=tmp_path / "probe", figures=True)
     with pytest.raises(TableError, match=r"there is no file .*none; probes are written by"):
         study("clark2019", model, corpora, tmp_path / "out", probe=tmp_path / "none")
     with pytest.raises(TableError, match="has no accuracies of probes"):
@@ -152,7 +144,7 @@ def test_gradients_are_those_of_the_masked_language_model(model, corpora, tmp_pa
         torch.manual_seed(0)
         for part in (BertForMaskedLM(config), tokenizer):
             part.save_pretrained(tmp_path / "masked")
-    made = study("clark2019", tmp_path / "masked", corpora, tmp_path / "out")
+    made = study("clark2019", tmp_path / "masked", corpora, tmp_path / "out", figures=True)
     assert "clark2019-figure-3" in drawn
     gradients = made.tables["text_gradients"]
     assert gradients.attrs["loss"] == "masked-lm"
@@ -166,7 +158,7 @@ def test_gradients_are_those_of_the_masked_language_model(model, corpora, tmp_pa
     assert "figures/clark2019-figure-3.png" in (tmp_path / "out" / "clark2019.md").read_text()
 
 
-def test_without_the_head_of_the_masked_language_model_it_says_so(undrawn, clark, model, corpora, tmp_path) -> None:
+def test_without_the_head_of_the_masked_language_model_it_says_so(clark, model, corpora, tmp_path) -> None:
     loaded = (AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model))
     for made, beginning in (
         (clark, "the weights have no head for masked-lm: "),
@@ -183,19 +175,19 @@ def texts_of(table: str, corpora: Path):
     return select_documents(measurement, locate(STUDIES["clark2019"], corpora, {})[table], 0)
 
 
-def test_an_encoder_decoder_is_studied_by_its_encoder(undrawn, corpora, tmp_path) -> None:
+def test_an_encoder_decoder_is_studied_by_its_encoder(corpora, tmp_path) -> None:
     made = study("clark2019", tiny.save(tmp_path / "t5", "t5"), corpora, tmp_path / "out")
     assert all("attention_type" not in table.dims and table.sizes["layer"] == 2 for table in made.tables.values())
     assert any(finding.ours for finding in made.findings if finding.claim.on == ("treebank",))
 
 
-def test_a_decoder_without_special_tokens_leaves_claims_unmeasured(undrawn, corpora, tmp_path) -> None:
+def test_a_decoder_without_special_tokens_leaves_claims_unmeasured(corpora, tmp_path) -> None:
     made = study("clark2019", tiny.save(tmp_path / "gpt2", "gpt2"), corpora, tmp_path / "out")
     (cls,) = [one for one in made.findings if one.claim.what == "layer that attends most to [CLS]"]
     assert (cls.verdict, cls.why) == ("not measured", "the table has no mass_cls")
 
 
-def test_another_corpus_takes_the_place_of_one(undrawn, run, model, corpora, tmp_path) -> None:
+def test_another_corpus_takes_the_place_of_one(run, model, corpora, tmp_path) -> None:
     other = tmp_path / "wsj.conllu"
     other.write_text((corpora / "en_ewt-ud-dev.conllu").read_text().replace("\tobl\t", "\tprep\t"))
     code, _, _ = run(
@@ -217,9 +209,7 @@ def test_another_corpus_takes_the_place_of_one(undrawn, run, model, corpora, tmp
     assert heads.read_table(tmp_path / "out" / "treebank.nc").attrs["corpus"] == str(other)
 
 
-def test_a_corpus_in_memory_and_a_loaded_model_are_studied_as_their_files(
-    undrawn, clark, model, corpora, tmp_path
-) -> None:
+def test_a_corpus_in_memory_and_a_loaded_model_are_studied_as_their_files(clark, model, corpora, tmp_path) -> None:
     ((table, treebank),) = [
         (name, locate(STUDIES["clark2019"], corpora, {})[name])
         for name, measurement in STUDIES["clark2019"].measurements.items()
@@ -234,14 +224,14 @@ def test_a_corpus_in_memory_and_a_loaded_model_are_studied_as_their_files(
     assert in_memory.attrs["corpus"] == "documents in memory"
 
 
-def test_a_second_study_leaves_the_first_alone(undrawn, clark, model, corpora, tmp_path) -> None:
+def test_a_second_study_leaves_the_first_alone(clark, model, corpora, tmp_path) -> None:
     out = shutil.copytree(clark.folder, tmp_path / "out")
     before = {name: (out / name).read_bytes() for name in clark.files}
     study("aspects2019", model, corpora, out)
     assert {name: (out / name).read_bytes() for name in clark.files} == before
 
 
-def test_the_python_of_the_documentation_runs(undrawn, model, corpora, tmp_path) -> None:
+def test_the_python_of_the_documentation_runs(model, corpora, tmp_path) -> None:
     page = Path(__file__).parents[2] / "docs" / "howto" / "reproduce-a-paper.md"
     (block,) = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
     for name, path in (("minilm", model), ("corpora", corpora), ("zhao", tmp_path)):
@@ -252,7 +242,7 @@ def test_the_python_of_the_documentation_runs(undrawn, model, corpora, tmp_path)
     assert repr(judge(STUDIES["zhao2020"], made.tables)) == repr(made.findings)
 
 
-def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, model, corpora, tmp_path) -> None:
+def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(model, corpora, tmp_path) -> None:
     """A real process, really killed, when the first table is done."""
     killed = tmp_path / "killed"
     script = "import headscope.runner.local as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"

@@ -13,9 +13,9 @@ from headscope.studies import STUDIES, judge
 from headscope.view import figures
 
 
-@pytest.fixture(autouse=True)
-def undrawn(monkeypatch) -> list[str]:
-    """The names of the figures: to draw them takes longer than all the rest."""
+@pytest.fixture
+def drawn(monkeypatch) -> list[str]:
+    """The names of the figures that are asked for: to draw them takes longer than all the rest."""
     drawn: list[str] = []
     monkeypatch.setattr(figures, "save", lambda figure, folder, name, **settings: drawn.append(name))
     return drawn
@@ -26,7 +26,8 @@ def zhao(model, corpora, tmp_path_factory):
     """Two runs of the task and two of its control; the figures are drawn elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figures, "save", lambda figure, folder, name, **settings: None)
-        return study("zhao2020", str(model), corpora, tmp_path_factory.mktemp("zhao"), seeds=2, epochs=1)
+        out = tmp_path_factory.mktemp("zhao")
+        return study("zhao2020", str(model), corpora, out, seeds=2, epochs=1, figures=True)
 
 
 def finding(made, what: str):
@@ -86,7 +87,7 @@ def test_the_findings_follow_from_the_tables_alone(zhao) -> None:
 
 
 @pytest.mark.full
-def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, model, corpora) -> None:
+def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, drawn, model, corpora) -> None:
     weights = sorted((zhao.folder / "runs").rglob("model.safetensors"))
     assert len(weights) == 4
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights}
@@ -102,16 +103,16 @@ def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, m
             progress=lambda *told: stages.append(told[0]),
         )
     assert not [stage for stage in stages if "measuring" in stage]  # before the work, not after it
-    again = study("zhao2020", str(model), corpora, zhao.folder, seeds=2, epochs=1, resume=True)
+    again = study("zhao2020", str(model), corpora, zhao.folder, seeds=2, epochs=1, figures=True, resume=True)
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights} == before
     assert repr(again.findings) == repr(zhao.findings)
     assert not list(zhao.folder.glob(".*"))
 
 
 @pytest.mark.full
-def test_runs_that_are_there_are_measured_as_those_of_the_study_itself(zhao, model, corpora, tmp_path) -> None:
+def test_runs_that_are_there_are_measured_as_those_of_the_study_itself(zhao, drawn, model, corpora, tmp_path) -> None:
     finished = zhao.folder / "runs" / "negation"
-    again = study("zhao2020", str(model), corpora, tmp_path, runs=finished)
+    again = study("zhao2020", str(model), corpora, tmp_path, runs=finished, figures=True)
     assert repr(again.findings) == repr(zhao.findings)
     assert not (tmp_path / "runs").exists()
     sheets = [(folder / "zhao2020.md").read_text() for folder in (zhao.folder, tmp_path)]
@@ -162,10 +163,10 @@ def test_without_seeds_nothing_is_fine_tuned_and_it_says_so(run, model, corpora,
 
 
 @pytest.mark.full
-def test_kovaleva2019_on_a_glue_set(run, model, corpora, tmp_path, undrawn) -> None:
+def test_kovaleva2019_on_a_glue_set(run, model, corpora, tmp_path, drawn) -> None:
     code, _, _ = run(
         "study", "kovaleva2019", "--model", model, "--data", corpora, "-o", tmp_path, "--seeds", 1, "--epochs", 1,
-        "--task", "mrpc", "--max-examples", 17,
+        "--task", "mrpc", "--max-examples", 17, "--figures",
     )  # fmt: skip
     assert code == 0
     similarity = heads.read_table(tmp_path / "texts_task.nc")["similarity"]
@@ -174,7 +175,7 @@ def test_kovaleva2019_on_a_glue_set(run, model, corpora, tmp_path, undrawn) -> N
     # The texts are the test split: of MRPC, its development set.
     assert heads.read_table(tmp_path / "texts.nc").attrs["part"] == "21 of 21 test examples"
     assert runs.read(tmp_path / "runs" / "mrpc").settings["examples"]["train"] == 17
-    assert {f"kovaleva2019-figure-{name}" for name in ("5", "6-tuned", "7-tuned", "8", "9")} <= set(undrawn)
+    assert {f"kovaleva2019-figure-{name}" for name in ("5", "6-tuned", "7-tuned", "8", "9")} <= set(drawn)
     effects = heads.read_table(tmp_path / "effects_task.nc")
     assert (effects.sizes["run"], int(effects["examples"][0])) == (1, 21)
     assert (tmp_path / "effects" / "summary.csv").is_file()
@@ -191,7 +192,7 @@ def test_kovaleva2019_on_a_glue_set(run, model, corpora, tmp_path, undrawn) -> N
 
 
 @pytest.mark.full
-def test_aspects2019(model, corpora, tmp_path, undrawn, monkeypatch) -> None:
+def test_aspects2019(model, corpora, tmp_path, drawn, monkeypatch) -> None:
     trusted: list[bool] = []
     measure_runs = runner.measure_runs
 
@@ -201,13 +202,21 @@ def test_aspects2019(model, corpora, tmp_path, undrawn, monkeypatch) -> None:
 
     monkeypatch.setattr(runner, "measure_runs", watched)
     made = study(
-        "aspects2019", str(model), corpora, tmp_path, seeds=1, epochs=1, max_examples=31, trust_remote_code=True
+        "aspects2019",
+        str(model),
+        corpora,
+        tmp_path,
+        seeds=1,
+        epochs=1,
+        max_examples=31,
+        figures=True,
+        trust_remote_code=True,
     )
     assert trusted == [True, True]
     accuracy = made.tables["pairs_task"]["aspect_accuracy"] - made.tables["pairs"]["aspect_accuracy"]
     changed = made.tables["change_same_aspect"]["change"].sel(group="task")
     np.testing.assert_allclose(changed, accuracy.isel(run=0).sel(target="same_aspect").transpose("layer", "head"))
-    assert {"aspects2019-best-heads", "aspects2019-change-same-aspect"} <= set(undrawn)
+    assert {"aspects2019-best-heads", "aspects2019-change-same-aspect"} <= set(drawn)
     # What was left out is told once, though the control leaves it out too.
     count = runs.read(tmp_path / "runs" / "aspects").settings["skipped"]["reading"]
     left_out = count["training examples beyond a sample of 31"]

@@ -10,7 +10,8 @@ from scipy.stats import mannwhitneyu, t, ttest_ind
 
 from headscope.analyse import Consistencies
 from headscope.view.comparison_frames import make_frames
-from headscope.view.comparison_report import list_sections, print_comparison, render_markdown
+from headscope.view.comparison_report import list_sections, render_markdown
+from headscope.view.comparison_summary import print_comparisons
 from view.comparisons import comparison, drawn, released
 
 
@@ -26,9 +27,9 @@ def rows(page: str, heading: str) -> list[list[str]]:
     ]
 
 
-def said(changed, width: int = 80) -> str:
+def said(changed, width: int = 80, *, whole: bool = True) -> str:
     text = io.StringIO()
-    print_comparison(changed, Console(file=text, width=width))
+    print_comparisons([changed], Console(file=text, width=width), whole=whole)
     return text.getvalue()
 
 
@@ -294,7 +295,7 @@ def test_a_summary_of_eighty_columns() -> None:
     text = said(changed)
     lines = [line.rstrip() for line in text.splitlines()]
     assert max(map(len, lines)) <= 80
-    (average,) = [line for line in lines if line.startswith("average ")]
+    (average,) = [line.removeprefix("scope F1 %") for line in lines if " average " in line]
     numbers = [f"{100 * before.mean():.1f}", *(percent(after.mean((1, 2))) for after in afters)]
     means = [after.mean((1, 2)) for after in afters]
     p, welch = mannwhitneyu(*means, method="exact").pvalue, ttest_ind(*means, equal_var=False).pvalue
@@ -311,9 +312,20 @@ def test_a_summary_of_eighty_columns() -> None:
     assert f"Heads with q ≤ 0.05: {int(small.sum())} of 384; Welch's q too: {also}" in text
 
 
+def test_the_verdict_comes_first_and_the_rest_with_an_option() -> None:
+    before, afters = drawn(24, 16, runs=(7, 5))
+    changed = comparison(before, afters)
+    text = said(changed, whole=False)
+    count = int(((changed["q"] <= 0.05) & (changed["welch_q"] <= 0.05)).sum())
+    verdict = f"{count or 'None'} of 384 heads surely change"
+    assert text.split("\n\n")[1].startswith(verdict)
+    assert "Layers with q" not in text
+    assert "--table prints all: layers and tests" in text
+
+
 def test_brackets_in_names_are_printed_as_they_are() -> None:
     text = said(comparison(*drawn(), model="tiny/[bold]bert", task="[red]negation"), 200)
-    assert "tiny/[bold]bert: scope F1 before and after fine-tuning on [red]negation" in text
+    assert "tiny/[bold]bert before and after fine-tuning on [red]negation" in text
     assert "after [red]negation" in text
 
 

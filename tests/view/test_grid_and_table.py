@@ -180,7 +180,7 @@ def test_there_are_tabs_for_the_parts_that_there_are(open_page: OpenPage) -> Non
     ids = {attrs.get("id") for _, attrs, _ in parsed.elements}
     assert {(attrs["href"] or "")[1:] for attrs, _ in parsed.find("a") if "=" not in str(attrs["href"])} <= ids
     bare = open_page(render_page(head_table()[["entropy"]], figures={})).locator('[role="tab"] >> visible=true')
-    assert bare.all_inner_texts() == ["Answers", "Numbers", "Export", "Where from"]
+    assert bare.all_inner_texts() == ["Answers", "Figures", "Numbers", "Export", "Where from"]
 
 
 @pytest.mark.parametrize(("path", "causal"), [("decoder 1 fused", True), ("encoder 1 fused", False)])

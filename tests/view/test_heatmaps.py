@@ -135,7 +135,7 @@ def test_every_target_is_in_the_csv_files_and_on_the_terminal(table) -> None:
     assert heads.loc[2, 5, "phrase"] == table["aspect_mass"].sel(layer=2, head=5, target="phrase").item()
     assert len(found["aspect-offsets"]) == 8 * 10
     text = io.StringIO()
-    print_table(table, Console(file=text, width=99))
+    print_table(table, Console(file=text, width=99), whole=True)
     (line,) = [line for line in text.getvalue().splitlines() if re.match(r"phrase +\d-", line)]
     score = f"{table['aspect_heldout_accuracy'].sel(target='phrase').item():.3f}".removeprefix("0")
     assert line.split()[1:4] == [
@@ -215,7 +215,7 @@ def test_frames_of_classes_and_roles(table) -> None:
 
 def test_classes_and_roles_on_the_terminal(table) -> None:
     text = io.StringIO()
-    print_table(table, Console(file=text, width=99))
+    print_table(table, Console(file=text, width=99), whole=True)
     lines = text.getvalue().splitlines()
     noun = table.sel(token_class="noun")
     (line,) = [line for line in lines if line.startswith("noun ")]

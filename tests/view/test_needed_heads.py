@@ -64,7 +64,7 @@ def _list_heads() -> list[str]:
 def atlas(folder: Path) -> Path:
     headscope.atlas(
         str(folder / "model"), folder / "planted.conllu", folder / "atlas", effects=folder / "effects",
-        permutations=49, figures="none", progress=False,
+        permutations=49, progress=False,
     )  # fmt: skip
     return folder / "atlas"
 
@@ -108,7 +108,7 @@ def test_the_table_has_the_effects_and_says_where_they_came_from(folder: Path, a
 def test_the_terminal_names_them(folder: Path, run) -> None:
     code, printed, _ = run(
         "atlas", folder / "model", folder / "planted.conllu", "--effects", folder / "effects", "--permutations", 49,
-        "--figures", "none", "-o", folder / "again",
+        "--table", "-o", folder / "again",
     )  # fmt: skip
     assert code == 0
     assert "marks and needed: 2-3 (" in printed
@@ -176,14 +176,14 @@ def test_a_page_without_effects_has_none_of_it(atlas: Path) -> None:
 def test_too_few_texts_say_nothing_of_what_heads_mark(folder: Path, tmp_path: Path) -> None:
     result = headscope.atlas(
         str(folder / "model"), folder / "planted.conllu", tmp_path, effects=folder / "effects", limit=97,
-        permutations=0, map_documents=0, examples=0, figures="none", progress=False,
+        permutations=0, map_documents=0, examples=0, progress=False,
     )  # fmt: skip
     marks = result.table["marks"]
     assert (marks.sel(layer=2, head=3) >= 1).item()
     assert (marks.sel(layer=1, head=2) == 0).item()
     few = headscope.atlas(
         str(folder / "model"), folder / "planted.conllu", tmp_path, effects=folder / "effects", limit=7,
-        permutations=0, map_documents=0, examples=0, figures="none", progress=False,
+        permutations=0, map_documents=0, examples=0, progress=False,
     )  # fmt: skip
     roles = pd.read_csv(tmp_path / "tables" / "need.csv").set_index(["layer", "head"])["role"]
     assert roles[2, 3] == "needed"
@@ -206,7 +206,7 @@ def test_heads_that_were_not_disabled_are_counted_as_such(folder: Path, tmp_path
     )
     code, printed, _ = run(
         "atlas", folder / "model", folder / "planted.conllu", "--effects", tmp_path / "some", "--permutations", 0,
-        "--map-documents", 0, "--examples", 0, "--figures", "none", "-o", tmp_path / "atlas",
+        "--map-documents", 0, "--examples", 0, "-o", tmp_path / "atlas",
     )  # fmt: skip
     assert code == 0
     first, other = "on nouns (test): 2 not tested.", "Of the other 13: 1 needed, 1 not needed, 11 not tested."
@@ -217,7 +217,7 @@ def test_without_annotation_needed_heads_are_named_all_the_same(folder: Path, tm
     (tmp_path / "text.txt").write_text("dog sees the cat now .\n" * 23)
     code, printed, _ = run(
         "atlas", folder / "model", tmp_path / "text.txt", "--format", "sentences", "--effects", folder / "effects",
-        "--figures", "none", "-o", tmp_path / "atlas",
+        "--table", "-o", tmp_path / "atlas",
     )  # fmt: skip
     assert code == 0
     assert "Of 15 heads, on nouns (test): 2 needed, 13 not needed." in printed.replace("\n", " ")
@@ -247,7 +247,7 @@ def test_effects_that_do_not_fit_are_refused_before_anything_is_measured(
         write_table(changed.assign_attrs(weights_sha256="0" * 64), tmp_path / "effects.nc")
     with pytest.raises(HeadscopeError) as refused:
         headscope.atlas(
-            model, folder / "planted.conllu", tmp_path / "out", effects=effects, permutations=0, figures="none",
+            model, folder / "planted.conllu", tmp_path / "out", effects=effects, permutations=0,
             progress=lambda step, *_: steps.append(step),
         )  # fmt: skip
     where = effects if effects.is_dir() else effects.parent
@@ -269,7 +269,7 @@ def test_a_table_of_runs_gives_the_run_that_the_model_is(folder: Path, tmp_path:
     both = both.assign_coords(run=["seed-1", "seed-2"]).merge(by_example)
     both = both.assign_attrs(effects.attrs | {"runs": json.dumps(runs)})
     result = headscope.atlas(
-        str(folder / "model"), folder / "planted.conllu", tmp_path, effects=both, permutations=0, figures="none",
+        str(folder / "model"), folder / "planted.conllu", tmp_path, effects=both, permutations=0,
         limit=29, progress=False,
     )  # fmt: skip
     expected = effects["effect_loss"].sel(how="uniform", subset="all").values

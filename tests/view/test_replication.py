@@ -38,7 +38,7 @@ def test_the_terminal_and_the_page_say_how_many_survive(report, texts, share, se
     assert describe_replication(table, read_reports(table)) == sentence
     assert sentence in render_page(table, figures={})
     text = io.StringIO()
-    print_table(table, Console(file=text, width=80))
+    print_table(table, Console(file=text, width=80), whole=True)
     assert sentence in " ".join(text.getvalue().split())
     assert max(map(len, text.getvalue().splitlines())) <= 80
     verdict = table["replication_verdict"].item()

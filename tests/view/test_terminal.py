@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 
 import numpy as np
 import pytest
@@ -53,9 +52,9 @@ def test_a_corpus_too_small_to_report_a_head_says_so(table, count, said) -> None
     assert f"Each half of the corpus has too few links to report a head for {said}." in text.getvalue()
 
 
-def printed(table: xr.Dataset, **look) -> str:
+def printed(table: xr.Dataset, *, whole: bool = False, **look) -> str:
     text = io.StringIO()
-    print_table(table.assign_attrs(words=1511, tokens_unknown=0), Console(file=text, **look))
+    print_table(table.assign_attrs(words=1511, tokens_unknown=0), Console(file=text, **look), whole=whole)
     return text.getvalue()
 
 
@@ -71,7 +70,7 @@ def test_what_was_found_stands_above_the_table() -> None:
 def test_marks_are_characters_that_a_pipe_keeps_and_are_explained_once() -> None:
     verdicts = {"nsubj": "stands out", "obj": "does not stand out", "nsubj:pass": "cannot decide"}
     table = with_verdicts(head_table(rare=()), *verdicts.values())
-    text = printed(table, width=99)
+    text = printed(table, width=99, whole=True)
     for name, mark in zip(verdicts, ("*", "", "?"), strict=True):
         row = table.sel(relation=name)
         head = f"{int(row['reported_layer'])}-{int(row['reported_head'])}{mark}"
@@ -103,18 +102,31 @@ def test_without_permutations_the_q_is_that_of_the_lift() -> None:
     assert "interval of the lift lies above 0 for every rival, and the heads" in plain
 
 
-def test_no_number_is_cut_off_on_a_narrow_terminal() -> None:
-    table = head_table(rare=())
-    rows = {str(relation) for relation in table["relation"].values}
-    narrow = printed(table, width=40)
-    assert max(map(len, narrow.splitlines())) <= 40
-    (needed,) = re.findall(
-        r"The table here needs (\d+) columns, and the terminal has 40: widen it", " ".join(narrow.split())
-    )
-    for width in (int(needed) - 1, int(needed)):
-        lines = printed(table, width=width).splitlines()
-        assert any(line.split()[:1] == [row] for row in rows for line in lines) == (width == int(needed))
-        assert "…" not in "".join(lines)
+def test_the_table_fits_eighty_columns_without_broken_words() -> None:
+    table = with_verdicts(head_table(relations=("obl:npmod", "nsubj:pass", "obj"), rare=()), *["stands out"] * 3)
+    lines = printed(table, width=80, whole=True).splitlines()
+    assert max(map(len, lines)) <= 80
+    words = {word for line in lines for word in line.split()}
+    assert {word for line in printed(table, width=99, whole=True).splitlines() for word in line.split()} == words
+
+
+def test_columns_without_room_are_left_out_and_named_and_no_number_is_cut_off() -> None:
+    table = with_verdicts(head_table(rare=()), "stands out", "does not stand out", "cannot decide")
+    wide = printed(table, width=99).splitlines()
+    (heading,) = [line for line in wide if line.startswith("row ")]
+    text = printed(table, width=40)
+    narrow = text.splitlines()
+    assert max(map(len, narrow)) <= 40
+    (kept,) = [line for line in narrow if line.startswith("row ")]
+    shown = kept.split()
+    assert heading.split()[: len(shown)] == shown
+    columns = ["row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", "q"]
+    left_out = ", ".join(columns[len(shown) :])
+    assert f"The terminal has 40 columns, no room for: {left_out}." in " ".join(text.split())
+    for name in table["relation"].values:
+        (cells,) = [line.split() for line in narrow if line.startswith(f"{name} ")]
+        (full,) = [line.split() for line in wide if line.startswith(f"{name} ")]
+        assert full[: len(shown)] == cells
 
 
 def test_a_corpus_is_called_by_its_name_and_no_name_becomes_a_picture() -> None:
@@ -130,7 +142,10 @@ def test_a_corpus_is_called_by_its_name_and_no_name_becomes_a_picture() -> None:
 
 def test_a_causal_model_is_said_to_count_each_link_in_one_direction() -> None:
     paths = {kind: json.dumps({f"{kind} 1 fused": 211}) for kind in ("encoder", "decoder")}
-    plain = {kind: " ".join(printed(head_table().assign_attrs(paths=paths[kind]), width=120).split()) for kind in paths}
+    plain = {
+        kind: " ".join(printed(head_table().assign_attrs(paths=paths[kind]), width=120, whole=True).split())
+        for kind in paths
+    }
     sentence = "This model is causal: a word sees only itself and the words before it. Each direction"
     assert sentence in plain["decoder"]
     assert sentence not in plain["encoder"]

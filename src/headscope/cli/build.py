@@ -17,21 +17,24 @@ from headscope.errors import HeadscopeError
 def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
     """Add the command of a request, whose result is printed by its function ``show``, which may return an exit code.
 
-    A request with a field `show` prints something before it ends, which the function ``preview`` prints.
+    A request with a field `show` says when: before it draws figures.
     """
 
     def call(**typed: Any) -> None:
-        printer = record.locate(record.printer)
+        printer, codes = record.locate(record.printer), list[int | None]()
+
+        def print_result(result: Any) -> None:
+            codes.append(import_module(printer).show(request, result, console))
+
         try:
-            with show_progress_around(
-                lambda result: import_module(printer).preview(result, console), resumable="resume" in record.options
-            ) as (progress, preview):
-                previewed = {"show": preview} if "show" in record.options else {}
-                request = record.parse(typed | previewed)
+            with show_progress_around(print_result, resumable="resume" in record.options) as (progress, show):
+                request = record.parse(typed | ({"show": show} if "show" in record.options else {}))
                 result = request.run(progress)
         except HeadscopeError as error:  # in the names that are typed
             raise type(error)(spell(str(error), record)) from error
-        if code := import_module(printer).show(request, result, console):
+        if not codes:
+            print_result(result)
+        if code := codes[0]:
             raise typer.Exit(code)
 
     fields = [each for each in order_fields(record) if record.options[each.name].on_terminal]

@@ -11,7 +11,7 @@ from glob import escape
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from headscope.commands.output import Contents
+from headscope.commands.output import Contents, Drawing
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import Request
 from headscope.commands.recorded_request import record_request
@@ -44,6 +44,9 @@ if TYPE_CHECKING:  # a folder is checked before anything is imported that takes 
 
     Content: TypeAlias = xr.Dataset | pd.DataFrame | str | Callable[[Path], object]
     """The content of a file, or a function that writes it to a path."""
+
+FIGURES = "figures"
+"""The folder of the figures within that of the results."""
 
 OUTPUT_SUFFIXES = (".nc", ".html", ".csv", ".md", ".png", ".svg", ".pdf", ".json")
 """The files that commands write, besides their manifests."""
@@ -147,24 +150,20 @@ class OutputFolder:
             names: of the inputs that it was run on, by field.
             tables: without the request, by name.
             files: by name, as `write` takes them.
-            draw: returns figures by name; called only for a folder that is kept.
+            draw: returns figures by name; called where they are asked for, once the table is shown.
         """
         recorded = record_request(request, **names)
         tables = {name: table.assign_attrs(recorded) for name, table in tables.items()}
         of_tables: dict[str, Content] = {f"{name}.nc": table for name, table in tables.items()}
-        pictures = {f"figures/{name}": figure for name, figure in draw().items()} if self.kept else {}
         about = {**names, **{key: recorded[key] for key in ("call", "created")}}
-        self.write({**of_tables, **(files or {})}, about, figures=pictures, pdf=False)
-        return next(iter(tables.values()))
+        self.write({**of_tables, **(files or {})}, about)
+        table = next(iter(tables.values()))
+        if isinstance(request, Drawing):
+            request.hand_over(table)
+            self.draw(draw() if request.has_figures else {}, pdf=request.pdf)
+        return table
 
-    def write(
-        self,
-        files: "Mapping[str, Content]",
-        about: Mapping[str, Any],
-        *,
-        figures: "Mapping[str, Figure | Callable[[], Figure]] | None" = None,
-        pdf: bool = True,
-    ) -> tuple[str, ...]:
+    def write(self, files: "Mapping[str, Content]", about: Mapping[str, Any]) -> tuple[str, ...]:
         """Write all files, and return their names relative to the folder; none to a folder that is not kept.
 
         They are written to a temporary folder first, so that a failure leaves older results as they were. Files that an
@@ -172,10 +171,8 @@ class OutputFolder:
         was killed while it wrote; no other files are touched.
 
         Args:
-            files: by their names in the folder, written in this order once there are the figures.
+            files: by their names in the folder, written in this order.
             about: what the manifest records beside the hashes.
-            figures: by their names without suffix, or functions that draw them.
-            pdf: write figures as PDF too.
 
         Raises:
             HeadscopeError: the disk refuses a file.
@@ -183,26 +180,64 @@ class OutputFolder:
         if not self.kept:
             return ()
         self.progress("writing", 0, 0)
-        fresh = self._make_fresh()
-        try:
-            self._draw(figures or {}, fresh, pdf=pdf)
+        with self._fill(self.contents.name) as fresh:
             for name, content in files.items():
                 write_content(content, fresh / name)
-            self._write_manifest(fresh, about)
-            written = tuple(sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file()))
-            self._remove_older(keep=written)
-            for name in written:
-                (self.path / name).parent.mkdir(exist_ok=True)
+            written = self._list_hashes(fresh)
+            self._write_manifest(fresh, about, written)
+            self._remove_older(keep=[*written])
+        return tuple(sorted([*written, self.contents.manifest]))
+
+    def draw(
+        self,
+        figures: "Mapping[str, Figure | Callable[[], Figure]]",
+        files: "Mapping[str, Content] | None" = None,
+        *,
+        pdf: bool = False,
+    ) -> tuple[str, ...]:
+        """Add figures to what was written, and return the names of the files; none to a folder that is not kept.
+
+        Args:
+            figures: or functions that draw them, by their names in ``figures/`` without suffix.
+            files: that change with the figures, as `write` takes them: written once these are drawn.
+            pdf: write figures as PDF too.
+
+        Raises:
+            HeadscopeError: the disk refuses a file.
+        """
+        if not (self.kept and figures):
+            return ()
+        from headscope.view.figures import save
+
+        with self._fill(f"the figures of {self.contents.name}") as fresh:
+            for done, (name, figure) in enumerate(figures.items()):
+                self.progress(f"drawing {len(figures)} figures", done, len(figures))
+                folder, _, stem = f"{FIGURES}/{name}".rpartition("/")
+                save(figure() if callable(figure) else figure, fresh / folder, stem, pdf=pdf)
+            for name, content in (files or {}).items():
+                write_content(content, fresh / name)
+            written = self._list_hashes(fresh)
+            about, listed = self._read_manifest()
+            self._write_manifest(fresh, about, {**listed, **written})
+        return tuple(sorted(written))
+
+    @contextmanager
+    def _fill(self, what: str) -> Iterator[Path]:
+        """Yield a temporary folder, whose files take the place of those of the folder when the block ends well."""
+        fresh = self._make_fresh()
+        try:
+            yield fresh
+            for name in self._list_files(fresh):
+                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
                 (fresh / name).replace(self.path / name)
         except OSError as error:
             advice = ", and add --resume to keep what was measured" if self.contents.tables else ""
             raise HeadscopeError(
-                f"{self.contents.name} could not be written to {self.path} ({error.strerror or error}); "
+                f"{what} could not be written to {self.path} ({error.strerror or error}); "
                 f"free some space or choose another folder{advice}."
             ) from error
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-        return written
 
     def _make_fresh(self) -> Path:
         """The temporary folder."""
@@ -216,33 +251,29 @@ class OutputFolder:
                 f"{self.path} cannot be written to ({error.strerror or error}); choose another folder."
             ) from error
 
-    def _draw(self, figures: "Mapping[str, Figure | Callable[[], Figure]]", fresh: Path, *, pdf: bool) -> None:
-        if figures:
-            from headscope.view.figures import save
-        for done, (name, figure) in enumerate(figures.items()):
-            self.progress(f"drawing {len(figures)} figures", done, len(figures))
-            folder, _, stem = name.rpartition("/")
-            save(figure() if callable(figure) else figure, fresh / folder, stem, pdf=pdf)
-
     def sums(self, table: str) -> Path:
         """The file that keeps what was measured of a table so far, for resuming."""
         return self.path / f".{table}.partial.npz"
 
-    def _write_manifest(self, fresh: Path, about: Mapping[str, Any]) -> None:
-        paths = sorted(path for path in fresh.rglob("*") if path.is_file())
-        hashes = {path.relative_to(fresh).as_posix(): sha256(path) for path in paths}
-        content = json.dumps({"about": dict(about), "sha256": hashes}, indent=1, sort_keys=True)
+    def _list_files(self, folder: Path) -> list[str]:
+        return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+    def _list_hashes(self, folder: Path) -> dict[str, str]:
+        return {name: sha256(folder / name) for name in self._list_files(folder)}
+
+    def _write_manifest(self, fresh: Path, about: Mapping[str, Any], hashes: Mapping[str, str]) -> None:
+        content = json.dumps({"about": dict(about), "sha256": dict(hashes)}, indent=1, sort_keys=True)
         write_text(f"{content}\n", fresh / self.contents.manifest)
 
-    def _read_manifest(self) -> tuple[str, ...]:
-        """The files that the manifest in the folder lists; none if there is no manifest.
+    def _read_manifest(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """What the manifest in the folder records, and the hashes of the files that it lists; nothing without one.
 
         Raises:
             HeadscopeError: it is no manifest that `write` wrote, and would be overwritten.
         """
         path = self.path / self.contents.manifest
         if not path.exists():
-            return ()
+            return {}, {}
         with reading(path) as file:
             content = file.read()
         try:
@@ -256,10 +287,10 @@ class OutputFolder:
                 f"{path} is not a manifest that headscope wrote, and would be overwritten; move it elsewhere, or "
                 "choose another folder."
             )
-        return tuple(names)
+        return about, names
 
     def _remove_older(self, keep: Sequence[str]) -> None:
-        for name in set(self._read_manifest()) - set(keep):
+        for name in self._read_manifest()[1].keys() - set(keep):
             path = self.path / name
             # It is asked for a file first, since a link that leads to itself leads nowhere.
             if path.suffix in OUTPUT_SUFFIXES and path.is_file() and path.resolve().is_relative_to(self.path.resolve()):

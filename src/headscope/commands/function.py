@@ -1,5 +1,6 @@
 """The function of a request: its signature and its docstring, which type checkers and editors read alike."""
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -38,7 +39,7 @@ def make_function(record: Callable[P, Request[R]]) -> Callable[P, R]:
 
     parameters = inspect.signature(cls).parameters
     signature = inspect.Signature(
-        [parameters[each.name] for each in order_fields(cls)],
+        [parameters[each.name] for each in list_parameters(cls)],
         return_annotation=getattr(cls.result, "__forward_arg__", cls.result),
     )
     call.__dict__.update(__signature__=signature, record=cls)
@@ -47,11 +48,16 @@ def make_function(record: Callable[P, Request[R]]) -> Callable[P, R]:
     return call
 
 
+def list_parameters(record: type[Request[Any]]) -> "list[dataclasses.Field[Any]]":
+    """Return the fields that are parameters of the function."""
+    return [each for each in order_fields(record) if record.options[each.name].in_python]
+
+
 def describe(record: type[Request[Any]]) -> str:
     """Return the docstring of the function: that of the request, with a line for each field."""
     prose, heading, rest = inspect.cleandoc(record.__doc__ or "").partition("\nReturns:\n")
     lines = ["Args:"]
-    for each in order_fields(record):
+    for each in list_parameters(record):
         described = record.options[each.name]
         default = describe_default(described, each.default)
         text = " ".join(filter(None, (described.text, described.python, default)))

@@ -55,6 +55,7 @@ class Option:
         why: what is wrong with another value, such as ``which is no share of heads``.
         typed_default: the default on the terminal, where it differs.
         on_terminal: False for a parameter of Python alone.
+        in_python: False for an option of the terminal alone.
         recorded: False for what does not change the result.
         envvar: an environment variable that sets the default on the terminal.
         basic: one of the few that ``--help`` shows; ``--help-all`` shows all.
@@ -76,6 +77,7 @@ class Option:
     why: str = ""
     typed_default: str | None = None
     on_terminal: bool = True
+    in_python: bool = True
     recorded: bool = True
     envvar: str | None = None
     basic: bool = False

@@ -1,11 +1,11 @@
 """The output of a command, a folder or a file: checked before any work is done, and reserved while it is written."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headscope.commands.option import OUTPUT, option
 from headscope.commands.progress import Progress, ignore_progress
@@ -41,6 +41,51 @@ class Resumable(Options):
         unset="start again",
         recorded=False,
         basic=True,
+    )
+
+
+class Drawing(Options):
+    """Figures of the results, which take longer to draw than all else takes to write."""
+
+    figures: bool = option(
+        OUTPUT, "Draw figures too, into figures/ in the folder.", default=False, unset="none", recorded=False
+    )
+    pdf: bool = option(
+        OUTPUT,
+        "Draw the figures as PDF too, for a paper.",
+        default=False,
+        unset="PNG and SVG, with `figures`",
+        recorded=False,
+    )
+    show: "Callable[[Any], None] | None" = option(
+        OUTPUT,
+        "Called with the result once it is written, before the figures are drawn.",
+        default=None,
+        on_terminal=False,
+        recorded=False,
+    )
+
+    @property
+    def has_figures(self) -> bool:
+        """True where figures are asked for."""
+        return self.figures or self.pdf
+
+    def hand_over(self, result: Any) -> None:
+        """Show a result that is written, if anybody wants to see it."""
+        if self.show is not None:
+            self.show(result)
+
+
+class Listing(Options):
+    """What of the results is printed."""
+
+    whole: bool = option(
+        OUTPUT,
+        "Print all rows and notes, and not only what was found and the first rows.",
+        "--table",
+        default=False,
+        in_python=False,
+        recorded=False,
     )
 
 

@@ -6,10 +6,11 @@ from rich.console import Console
 from rich.markup import escape
 
 
-def print_written(verb: str, page: Path, files: int, console: Console) -> None:
-    """Print which page to open, or to read, and how many files are in its folder."""
+def print_written(verb: str, page: Path, files: int, console: Console, *, figures: bool) -> None:
+    """Print which page to open, or to read, how many files are in its folder, and whether figures will be."""
     path, folder = escape(str(page)), escape(str(page.parent))
-    console.print(f"\n{verb} [bold]{path}[/]; {files} files in {folder}.", soft_wrap=True)
+    rest = ", where figures are drawn now" if figures else ""
+    console.print(f"\n{verb} [bold]{path}[/]; {files} files in {folder}{rest}.", soft_wrap=True)
 
 
 def print_place(subject: str, out: str | Path | None, name: str, console: Console) -> None:

@@ -19,6 +19,7 @@ from headscope.studies import sheet
 from headscope.studies.arrays import find_paper_model, read_recording
 from headscope.studies.findings import Finding, derive, judge
 from headscope.studies.study import Recording, Study
+from headscope.view.lines import print_findings, print_grid, print_more
 
 TUNED = ("tuned_task", "tuned_control")
 
@@ -88,8 +89,8 @@ def list_figures(study: Study, model: Recorded) -> list[str]:
     return [name for name in needed if needed[name] & set(study.derived) and needed[name] <= set(model.tables)]
 
 
-def render_markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
-    """The whole page: for each model the paper's tables, and the claims."""
+def render_markdown(name: str, study: Study, models: Sequence[Recorded], *, with_figures: bool = False) -> str:
+    """The whole page: for each model the paper's tables, its figures where these are drawn, and the claims."""
     lines = [
         f"# {study.title}\n",
         f"`headscope study {name} --recorded`: the paper's tables and tests from recorded scores of heads, without "
@@ -100,7 +101,8 @@ def render_markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
         lines += ["", *(f"- {warning}" for warning in model.warnings)] if model.warnings else []
         for table, frame in sheet.make_printed_tables(study, model.tables).values():
             lines += ["", f"### {table.title}", "", *sheet.render_grid(sheet.lay_out(table, frame))]
-        lines += sheet.render_pictures({figure: f"{model.name}/{figure}.png" for figure in list_figures(study, model)})
+        shown = list_figures(study, model) if with_figures else []
+        lines += sheet.render_pictures({figure: f"figures/{model.name}/{figure}.png" for figure in shown})
         beside = study.paper_model(model.tables)
         if find_paper_model(study, model.name):
             basis = f"The name of the file is that of {beside}, so its figures are compared with the paper's."
@@ -115,24 +117,27 @@ def render_markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def show(study: Study, models: Sequence[Recorded], console: Console) -> None:
-    """Print the tables, and the number of claims with each verdict."""
+def show(study: Study, models: Sequence[Recorded], console: Console, *, whole: bool) -> None:
+    """Print the number of claims with each verdict, and the first of the paper's tables, or the `whole`."""
     for model in models:
         console.print(f"\n[bold]{escape(model.name)}[/]: {escape(model.shape)}", soft_wrap=True)
         for warning in model.warnings:
             console.print(escape(warning), soft_wrap=True)
-        for table, frame in sheet.make_printed_tables(study, model.tables).values():
-            console.print(f"\n{escape(table.title)}", soft_wrap=True)
-            console.print(sheet.fit_table(sheet.lay_out(table, frame), console.width))
         beside, verdicts = study.paper_model(model.tables), sheet.count_verdicts(model.findings)
         basis = (
             "by the file's name" if find_paper_model(study, model.name) else "as the paper has no model of this name"
         )
-        claims = f"{len(model.findings)} claims about {beside}, {basis}: {verdicts}."
-        console.print(f"\n{escape(claims)}", soft_wrap=True)
-    console.print()
-    for misprint in study.misprints:
-        console.print(escape(_capitalize(misprint)), soft_wrap=True)
+        print_findings([f"{len(model.findings)} claims about {beside}, {basis}: {verdicts}."], console)
+        printed = [*sheet.make_printed_tables(study, model.tables).values()]
+        for table, frame in printed if whole else printed[:1]:
+            console.print(f"\n{escape(table.title)}", soft_wrap=True)
+            print_grid(sheet.make_table(sheet.lay_out(table, frame)), console)
+    if whole:
+        console.print()
+        for misprint in study.misprints:
+            console.print(escape(_capitalize(misprint)), soft_wrap=True)
+    else:
+        print_more(["the other tables", "misprints of the paper" if study.misprints else ""], console)
 
 
 def _capitalize(note: str) -> str:

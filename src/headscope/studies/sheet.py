@@ -18,12 +18,19 @@ from headscope.studies.findings import VERDICTS, Finding
 from headscope.studies.study import NotMeasuredError, Printed, Study, Value
 from headscope.view import tuned_report
 from headscope.view.headings import name_model
+from headscope.view.lines import make_grid, print_findings, print_grid, print_more
 
 SPLITS = {"task": "of the task's test", "reading": "the task"}
 """Names of splits as a reader would call them."""
 
 OF_SEVERAL = {"agrees": "agree", "differs": "differ", "holds": "hold", "fails": "fail"}
 """Verdicts that are verbs, as they are said of several claims."""
+
+FALLEN = ("differs", "fails")
+"""Verdicts on claims that do not hold here."""
+
+SHOWN = 12
+"""Claims that the terminal shows at first, those that do not hold before the others."""
 
 
 def tabulate_findings(findings: Sequence[Finding]) -> pd.DataFrame:
@@ -193,20 +200,10 @@ def _format_cell(value: object, table: Printed) -> str:
     return "" if math.isnan(value) else format_number(value, table.digits, table.significant)
 
 
-def fit_table(frame: pd.DataFrame, width: int) -> Table:
-    """A table of text for a terminal of this width: on a narrow one, column names are broken and cells are not."""
-    names = list(map(str, frame.columns))
-    cells = [max(map(len, map(str, frame[name])), default=0) for name in names]
-    whole = [max(cell, len(name)) for cell, name in zip(cells, names, strict=True)]
-    widths = [max(cell, *map(len, name.split())) for cell, name in zip(cells, names, strict=True)]
-    apart = 2 if sum(whole) + 2 * len(names) <= width else 1
-    room = width - apart * len(names)
-    while sum(widths) < room and widths != whole:
-        narrowest = min((wide, place) for place, wide in enumerate(widths) if wide < whole[place])[1]
-        widths[narrowest] += 1
-    grid = Table(box=None, pad_edge=False, padding=(0, apart, 0, 0))
-    for name, wide in zip(names, widths, strict=True):
-        grid.add_column(escape(name), width=wide)
+def make_table(frame: pd.DataFrame) -> Table:
+    """A table of text for the terminal, whose cells are not broken."""
+    names = list(map(escape, map(str, frame.columns)))
+    grid = make_grid(*names, left=names)
     for row in frame.itertuples(index=False):
         grid.add_row(*(escape(str(cell)) for cell in row))
     return grid
@@ -232,21 +229,29 @@ def _join_notes(finding: Finding) -> str:
     return "; ".join(filter(None, (finding.why, finding.claim.note)))
 
 
-def show(study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset], console: Console) -> None:
-    """Print the findings that were judged, and the number of claims with each verdict."""
+def show(
+    study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset], console: Console, *, whole: bool
+) -> None:  # fmt: skip
+    """Print the number of claims with each verdict, and those that were judged, or the first that do not hold."""
     model = name_model(next(iter(tables.values())).attrs["model"])
-    console.print(f"\n[bold]{escape(model)}[/], beside the paper's {study.paper_model(tables)}; shares in percent\n")
-    grid = Table(box=None, pad_edge=False)
-    for column in ("where", "what", "paper", "here", "verdict"):
-        grid.add_column(column)
+    console.print(f"\n[bold]{escape(model)}[/], beside the paper's {study.paper_model(tables)}; shares in percent")
+    judged = [finding for finding in findings if finding.verdict not in ("shown", "not measured")]
+    fallen = [finding for finding in judged if finding.verdict in FALLEN]
+    most = f"{fallen[0].claim.where}, {fallen[0].claim.what}" if fallen else ""
+    first = f"The first that does not: {most}." if fallen else ""
+    print_findings([f"{len(findings)} claims: {count_verdicts(findings)}.", first], console)
+    columns = ("where", "what", "paper", "here", "verdict")
+    grid = make_grid(*columns, left=columns, wraps=columns)
     styles = {"agrees": "green", "holds": "green", "differs": "red", "fails": "red"}
-    for finding in findings:
-        if finding.verdict not in ("shown", "not measured"):
-            where, what, paper, own, _, verdict = format_cells(finding)
-            styled = f"[{styles.get(finding.verdict, 'yellow')}]{escape(verdict)}[/]"
-            grid.add_row(*map(escape, (where, what, paper, own)), styled)
-    console.print(grid)
-    console.print(f"\n{len(findings)} claims: {count_verdicts(findings)}.")
+    shown = judged if whole else sorted(judged, key=lambda finding: finding.verdict not in FALLEN)[:SHOWN]
+    for finding in shown:
+        where, what, paper, own, _, verdict = format_cells(finding)
+        styled = f"[{styles.get(finding.verdict, 'yellow')}]{escape(verdict)}[/]"
+        grid.add_row(*map(escape, (where, what, paper, own)), styled)
+    console.print()
+    print_grid(grid, console)
+    hidden = len(judged) - len(shown)
+    print_more([f"{hidden} more claim{'' if hidden == 1 else 's'}" if hidden else ""], console)
 
 
 def _describe_finding(finding: Finding) -> dict[str, object]:

@@ -1,5 +1,7 @@
 """A check of heads in another model: a data frame for CSV, and lines on the terminal."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 import xarray as xr
 from rich.console import Console
@@ -11,13 +13,18 @@ from headscope.analyse.report import UNDECIDED
 from headscope.heads import EDITED
 from headscope.identity import DIFFERS_IN
 from headscope.view.headings import name_corpus, name_model, name_row
-from headscope.view.lines import make_grid, write
+from headscope.view.lines import make_grid, print_findings, print_grid, print_more, write
 from headscope.view.wording import format_number
 
 _COLUMNS = (
     "score", "row", "name", "attention_type", "layer", "head", "direction", "before", "after", "change", "change_lower",
     "change_upper", "p", "q", "count", "clusters", "verdict",
 )  # fmt: skip
+
+SHOWN = 12
+"""Heads that are shown at first."""
+
+ORDER = {LOST: 0, UNDECIDED: 1, KEPT: 2}
 
 
 def make_check_frame(checked: xr.Dataset) -> pd.DataFrame:
@@ -38,8 +45,8 @@ def describe_check(checked: xr.Dataset) -> str:
     return f"{', '.join(parts)} (tolerance {checked.attrs['tolerance']:g})."
 
 
-def print_check(checked: xr.Dataset, console: Console) -> None:
-    """The two models, the verdicts in a sentence, and each head with its change."""
+def print_check(checked: xr.Dataset, console: Console, *, whole: bool = False) -> None:
+    """Print the two models, the verdicts, and the heads with their changes, lost ones first; or the `whole` table."""
     about = checked.attrs
     old, new, corpus = (
         escape(name(about[key]))
@@ -52,10 +59,13 @@ def print_check(checked: xr.Dataset, console: Console) -> None:
         if edits := about.get(f"{side}_{EDITED}"):
             sentence = f"The {side} model was measured while its heads were edited: {edits}."
             console.print(escape(sentence), style="bold", highlight=False)
-    console.print(f"{describe_check(checked)}\n", style="bold", highlight=False)
+    frame = make_check_frame(checked)
+    print_findings(_list_findings(checked, frame), console)
+    console.print()
     columns = ("row", "head", "before", "after", "change", "[95 %]", "q", "items", "verdict")
-    grid = make_grid(*columns, left=("head", "[95 %]", "verdict"), wraps=("row",), folds=True, apart=1)
-    for row in make_check_frame(checked).to_dict("records"):
+    grid = make_grid(*columns, left=("head", "[95 %]", "verdict"), wraps=("row", "verdict"), apart=1)
+    shown = frame if whole else frame.sort_values("verdict", key=lambda each: each.map(ORDER), kind="stable")[:SHOWN]
+    for row in shown.to_dict("records"):
         before, after, q = (format_number(row[name]) for name in ("before", "after", "q"))
         change, *ends = (format_number(row[name], sign=True) for name in ("change", "change_lower", "change_upper"))
         grid.add_row(
@@ -63,5 +73,18 @@ def print_check(checked: xr.Dataset, console: Console) -> None:
             f"{int(row['count']):,}", row["verdict"],
             style={LOST: "bold red", UNDECIDED: "dim"}.get(row["verdict"], ""),
         )  # fmt: skip
-    console.print(grid)
-    console.print(f"\n{escape(about['method'])}", highlight=False)
+    print_grid(grid, console)
+    if whole:
+        console.print(f"\n{escape(about['method'])}", highlight=False)
+    else:
+        hidden = len(frame) - len(shown)
+        print_more([f"{hidden} more row{'' if hidden == 1 else 's'}" if hidden else "", "how it was tested"], console)
+
+
+def _list_findings(checked: xr.Dataset, frame: pd.DataFrame) -> Iterator[str]:
+    """Yield the verdicts in numbers, and the heads that are lost."""
+    yield describe_check(checked)
+    lost = [f"{row['row']} {row['name']}" for row in frame.to_dict("records") if row["verdict"] == LOST]
+    if lost:
+        rest = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
+        yield f"Lost: {', '.join(lost[:SHOWN])}{rest}."

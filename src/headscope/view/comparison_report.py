@@ -1,21 +1,17 @@
-"""A comparison in words: a page (Markdown) and a summary on the terminal."""
+"""A comparison in words, as a page (Markdown)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import zip_longest
 from typing import Any
 
 import xarray as xr
-from rich.console import Console
-from rich.markup import escape
 
 from headscope.analyse import Consistencies, rank_sum
 from headscope.analyse.change_against_baseline import BIAS
 from headscope.analyse.ends import ENDS
 from headscope.view.comparison_frames import make_frames, read_means
 from headscope.view.headings import name_corpus, name_model, name_row
-from headscope.view.lines import make_grid
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
     check_comparison,
@@ -224,7 +220,7 @@ def _format_outcomes(comparison: xr.Dataset, row: Mapping[Any, float], prefix: s
 def _heads(comparison: xr.Dataset) -> Iterator[str]:
     digits, after = count_digits(comparison), f"after {name_group(comparison, 'task')}"
     yield from _head(["head", "before", after, *_name_gains(comparison), *_name_outcomes(comparison)], right=1)
-    for row in _changing_most(comparison, MOST):
+    for row in list_changing_most(comparison, MOST):
         place = {"layer": row["layer"], "head": row["head"], "group": "task"}
         start, end = format_number(row["before"], digits), format_spread(comparison["after"].sel(place), digits)
         yield _row(name_row(row), start, end, *_format_gains(comparison, row), *_format_outcomes(comparison, row))
@@ -259,12 +255,12 @@ def _change_against_baseline(comparisons: Sequence[xr.Dataset]) -> Iterator[str]
             tau, corrected = (format_spread(runs[f"baseline_tau{which}"]) or "none" for which in ("", "_corrected"))
             yield _row(describe_comparison(comparison), name_group(comparison, str(group)), tau, *counts, corrected)
     yield ""
-    without = [f"There is {lacking}." for lacking in dict.fromkeys(filter(None, map(_lacking, comparisons)))]
+    without = [f"There is {lacking}." for lacking in dict.fromkeys(filter(None, map(describe_lacking, comparisons)))]
     yield " ".join([BIAS, *without, INDEPENDENT])
     yield ""
 
 
-def _lacking(comparison: xr.Dataset) -> str:
+def describe_lacking(comparison: xr.Dataset) -> str:
     """The tau that is missing, and where that is so."""
     if bool(comparison["baseline_tau"].isnull().all()):
         return UNRANKED
@@ -292,7 +288,7 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -
     yield ""
 
 
-def _changing_most(comparison: xr.Dataset, count: int) -> list[dict[Any, Any]]:
+def list_changing_most(comparison: xr.Dataset, count: int) -> list[dict[Any, Any]]:
     """The heads whose mean change with the task is largest, in either direction."""
     heads = make_frames(comparison)["heads"]
     most = heads["change_task"].abs().sort_values(ascending=False, kind="stable")
@@ -307,68 +303,3 @@ def _head(columns: Sequence[str], *, right: int) -> Iterator[str]:
 
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _list_significant(comparison: xr.Dataset) -> Iterator[str]:
-    """How many heads a small q needs, which layers and how many heads have one, and where spreads are unequal."""
-    layers = [
-        ", ".join(map(str, comparison["layer"].values[small.values])) or "none"
-        for small in (select_outcome(comparison, "q", "layer_") <= LEVEL, select_standing(comparison, "layer_"))
-    ]
-    heads = [int(small.sum()) for small in (select_outcome(comparison, "q") <= LEVEL, select_standing(comparison))]
-    with_welch = "welch_q" in comparison
-    yield describe_needed(comparison)
-    yield f"Layers with q ≤ {LEVEL}: {layers[0]}" + (f"; Welch's q too: {layers[1]}" if with_welch else "")
-    counts = f"Heads with q ≤ {LEVEL}: {heads[0]} of {comparison.attrs['heads']}"
-    yield counts + (f"; Welch's q too: {heads[1]}" if with_welch else "")
-    if spreads := describe_spreads(comparison):
-        yield spreads
-
-
-def print_comparison(comparison: xr.Dataset, console: Console) -> None:
-    """Print what fine-tuning changed, in few lines: average and best head, layers, the heads that change most.
-
-    Raises:
-        TableError: it is no comparison.
-    """
-    comparison = in_percent(check_comparison(comparison))
-    groups, digits, means = list_groups(comparison), count_digits(comparison), read_means(comparison)
-    write = partial(console.print, highlight=False, markup=False, emoji=False)
-    model = f"\n[bold]{escape(name_model(comparison.attrs['model']))}[/]: "
-    heading = f"{describe_comparison(comparison)} before and after fine-tuning on {name_group(comparison, 'task')}"
-    console.print(model + escape(heading), soft_wrap=True, highlight=False)
-    runs = "; ".join(describe_group(comparison, group) for group in groups)
-    corpus = name_corpus(comparison.attrs["corpus"])
-    write(f"{corpus}: {comparison.attrs['heads']} heads{describe_left_out(comparison)}; {runs}")
-    if differences := describe_differences(comparison):
-        write(differences, style="bold")
-    write(f"In {name_unit(comparison)}; mean ± standard deviation over runs\n")
-    welch = ["Welch p", "ratio"] if "welch_p" in comparison else []
-    after = [escape(f"after {name_group(comparison, group)}") for group in groups]
-    grid = make_grid("head", "before", *after, "p", *welch, wraps=after)
-    for which, name in (("average", "average"), ("best", f"best, {comparison.attrs['best_head']}")):
-        ends = [format_spread(comparison[which].sel(group=group), digits) for group in groups]
-        outcomes = [format_p(means[name_outcome(comparison, "p", f"{which}_")])]
-        if welch:
-            outcomes += [format_p(means[f"{which}_welch_p"]), format_ratio(means[f"{which}_spread_ratio"])]
-        grid.add_row(name, format_number(means[f"{which}_before"], digits), *ends, *outcomes)
-    console.print(grid)
-    write(f"\np, q: {describe_test(comparison)[1]}.")
-    for sentence in filter(None, (describe_null(comparison), describe_welch(comparison))):
-        write(sentence)
-    if few := describe_too_few(comparison):
-        write(few, style="yellow")
-    else:
-        for sentence in _list_significant(comparison):
-            write(sentence)
-    most = _changing_most(comparison, 4)
-    changes = [f"{name_row(row)} {format_number(row['change_task'], digits, sign=True)}" for row in most]
-    write(f"Changing most: {'   '.join(changes) or 'no head changes'}")
-    if not is_of_score(comparison):
-        return
-    taus = comparison.sel(group="task")
-    sentence = lacking = _lacking(taus)
-    if lacking != UNRANKED:
-        corrected = lacking or f"{format_spread(taus['baseline_tau_corrected'])} corrected"
-        sentence = f"τ {format_spread(taus['baseline_tau'])} as published, which chance pulls down; {corrected}"
-    write(f"Change against baseline (do the rich get richer?): {sentence}")

@@ -16,8 +16,17 @@ from headscope.analyse.ends import ENDS
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import COUNTED, name_count, summarize_effects
 from headscope.view.headings import name_row
-from headscope.view.lines import format_range, make_grid, mark_source, print_reading, write
-from headscope.view.wording import format_brief_p
+from headscope.view.lines import (
+    format_range,
+    make_grid,
+    mark_source,
+    print_findings,
+    print_grid,
+    print_more,
+    print_reading,
+    write,
+)
+from headscope.view.wording import format_brief_p, format_number
 
 SHOWN = 5
 """Units that the terminal shows of each kind."""
@@ -123,10 +132,10 @@ def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
     return f"{place.get('attention_type', '')} {place['layer']}{group}".strip()
 
 
-def print_effects(table: xr.Dataset, console: Console) -> None:
-    """Print the metrics of the whole model, and the units without which the first of them and the loss change most.
+def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
+    """Print which units are needed, and those without which the first metric changes most.
 
-    Of runs, the means over them are printed.
+    Of runs, the means over them are printed. The `whole` has all units, the loss too, and how far one can rely on it.
     """
     if "run" in table.dims:
         table = summarize_effects(table)
@@ -135,37 +144,68 @@ def print_effects(table: xr.Dataset, console: Console) -> None:
     shown = [scored[0], *scored[1:][-1:]]
     how = str(table["how"].values[0])
     frame = list_effects(table).query("how == @how and subset == 'all'")
-    whole = ", ".join(f"{each['title']} {get_whole(table, each):.3f}" for each in scored)
+    values = ", ".join(f"{each['title']} {get_whole(table, each):.3f}" for each in scored)
     size = f"{int(table['examples'][0]):,} {escape(table.attrs['content'])} of {int(table['texts'][0]):,} texts"
-    write(console, f"\n{mark_source(table)}, {size}{runs}: {whole}")
+    write(console, f"\n{mark_source(table)}, {size}{runs}: {values}")
     print_reading(table, console)
-    for kind in NOUNS:
-        for metric in shown:
-            chosen = frame[(frame["kind"] == kind) & (frame["metric"] == metric["name"])]
-            if len(chosen):
-                _print_kind(chosen, kind, how, metric, console)
+    parts = [
+        (chosen, kind, metric)
+        for kind in NOUNS
+        for metric in shown
+        if len(chosen := frame[(frame["kind"] == kind) & (frame["metric"] == metric["name"])])
+    ]
+    print_findings((_describe_kind(*part) for part in parts), console)
+    first = [part for part in parts if part[2] is shown[0]]
+    for chosen, kind, metric in parts if whole else first:
+        _print_kind(chosen, kind, how, metric, console, whole=whole)
+    if not whole:
+        hidden = sum(max(0, len(chosen) - SHOWN) for chosen, *_ in first)
+        further = [f"the {metric['title']}" for metric in shown[1:]]
+        print_more([f"{hidden} more units" if hidden else "", *further, "notes"], console)
+        return
     for metric in shown:
         _print_agreement(table, metric, console)
         _print_self_repair(table, metric, how, console)
         _print_estimates(table, metric, how, console)
 
 
-def _print_kind(frame: pd.DataFrame, kind: str, how: str, metric: Mapping[str, Any], console: Console) -> None:
+def _describe_kind(frame: pd.DataFrame, kind: str, metric: Mapping[str, Any]) -> str:
+    """Return a sentence on the units of one kind that are needed for a metric; without one, on the largest change."""
+    needed = frame[frame["verdict"].str.fullmatch(r"needed(?: in (\d+) of \1 runs)?")]["unit"].tolist()
+    if needed:
+        names = ", ".join(needed[:SHOWN]) + (f" and {len(needed) - SHOWN} more" if len(needed) > SHOWN else "")
+        plural, verb = _pluralize(kind), "is" if len(needed) == 1 else "are"
+        return f"{len(needed)} of {len(frame)} {plural} {verb} needed for the {metric['title']}: {names}."
+    most = frame.iloc[int(frame["effect"].abs().argmax())]
+    return (
+        f"None of {len(frame)} {_pluralize(kind)} is shown to be needed for the {metric['title']}; the largest change "
+        f"is {format_number(most['effect'], sign=True)}, without {most['unit']}."
+    )
+
+
+def _pluralize(kind: str) -> str:
+    return f"{NOUNS[kind]}s" if kind != "pair" else "pairs of heads"
+
+
+def _print_kind(
+    frame: pd.DataFrame, kind: str, how: str, metric: Mapping[str, Any], console: Console, *, whole: bool
+) -> None:  # fmt: skip
     """Print the units of one kind that change the metric most."""
     verdicts = frame["verdict"].value_counts()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-    plural = f"{NOUNS[kind]}s" if kind != "pair" else "pairs of heads"
-    shown = f"; the {SHOWN} with the largest change" if len(frame) > SHOWN else ""
-    write(console, f"\n[bold]{len(frame)} {plural}[/] disabled by {how}, [bold]{metric['title']}[/]: {counts}{shown}")
-    lines = make_grid(HEADINGS[kind], "change", "95 % interval", "p", "placebos", "p", "", left=("",), wraps=("",))
-    largest = frame.reindex(frame["effect"].abs().sort_values(ascending=False, kind="stable").index).head(SHOWN)
-    for row in largest.to_dict("records"):
+    shown = f"; the {SHOWN} with the largest change" if len(frame) > SHOWN and not whole else ""
+    heading = f"[bold]{len(frame)} {_pluralize(kind)}[/] disabled by {how}, [bold]{metric['title']}[/]"
+    write(console, f"\n{heading}: {counts}{shown}")
+    columns = (HEADINGS[kind], "change", "95 % interval", "p", "placebos", "p", "verdict")
+    lines = make_grid(*columns, left=("verdict",), wraps=("verdict",))
+    largest = frame.reindex(frame["effect"].abs().sort_values(ascending=False, kind="stable").index)
+    for row in (largest if whole else largest.head(SHOWN)).to_dict("records"):
         lines.add_row(
             row["unit"], f"{row['effect']:+.3f}", format_range(row["lower"], row["upper"]),
             format_brief_p(row["p_corrected"]), format_range(row["placebo_lower"], row["placebo_upper"]),
             format_brief_p(row["placebo_p_corrected"]), BRIEF.get(row["verdict"], row["verdict"]),
         )  # fmt: skip
-    console.print(lines, highlight=False)
+    print_grid(lines, console)
 
 
 def _print_agreement(table: xr.Dataset, metric: Mapping[str, Any], console: Console) -> None:
@@ -198,7 +238,10 @@ def _print_self_repair(table: xr.Dataset, metric: Mapping[str, Any], how: str, c
     for layer in known:
         share, lower, upper = (float(row.sel(layer=layer)) for row in rows)
         lines.add_row(str(layer), f"{share:+.2f}", format_range(lower, upper, digits=2))
-    console.print(lines if known else "No layer has a direct effect that is surely other than 0.", highlight=False)
+    if known:
+        print_grid(lines, console)
+    else:
+        write(console, "No layer has a direct effect that is surely other than 0.")
 
 
 def _print_estimates(table: xr.Dataset, metric: Mapping[str, Any], how: str, console: Console) -> None:

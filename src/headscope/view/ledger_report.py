@@ -1,6 +1,7 @@
 """The context ledger as tidy frames, and on the terminal."""
 
 import json
+from collections.abc import Iterator
 
 import pandas as pd
 import xarray as xr
@@ -10,7 +11,7 @@ from rich.markup import escape
 from headscope.analyse.ledger import CONTENT, SELECTED, find_selected, rank_readers
 from headscope.analyse.uncertainty import ALPHA
 from headscope.heads import head_name
-from headscope.view.lines import format_range, make_grid, mark_source, write
+from headscope.view.lines import format_range, make_grid, mark_source, print_findings, print_grid, print_more, write
 from headscope.view.wording import format_brief_p
 
 SHOWN = 10
@@ -49,8 +50,8 @@ def list_content(table: xr.Dataset) -> pd.DataFrame:
     return frame.sort_values("content", ascending=False, kind="stable", ignore_index=True)
 
 
-def print_ledger(table: xr.Dataset, console: Console) -> None:
-    """Print what all heads together read, and the heads that read the document with the answer beyond its place."""
+def print_ledger(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
+    """Print the heads that read the document with the answer beyond its place; of the `whole` all heads and parts."""
     about = table.attrs
     write(
         console,
@@ -59,43 +60,63 @@ def print_ledger(table: xr.Dataset, console: Console) -> None:
     )
     for reason, count in json.loads(about["skipped"]).items():
         write(console, f"left out: {count} {escape(reason)}")
-    write(console, "\n[bold]All heads[/], mean share of attention of each part")
-    lines = make_grid("part", "all heads", "uniform attention")
-    for part in average_parts(list_parts(table)).itertuples():
-        lines.add_row(str(part.Index), f"{part.mass:.3f}", f"{part.uniform:.3f}")
-    console.print(lines, highlight=False)
+    averages = average_parts(list_parts(table))
+    print_findings(_list_findings(table, averages), console)
+    if whole:
+        write(console, "\n[bold]All heads[/], mean share of attention of each part")
+        lines = make_grid("part", "all heads", "uniform attention")
+        for part in averages.itertuples():
+            lines.add_row(str(part.Index), f"{part.mass:.3f}", f"{part.uniform:.3f}")
+        print_grid(lines, console)
+    shown = None if whole else SHOWN
     if "ledger_content" in table:
-        _print_content(table, console)
+        _print_content(list_content(table)[:shown], console)
     else:
-        _print_readers(table, console)
+        _print_readers(table, shown, console)
+    if not whole:
+        hidden = table.sizes["layer"] * table.sizes["head"] - SHOWN
+        print_more([f"{hidden} more heads" if hidden > 0 else "", "the share of each part"], console)
 
 
-def _print_content(table: xr.Dataset, console: Console) -> None:
-    frame = list_content(table)
-    selected = int((frame["verdict"] == SELECTED).sum())
-    write(
-        console,
-        f"\n{selected} of {len(frame)} heads read the document with the answer more than the others in the same slots, "
-        f"beyond its length (q below {ALPHA}); the {SHOWN} that read most of it",
+def _list_findings(table: xr.Dataset, averages: pd.DataFrame) -> Iterator[str]:
+    """Yield sentences on the heads that read the answer, and on the part that all heads read most."""
+    if "ledger_content" in table:
+        frame = list_content(table)
+        selected, most = int((frame["verdict"] == SELECTED).sum()), frame.iloc[0]
+        yield (
+            f"{selected or 'None'} of {len(frame)} heads read the document with the answer more than the others in the "
+            f"same slots, beyond its length (q below {ALPHA})."
+        )
+        yield (
+            f"Head {head_name(int(most['layer']), int(most['head']))} reads most of it: "
+            f"{100 * most['gold']:.0f} % of its attention, and {100 * most['other']:.0f} % of the others."
+        )
+    else:
+        yield 'No content effect: fewer than two prompts have "gold".'
+    part = averages.iloc[int(averages["mass"].argmax())]
+    yield (
+        f"All heads together read most of {part.name}: {100 * part['mass']:.0f} % of attention, where uniform "
+        f"attention has {100 * part['uniform']:.0f} %."
     )
+
+
+def _print_content(frame: pd.DataFrame, console: Console) -> None:
+    write(console, "\nThe heads that read most of the document with the answer")
     lines = make_grid("head", "answer", "others", "content effect", "95 % interval", "by length", "q")
-    for row in frame.head(SHOWN).to_dict("records"):
+    for row in frame.to_dict("records"):
         lines.add_row(
             head_name(row["layer"], row["head"]), f"{row['gold']:.3f}", f"{row['other']:.3f}", f"{row['content']:+.3f}",
             format_range(row["lower"], row["upper"]), f"{row['length']:+.3f}", format_brief_p(row["q"]),
         )  # fmt: skip
-    console.print(lines, highlight=False)
+    print_grid(lines, console)
 
 
-def _print_readers(table: xr.Dataset, console: Console) -> None:
+def _print_readers(table: xr.Dataset, shown: int | None, console: Console) -> None:
     """Print the heads that read most of the documents, where it is not known which of these holds the answer."""
-    write(
-        console,
-        f'\nNo content effect: fewer than two prompts have "gold". The {SHOWN} heads that read most of the documents',
-    )
+    write(console, "\nThe heads that read most of the documents")
     slots = [int(slot) for slot in table["slot"].values]
     lines = make_grid("head", *(f"slot {slot}" for slot in slots))
-    for layer, head in rank_readers(table)[:SHOWN]:
+    for layer, head in rank_readers(table)[:shown]:
         by_slot = table["ledger_by_slot"].sel(layer=layer, head=head)
         lines.add_row(head_name(layer, head), *(f"{float(by_slot.sel(slot=slot)):.3f}" for slot in slots))
-    console.print(lines, highlight=False)
+    print_grid(lines, console)

@@ -1,6 +1,6 @@
 """The lesion map as a tidy frame, and on the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,14 +12,23 @@ from headscope.analyse.lesions import BY_LAYER, MATCH, STATISTICS, SUFFERS, find
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.uncertainty import ALPHA
 from headscope.view.headings import name_row
-from headscope.view.lines import format_range, make_grid, mark_source, print_reading, write
+from headscope.view.lines import (
+    format_range,
+    make_grid,
+    mark_source,
+    print_findings,
+    print_grid,
+    print_more,
+    print_reading,
+    write,
+)
 from headscope.view.wording import format_brief_p
 
 COLUMNS = {end: end.removeprefix("_") or "change" for end in STATISTICS}
 """The columns of `list_lesions`, by the endings of the variables of the table."""
 
 SHOWN = 10
-"""Rows that the terminal shows of each table."""
+"""Sets that a sentence names."""
 
 
 def list_lesions(table: xr.Dataset) -> pd.DataFrame:
@@ -59,22 +68,46 @@ def list_members(table: xr.Dataset) -> dict[str, str]:
     return {str(name): ", ".join(map(name_row, rows.to_dict("records"))) for name, rows in groups}
 
 
-def print_lesions(table: xr.Dataset, console: Console) -> None:
-    """Print what each set of heads harms most, and the double dissociations."""
+def print_lesions(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
+    """Print what suffers without each set of heads; of the `whole` also what else does, and double dissociations."""
     scored = [metric for metric in read_metrics(table) if metric["better"]]
-    whole = ", ".join(f"{each['title']} {float(table['whole_' + each['name']].values[0]):.3f}" for each in scored)
+    values = ", ".join(f"{each['title']} {float(table['whole_' + each['name']].values[0]):.3f}" for each in scored)
     write(
         console,
-        f"\n{mark_source(table)}, {int(table['examples'].values[0]):,} {escape(table.attrs['content'])}: {whole}",
+        f"\n{mark_source(table)}, {int(table['examples'].values[0]):,} {escape(table.attrs['content'])}: {values}",
     )
     print_reading(table, console)
     frame = list_lesions(table)
-    for metric in scored:
+    print_findings(_list_findings(table, frame, scored), console)
+    for metric in scored if whole else scored[:1]:
         chosen = frame[frame["metric"] == metric["name"]]
         _print_sets(chosen[chosen["subset"] == chosen["subset"].iloc[0]], metric, table, console)
-        _print_harmed(chosen, metric, console)
-    for metric in scored[-1:]:
-        _print_dissociations(table, metric, console)
+        if whole:
+            _print_harmed(chosen, metric, console)
+    if whole:
+        _print_dissociations(table, scored[-1], console)
+    else:
+        further = [f"the {metric['title']}" for metric in scored[1:]]
+        print_more([*further, "each phenomenon that suffers", "double dissociations"], console)
+
+
+def _list_findings(
+    table: xr.Dataset, frame: pd.DataFrame, scored: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:  # fmt: skip
+    """Yield sentences on which sets of heads harm all examples, or phenomena, by each metric."""
+    for metric in scored:
+        chosen = frame[frame["metric"] == metric["name"]]
+        of_all = chosen[chosen["subset"] == chosen["subset"].iloc[0]]
+        harming = of_all[of_all["verdict"] == SUFFERS]["set"].tolist()
+        count = f"{len(harming)} of {len(of_all)} sets" if harming else f"None of {len(of_all)} sets"
+        names = f": {', '.join(harming[:SHOWN])}" if harming else ""
+        yield f"{count} of heads harm{'' if len(harming) > 1 else 's'} the {metric['title']} beyond random sets{names}."
+        parts = chosen[chosen["subset"].str.startswith("phenomenon ")]
+        if len(parts):
+            harmed = int((parts["verdict"] == SUFFERS).sum())
+            yield f"Of {len(parts)} pairs of a set and a phenomenon, the {metric['title']} suffers in {harmed}."
+    if dissociations := len(find_dissociations(table, scored[-1]["name"])):
+        yield f"Double dissociations, in which two sets each harm what the other harms less: {dissociations}."
 
 
 def _print_sets(frame: pd.DataFrame, metric: Mapping[str, Any], table: xr.Dataset, console: Console) -> None:
@@ -84,14 +117,14 @@ def _print_sets(frame: pd.DataFrame, metric: Mapping[str, Any], table: xr.Datase
         f"\n[bold]{len(frame)} sets of heads[/] disabled by {escape(table.attrs['how'])}, [bold]{metric['title']}[/] "
         f"of all examples, beside {describe_random_sets(table)}",
     )
-    columns = ("set", "change", "95 % interval", "random sets", "excess", "p", "", "heads")
-    lines = make_grid(*columns, left=("", "heads"), wraps=("heads",))
+    columns = ("set", "change", "95 % interval", "random sets", "excess", "p", "verdict", "heads")
+    lines = make_grid(*columns, left=("verdict", "heads"), wraps=("heads",), apart=1)
     for row in frame.to_dict("records"):
         lines.add_row(
             escape(row["set"]), f"{row['change']:+.3f}", format_range(row["lower"], row["upper"]),
             f"{row['random']:+.3f}", f"{row['excess']:+.3f}", format_brief_p(row["p"]), row["verdict"], row["heads"],
         )  # fmt: skip
-    console.print(lines, highlight=False)
+    print_grid(lines, console)
 
 
 def _print_harmed(frame: pd.DataFrame, metric: Mapping[str, Any], console: Console) -> None:
@@ -103,17 +136,17 @@ def _print_harmed(frame: pd.DataFrame, metric: Mapping[str, Any], console: Conso
     write(
         console,
         f"\n{len(harmed)} of {len(parts)} phenomena and sets: the {metric['title']} suffers beyond random sets (q "
-        f"below {ALPHA}){f'; the {SHOWN} surest' if len(harmed) > SHOWN else ''}",
+        f"below {ALPHA})",
     )
     if harmed.empty:
         return
     lines = make_grid("set", "phenomenon", "whole", "change", "random sets", "q", left=("phenomenon",))
-    for row in harmed.head(SHOWN).to_dict("records"):
+    for row in harmed.to_dict("records"):
         lines.add_row(
             escape(row["set"]), escape(row["subset"].partition(" ")[2]), f"{row['whole']:.3f}", f"{row['change']:+.3f}",
             f"{row['random']:+.3f}", format_brief_p(row["q"]),
         )  # fmt: skip
-    console.print(lines, highlight=False)
+    print_grid(lines, console)
 
 
 def _print_dissociations(table: xr.Dataset, metric: Mapping[str, Any], console: Console) -> None:
@@ -124,7 +157,7 @@ def _print_dissociations(table: xr.Dataset, metric: Mapping[str, Any], console: 
         f"\n{len(frame)} double dissociations by {metric['title']}: each of two sets harms a phenomenon that the other "
         f"harms less (q below {ALPHA})",
     )
-    for row in frame.head(SHOWN).to_dict("records"):
+    for row in frame.to_dict("records"):
         (own, other) = (row[column].partition(" ")[2] for column in ("subset", "subset_other"))
         write(
             console,

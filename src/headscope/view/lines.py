@@ -1,15 +1,23 @@
-"""Lines on the terminal: sentences, tables without frames, and numbers in their cells."""
+"""What is printed of every result: what was found, in sentences; then a table that fits the terminal."""
 
 import math
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from headscope.view.headings import describe_reading, name_corpus, name_model
+
+FINDINGS = 5
+"""Sentences that are printed of what was found, at most."""
+
+OPTION = "--table"
+"""The option that prints all rows and notes."""
 
 
 def write(console: Console, text: str, **look: Any) -> None:
@@ -26,28 +34,70 @@ def mark_source(table: xr.Dataset) -> str:
 def print_reading(table: xr.Dataset, console: Console) -> None:
     """Print the form of the texts and the start token, if the table names them."""
     if sentence := describe_reading(table.attrs):
-        console.print(escape(sentence), highlight=False, emoji=False, soft_wrap=True)
+        write(console, escape(sentence))
 
 
-def make_grid(
-    *columns: str, left: Collection[str] = (), wraps: Collection[str] = (), folds: bool = False, apart: int = 2
-) -> Table:
+def print_findings(findings: Iterable[str], console: Console) -> None:
+    """Print what was found, the verdict first and in bold: no more than `FINDINGS` sentences, each whole."""
+    shown, left = [], FINDINGS
+    for finding in filter(None, findings):
+        sentences = len(re.findall(r"[.?!](?:\s|$)", finding))
+        if sentences <= left:
+            shown.append(finding)
+            left -= sentences
+    if shown:
+        console.print()
+    for place, finding in enumerate(shown):
+        console.print(escape(finding), style="" if place else "bold", highlight=False, emoji=False)
+
+
+def print_more(hidden: Sequence[str], console: Console) -> None:
+    """Print what the option `OPTION` shows besides, such as ``12 more rows``; nothing where that is nothing."""
+    if parts := [part for part in hidden if part]:
+        console.print(f"{OPTION} prints all: {', '.join(parts)}.", style="dim", highlight=False)
+
+
+def make_grid(*columns: str, left: Collection[str] = (), wraps: Collection[str] = (), apart: int = 2) -> Table:
     """Return an empty table whose columns are right-aligned, except the first and those in `left`.
 
     Args:
-        columns: their headings.
+        columns: their headings, the most important first: the last are left out where there is no room.
         left: the headings of further left-aligned columns.
-        wraps: the headings of columns whose cells may take several lines.
-        folds: whether a word that is too long is broken; otherwise it is cut.
+        wraps: the headings of columns whose cells may take several lines, as any heading may; words are not broken.
         apart: blanks between two columns.
     """
     grid = Table(box=None, pad_edge=False, padding=(0, apart, 0, 0))
     for place, column in enumerate(columns):
         grid.add_column(
             column, justify="left" if not place or column in left else "right", no_wrap=column not in wraps,
-            overflow="fold" if folds else "ellipsis",
+            overflow="fold",
         )  # fmt: skip
     return grid
+
+
+def print_grid(grid: Table, console: Console) -> None:
+    """Print a table no wider than the terminal, without broken words; columns without room are left out, and named."""
+    options, (_, apart, *_) = console.options.update(max_width=1000), grid.padding
+    least, most = [], []
+    for column in grid.columns:
+        heading, *cells = (Measurement.get(console, options, cell) for cell in (column.header, *column.cells))
+        most.append(max(size.maximum for size in (heading, *cells)))
+        least.append(max(heading.minimum, *(size.maximum if column.no_wrap else size.minimum for size in cells), 1))
+    if sum(least) + apart * len(least) > console.width:
+        apart, grid.padding = 1, (0, 1, 0, 0)
+    left_out: list[str] = []
+    while len(grid.columns) > 1 and sum(least[: len(grid.columns)]) + apart * len(grid.columns) > console.width:
+        left_out.insert(0, str(grid.columns.pop().header))
+    widths = least[: len(grid.columns)]
+    room = console.width - sum(widths) - apart * len(widths)
+    while room > 0 and (growing := [place for place, width in enumerate(widths) if width < most[place]]):
+        widths[min(growing, key=widths.__getitem__)] += 1
+        room -= 1
+    for column, width in zip(grid.columns, widths, strict=True):
+        column.width, column.no_wrap = width, False
+    console.print(grid, highlight=False, emoji=False)
+    if left_out:
+        console.print(f"The terminal has {console.width} columns, no room for: {', '.join(filter(None, left_out))}.")
 
 
 def format_range(lower: float, upper: float, *, digits: int = 3, sign: str = "+") -> str:

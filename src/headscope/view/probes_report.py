@@ -1,6 +1,6 @@
 """Probes as tidy frames, and on the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,11 +11,8 @@ from rich.markup import escape
 from headscope.analyse.ends import ENDS
 from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
 from headscope.view.headings import describe_copies, name_corpus, name_model
-from headscope.view.lines import format_range, make_grid, print_reading, write
+from headscope.view.lines import format_range, make_grid, print_findings, print_grid, print_more, print_reading, write
 from headscope.view.wording import format_ends, format_interval
-
-RELATIONS = 8
-"""Relations that the terminal shows, the most frequent."""
 
 SHOWN = ("right-branching", WITHOUT_ATTENTION, "attention", WITH_ATTENTION)
 """The probes of which the terminal shows single relations."""
@@ -69,36 +66,45 @@ def _list_all(table: xr.Dataset) -> pd.DataFrame:
     return list_probes(table).query("relation == @ALL")
 
 
-def print_probes(table: xr.Dataset, console: Console) -> None:
-    """Print what each probe gets right, what attention adds to words, and both for the most frequent relations."""
+def print_probes(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
+    """Print what attention adds to words, and what each probe gets right; of the `whole` also of each relation."""
     seeds = table.sizes["seed"]
     title = "UAS without punctuation" if table.attrs["links"] == "dependency" else f"{table.attrs['links']} links"
     write(
         console,
         f"\n[bold]{escape(name_model(table.attrs['model']))}[/], probes of all heads on "
         f"[bold]{escape(name_corpus(table.attrs['corpus']))}[/]{_name_test(table)}: {title}, "
-        f"{int(table['probe_count'].sel(relation=ALL)):,} choices, {seeds} {'seed' if seeds == 1 else 'seeds'}\n",
+        f"{int(table['probe_count'].sel(relation=ALL)):,} choices, {seeds} {'seed' if seeds == 1 else 'seeds'}",
     )
     print_reading(table, console)
     if sentence := describe_copies(table):
-        console.print(f"{sentence}\n", style="yellow", highlight=False)
+        console.print(sentence, style="yellow", highlight=False)
+    print_findings(_list_findings(table), console)
+    console.print()
     lines = make_grid("probe", "right %", "95 % interval", "seeds")
     for row in _list_all(table).to_dict("records"):
         by_seed = 100 * table["probe_accuracy_by_seed"].sel(probe=row["probe"]).values
         spread = "" if seeds == 1 else f"{by_seed.min():.1f} to {by_seed.max():.1f}"
         value, *ends = _read_percent(row, "accuracy")
         lines.add_row(row["probe"], f"{value:.1f}", format_range(*ends, digits=1, sign=""), spread)
-    console.print(lines, highlight=False)
-    _print_controls(table, console)
-    write(console, f"\n{describe_gain(table)}")
-    _print_relations(table, console)
+    print_grid(lines, console)
+    if whole:
+        _print_controls(table, console)
+        _print_relations(table, console)
+    else:
+        controls = "the control task" if "controlled" in table.dims else ""
+        print_more(["each relation", controls], console)
+
+
+def _list_findings(table: xr.Dataset) -> Iterator[str]:
+    """Yield sentences on what attention adds, the best probe of attention alone, and the hidden states."""
+    yield describe_gain(table)
     if "structural_uuas" in table:
         best = table.isel(hidden_layer=int(table["structural_uuas"].values.argmax()))
         accuracy = format_interval(*_read_percent(best, "structural_uuas"), digits=1)
-        write(
-            console,
-            f"\nStructural probe of the hidden states: UUAS {accuracy} on layer "
-            f"{int(best['hidden_layer'].item())}, the best of {table.sizes['hidden_layer'] - 1} and the embeddings.",
+        yield (
+            f"Structural probe of the hidden states: UUAS {accuracy} on layer "
+            f"{int(best['hidden_layer'].item())}, the best of {table.sizes['hidden_layer'] - 1} and the embeddings."
         )
 
 
@@ -120,7 +126,7 @@ def _print_controls(table: xr.Dataset, console: Console) -> None:
         ]
         lines.add_row(name, *numbers)
     console.print()
-    console.print(lines, highlight=False)
+    print_grid(lines, console)
 
 
 def _print_relations(table: xr.Dataset, console: Console) -> None:
@@ -128,11 +134,11 @@ def _print_relations(table: xr.Dataset, console: Console) -> None:
     frame = list_probes(table).query("probe in @SHOWN and relation != @ALL")
     names = list(dict.fromkeys(frame["probe"]))
     lines = make_grid("relation", "choices", *names, wraps=names)
-    for relation, rows in [*frame.groupby("relation", sort=False)][:RELATIONS]:
+    for relation, rows in frame.groupby("relation", sort=False):
         accuracies = [f"{100 * value:.1f}" for value in rows["accuracy"]]
         lines.add_row(escape(str(relation)), f"{int(rows['choices'].iloc[0]):,}", *accuracies)
     console.print()
-    console.print(lines, highlight=False)
+    print_grid(lines, console)
 
 
 def _read_percent(row: Mapping[Any, Any], name: str) -> tuple[float, float, float]:

@@ -9,25 +9,30 @@ from rich.markup import escape
 from headscope.analyse import top_heads
 from headscope.score import HEAD, read_scores
 from headscope.view.headings import name_head
-from headscope.view.lines import make_grid
+from headscope.view.lines import make_grid, print_findings, print_grid, print_more
 from headscope.view.wording import format_spread, name_variable
 
 SHOWN = 12
 """Rows of a score that are shown; all are in the table."""
 
 
-def print_runs(table: xr.Dataset, console: Console) -> None:
-    """The scores of the runs: the average head and the best head of each, as mean and deviation over the runs."""
+def print_runs(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
+    """Print the average head and the best head of the runs by each score, as mean and deviation over the runs."""
     kind = "a control of " if table.attrs["control"] else ""
     count = table.sizes["run"]
     console.print(f"{count} run{'s' * (count > 1)}, tuned on {kind}{escape(str(table.attrs['task']))}", soft_wrap=True)
-    columns = ("", "average head", "best head", "most often")
+    columns = ("score", "average head", "best head", "most often")
     grid = make_grid(*columns, left=("most often",), wraps=columns, apart=1)
-    for label, scores in _list_scores(table):
-        grid.add_row(escape(label), *_over_runs(scores))
+    rows = [(label, *_over_runs(scores)) for label, scores in _list_scores(table, whole=whole)]
+    for row in rows:
+        grid.add_row(*map(escape, row))
+    findings = (f"{label}: the best head has {best}, most often {head}." for label, _, best, head in rows if head)
+    print_findings(findings, console)
     if grid.row_count:
         console.print("\nMean over runs ± standard deviation")
-        console.print(grid)
+        print_grid(grid, console)
+        hidden = sum(1 for _ in _list_scores(table, whole=True)) - len(rows)
+        print_more([f"{hidden} more rows" if hidden else ""], console)
     for score in read_scores(table):
         if score.ascending:
             lowest = top_heads((-table[[score.variable]]).mean("run"), score.variable)
@@ -35,7 +40,7 @@ def print_runs(table: xr.Dataset, console: Console) -> None:
             console.print(f"\n{score.title}: the heads with the lowest values\n{heads}")
 
 
-def _list_scores(table: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
+def _list_scores(table: xr.Dataset, *, whole: bool) -> Iterator[tuple[str, xr.DataArray]]:
     """Each score with only runs and heads for axes, the rows of most links first."""
     described = read_scores(table)
     scores = [s.variable for s in described if s.has_report or not (s.is_ratio or s.row_dimension(table))]
@@ -46,7 +51,7 @@ def _list_scores(table: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
         if not rows:
             yield label, values
         for dim in rows:
-            for place in values[dim].values[:SHOWN]:
+            for place in values[dim].values[: None if whole else SHOWN]:
                 yield f"{label} {place}", values.sel({dim: place})
 
 

@@ -11,7 +11,7 @@ from headscope.analyse.uncertainty import ALPHA
 from headscope.headlists import HeadEntry, HeadList
 from headscope.heads import head_name
 from headscope.score import Score, main_score
-from headscope.view.lines import format_range, make_grid, write
+from headscope.view.lines import format_range, make_grid, print_grid, write
 from headscope.view.listed_heads import make_head_list
 from headscope.view.wording import format_brief_p
 
@@ -65,20 +65,20 @@ def list_shortlisted(table: xr.Dataset, row: str, top: int | None = None) -> Hea
     return make_head_list(table, entries, f"All heads that stand out. {table.attrs.get('split', '')}".strip())
 
 
-def print_shortlist(table: xr.Dataset, console: Console) -> None:
-    """Print, for each row of the score of a table, how many heads stand out, and the best of them."""
+def print_shortlist(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
+    """Print, for each row of the score of a table, how many heads stand out, and the best of them, or the `whole`."""
     score, frame = main_score(table), list_shortlist(table)
     dim = score.row_dimension(table)
     for row in table[dim].values:
-        _print_row(score, str(row), frame[frame[dim] == row], console)
+        _print_row(score, str(row), frame[frame[dim] == row], console, None if whole else SHOWN)
 
 
-def _print_row(score: Score, row: str, frame: pd.DataFrame, console: Console) -> None:
+def _print_row(score: Score, row: str, frame: pd.DataFrame, console: Console, shown: int | None) -> None:
     chosen = frame[frame["verdict"] == STANDS_OUT]
     result = f"too few {score.items} or texts to decide which heads stand out"
     if (frame["verdict"] != UNDECIDED).any():
         result = f"{len(chosen)} of {len(frame)} heads stand out beyond every rival, on texts on which none was chosen"
-        result += f" (q below {ALPHA}){f'; the best {SHOWN}' if len(chosen) > SHOWN else ''}"
+        result += f" (q below {ALPHA}){f'; the best {shown}' if shown and len(chosen) > shown else ''}"
     label = escape(score.label.format(row))
     write(console, f"\n[bold]{label}[/]: {result}")
     if chosen.empty:
@@ -86,11 +86,11 @@ def _print_row(score: Score, row: str, frame: pd.DataFrame, console: Console) ->
     titles = {rival.name: rival.title for rival in score.rivals} | {UNTRAINED: "best head of the untrained model"}
     columns = ("head", score.measure, "95 % interval", "lift", "95 % interval ", "strongest rival", "q")
     lines = make_grid(*columns, left=("strongest rival",), wraps=("strongest rival",))
-    for each in chosen.head(SHOWN).to_dict("records"):
+    for each in chosen[:shown].to_dict("records"):
         lines.add_row(
             head_name(each["layer"], each["head"]), f"{each['heldout']:.3f}",
             format_range(each["heldout_lower"], each["heldout_upper"], sign=""), f"{each['lift']:+.3f}",
             format_range(each["lift_lower"], each["lift_upper"]), escape(titles[each["rival"]]),
             format_brief_p(each["q"]),
         )  # fmt: skip
-    console.print(lines, highlight=False)
+    print_grid(lines, console)

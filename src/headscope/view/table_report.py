@@ -3,12 +3,12 @@
 import json
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -20,13 +20,14 @@ from headscope.analyse.report import UNDECIDED
 from headscope.heads import get_share
 from headscope.layers import list_ranges
 from headscope.score import read_scores
+from headscope.view.findings import list_findings
 from headscope.view.headings import (
     describe_causality,
     describe_copies,
     describe_layers,
     describe_measured,
 )
-from headscope.view.lines import make_grid, mark_source, write
+from headscope.view.lines import make_grid, mark_source, print_findings, print_grid, print_more, write
 from headscope.view.need_report import print_need
 from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs_report import print_runs
@@ -35,13 +36,12 @@ from headscope.view.verdicts import (
     describe_choice,
     describe_marks,
     describe_replication,
-    describe_verdicts,
     has_permutations,
 )
 from headscope.view.wording import format_number
 
-SHOWN = 24
-"""Rows of a score that are shown; all are in the table."""
+SHOWN = 12
+"""Rows that are shown at first, of all scores together."""
 
 WIDE = 100
 """Columns of a terminal from which on rows and rules have their plain names, with codes behind."""
@@ -49,8 +49,30 @@ WIDE = 100
 _SHORT = {"dependent": "dep.", "mention": "ment.", "question": "quest."}
 
 
-def print_table(table: xr.Dataset, console: Console) -> None:
-    """A table in few lines: its source, what was found, the heads that attend most, and those that are reported."""
+def print_table(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
+    """Print the source of a table, what was found, and its first rows; or the `whole` of it, with all notes."""
+    _print_source(table, console)
+    if "run" in table.dims:
+        print_runs(table, console, whole=whole)
+        return
+    reports = read_reports(table)
+    print_findings(list_findings(table, reports), console)
+    with_heads = any(report.rows_with_heads for report in reports)
+    if whole or not with_heads:
+        _print_targets(table, console)
+        _print_descriptions(table, console)
+    hidden = _print_reports(table, reports, console, whole=whole)
+    if not whole:
+        described = with_heads and any(values.attrs.get("target") for values in table.data_vars.values())
+        print_more([hidden, "what heads look at" if described else "", "notes" if with_heads else ""], console)
+        return
+    print_need(table, reports, console)
+    for sentence in describe_regressions(table):
+        console.print(f"\n{escape(sentence)}", emoji=False)
+
+
+def _print_source(table: xr.Dataset, console: Console) -> None:
+    """Print model, corpus and their sizes, what was left out, and what is unusual about how it was measured."""
     about = table.attrs
     write(console, f"\n{mark_source(table)}")
     units = about.get("units", about["words"])
@@ -70,18 +92,6 @@ def print_table(table: xr.Dataset, console: Console) -> None:
         console.print(sentence, style="yellow", highlight=False)
     if measured := describe_measured(table):
         console.print(escape(measured), style="bold", highlight=False)
-    if "run" in table.dims:
-        print_runs(table, console)
-        return
-    reports = read_reports(table)
-    if sentence := describe_verdicts(reports):
-        console.print(f"\n{escape(sentence)}", style="bold", highlight=False, emoji=False)
-    _print_targets(table, console)
-    _print_descriptions(table, console)
-    _print_reports(table, reports, console)
-    print_need(table, reports, console)
-    for sentence in describe_regressions(table):
-        console.print(f"\n{escape(sentence)}", emoji=False)
 
 
 def _print_targets(table: xr.Dataset, console: Console) -> None:
@@ -98,7 +108,7 @@ def _print_targets(table: xr.Dataset, console: Console) -> None:
         lines.add_row(Text(target), _list_top_heads(table, str(name)))
     if lines.row_count:
         console.print(f"\nThe heads that look most at ... (mean {get_share(table)}, all texts)")
-        console.print(lines)
+        print_grid(lines, console)
 
 
 def _list_top_heads(table: xr.Dataset, variable: str) -> str:
@@ -131,42 +141,61 @@ def _print_descriptions(table: xr.Dataset, console: Console) -> None:
         phrase = f" (last column: {score.baselines[score.control]})" if score.control in table else ""
         which = "lowest" if score.ascending else "highest"
         console.print(f"\n{score.title}: the heads with the {which} values{phrase}")
-        console.print(lines)
+        print_grid(lines, console)
 
 
-def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Console) -> None:
-    """The reported head of the most frequent rows of each score, beside its strongest rival."""
-    rows = [row for report in reports for row in report.rows_with_heads[:SHOWN]]
+def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Console, *, whole: bool) -> str:
+    """Print the reported heads beside their strongest rivals, the most frequent rows of each score first.
+
+    Returns:
+        How many rows are not shown, in words; empty where all are.
+    """
     every = sum(len(report.shown_rows) for report in reports)
+    rows = _choose_rows(reports, whole=whole)
     if every and not rows:
         wanted = "the only row" if every == 1 else f"any of {every} rows"
         console.print(f"\nEach half of the corpus has too few links to report a head for {wanted}.")
     if not rows:
-        return
+        return ""
     permuted = has_permutations(reports)
-    held_out = "Held out: score, count, lift and the rival's score." + " Of all texts: q." * permuted
-    console.print(f"\n{escape(describe_choice(reports))} {held_out}", emoji=False)
-    _print_grid(_lay_out(rows, permuted, plain=console.width >= WIDE), console)
-    console.print(describe_marks(reports) + (f" q: {Q}" if permuted else ""))
+    console.print()
+    if whole:
+        held_out = "Held out: score, count, lift and the rival's score." + " Of all texts: q." * permuted
+        console.print(f"{escape(describe_choice(reports))} {held_out}", emoji=False)
+    print_grid(_lay_out(rows, permuted, plain=console.width >= WIDE), console)
+    console.print(describe_marks(reports) + (f" q: {Q}" if permuted and whole else ""))
+    if whole:
+        _print_notes(table, reports, console)
+        _print_replication(table, reports, rows, console)
+    with_head = sum(len(report.rows_with_heads) for report in reports)
+    if rare := every - with_head:
+        console.print(f"{rare} ha{'s' if rare == 1 else 've'} too few links in a half to report.")
+    hidden = with_head - len(rows)
+    return f"{hidden} more row{'' if hidden == 1 else 's'}" if hidden else ""
+
+
+def _choose_rows(reports: Sequence[Report], *, whole: bool) -> list[Reported]:
+    """The rows with heads to show: of each score those that stand out and the most frequent, `SHOWN` in all; or all."""
+    ranked = [sorted(report.rows_with_heads, key=lambda row: not row.stands_out) for report in reports]
+    by_turns = [row for turn in zip_longest(*ranked) for row in turn if row is not None]
+    chosen = {row.key for row in (by_turns if whole else by_turns[:SHOWN])}
+    return [row for report in reports for row in report.rows_with_heads if row.key in chosen]
+
+
+def _print_notes(table: xr.Dataset, reports: Sequence[Report], console: Console) -> None:
+    """Print what a causal model can show, how the gold was permuted, and what else the scores compare with."""
     if sentence := describe_causality(table):
         console.print(sentence)
     for report in reports:
         if sentences := " ".join(filter(None, (report.permuted, report.comparison))):
             console.print(escape(f"{report.score.title}. {sentences}"), emoji=False)
-    _print_replication(table, reports, rows, console)
-    with_head = sum(len(report.rows_with_heads) for report in reports)
-    hidden, rare = with_head - len(rows), every - with_head
-    if hidden or rare:
-        parts = [f"{hidden} more row{' is' if hidden == 1 else 's are'} in the table"] if hidden else []
-        parts += [f"{rare} ha{'s' if rare == 1 else 've'} too few links in a half to report"] if rare else []
-        console.print(f"{'; '.join(parts)}.")
 
 
 def _lay_out(rows: Sequence[Reported], permuted: bool, *, plain: bool) -> Table:
     """The rows beside their strongest rivals, by codes narrow enough for 80 columns; a long name takes two lines."""
     columns = ("row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["q"] * permuted)
     left = ("head", "from", "[95 %]", "strongest rival")
-    grid = make_grid(*columns, left=left, wraps=("row", "strongest rival"), folds=True, apart=1)
+    grid = make_grid(*columns, left=left, wraps=("row", "strongest rival"), apart=1)
     for row in rows:
         rival = row.strongest_rival
         grid.add_row(
@@ -207,24 +236,11 @@ def _print_replication(
             style="bold green" if there.verdict == SURVIVES else "dim" if there.verdict == UNDECIDED else "",
         )
     console.print(f"\n{escape(sentence)}", highlight=False, emoji=False)
-    _print_grid(grid, console)
+    print_grid(grid, console)
     console.print(
         f"Green: {SURVIVES}: the interval of the lift lies above 0 there for every rival. Grey: too few texts or items "
         "there, or none."
     )
-
-
-def _print_grid(grid: Table, console: Console) -> None:
-    """A table; on a terminal on which its numbers would be cut off, a sentence in its place."""
-    # The table is measured as if there were room enough.
-    needed = Measurement.get(console, console.options.update(max_width=1000), grid).minimum
-    if needed > console.width:
-        console.print(
-            f"The table here needs {needed} columns, and the terminal has {console.width}: widen it, or read the "
-            "table in the files that are written."
-        )
-        return
-    console.print(grid)
 
 
 def _signed_interval(lift: Interval) -> str:
@@ -251,4 +267,4 @@ def print_paths(table: xr.Dataset, console: Console) -> None:
     for (attention_type, way, texts), layers in in_order:
         grid.add_row(*[attention_type] * several, list_ranges(layers), f"{texts:,}", way)
     console.print("\nHow attention was measured:")
-    console.print(grid)
+    print_grid(grid, console)

@@ -5,7 +5,7 @@ from rich.markup import escape
 
 from headscope.runs import Runs, selectivity
 from headscope.view.headings import name_model
-from headscope.view.lines import make_grid, write
+from headscope.view.lines import make_grid, print_grid, write
 from headscope.view.wording import format_spread
 
 SHORT = {"precision": "P", "recall": "R", "f1": "F1", "accuracy": "accuracy", "matthews": "Matthews", "pearson": "r"}
@@ -64,4 +64,4 @@ def _print_grid(runs: Runs, split: str, heading: str, console: Console) -> None:
     if len(scored) > 1:
         lines.add_row("mean ± sd", "", *map(format_spread, scores.values()), style="bold")
     write(console, f"\n{heading}")
-    console.print(lines, highlight=False)
+    print_grid(lines, console)

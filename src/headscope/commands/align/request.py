@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.commands.function import make_function
 from headscope.commands.option import CORPUS, MEASURED, MODEL, argument, option, output_folder
 from headscope.commands.option_groups import PERMUTATIONS, CorpusPart, ModelOptions, TextForm
-from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.output import Contents, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import CorpusError, HeadscopeError
@@ -23,7 +23,7 @@ SETTINGS = "generation_config.json"
 """The file that transformers reads."""
 
 
-class Align(ModelOptions, CorpusPart, TextForm, Resumable, Request[HeadTable], command="align"):
+class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[HeadTable], command="align"):
     """Find the heads of an encoder-decoder that are the word alignment: where a word is translated, they look at it.
 
     Heads are chosen on one half of the pairs and scored on the other, and compared with rules that know the places of

@@ -69,8 +69,8 @@ def _check_cross_attention(model: Model) -> None:
 
 def show(request: Align, table: xr.Dataset, console: Console) -> None:
     """Print the table, which heads stand out, and where they are written."""
-    print_table(table, console)
-    print_shortlist(table, console)
+    print_table(table, console, whole=request.whole)
+    print_shortlist(table, console, whole=request.whole)
     out = Path(request.out or "")
     print_place("all heads", request.out, "alignment.csv", console)
     if (out / SETTINGS).exists():

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 TABLE, DISTANCES, PROBES = "heads.nc", "head-distances.nc", "probe.nc"
 """The head table in the folder of an atlas, that of the distances between all heads, and that of probes."""
 
+PAGE = "atlas.html"
+
 
 @dataclass(frozen=True)
 class AtlasResult:
@@ -56,7 +58,7 @@ class AtlasResult:
         from headscope.view.page import render_page
 
         if self.folder is not None and live is None:
-            return (self.folder / "atlas.html").read_text(encoding="utf-8")
+            return (self.folder / PAGE).read_text(encoding="utf-8")
         return render_page(self.table, figures={}, live=live, **self.parts)
 
     @property

@@ -1,6 +1,6 @@
 """The request of `headscope atlas`."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from headscope.commands.function import make_function
 from headscope.commands.option import (
     CORPUS,
     MEASURED,
-    OUTPUT,
     argument,
     option,
     output_folder,
@@ -28,7 +27,7 @@ from headscope.commands.option_groups import (
     ModelOptions,
     Replicable,
 )
-from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.profile.request import MEASURED_TABLES
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
@@ -39,13 +38,15 @@ if TYPE_CHECKING:
     from headscope.reducers.reducer import Reducer
 
 
-class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasResult], command="atlas"):
+class Atlas(
+    CorpusOptions, ModelOptions, Replicable, Drawing, Listing, Resumable, Request[AtlasResult], command="atlas"
+):
     """Measure all that the annotation of a corpus allows, with controls, into a folder with a page to open.
 
     The folder holds atlas.html (open this), heads.nc (the head table), untrained.nc (the same of the untrained model),
-    head-distances.nc, examples.nc, figures/, tables/ (CSV) and manifest.json; with `replicate` also replication.nc and
-    untrained-replication.nc, with norm as one of `views` also heads-norm.nc. An older atlas in it is replaced once the
-    new one is complete; other files are left alone.
+    head-distances.nc, examples.nc, tables/ (CSV) and manifest.json; with `replicate` also replication.nc and
+    untrained-replication.nc, with norm as one of `views` also heads-norm.nc, with `figures` also figures/, which the
+    page shows too. An older atlas in it is replaced once the new one is complete; other files are left alone.
 
     Without arguments: minilm on 300 generated sentences.
 
@@ -133,25 +134,6 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
         "50, of a model with more than 300 heads 24.",
         default=None,
         at_least=0,
-    )
-    figures: str = option(
-        OUTPUT,
-        "Rows of which there are heatmaps: reported (the most frequent ones with a reported head), all, or none, which "
-        "draws no figure at all.",
-        default="reported",
-        metavar="ROWS",
-        choices=("reported", "all", "none"),
-        basic=True,
-    )
-    pdf: bool = option(
-        OUTPUT, "Write the figures as PDF too, for a paper.", default=False, unset="PNG and SVG", recorded=False
-    )
-    show: "Callable[[HeadTable], None] | None" = option(
-        OUTPUT,
-        "Called with the table once it is measured, before the figures are drawn and the files written.",
-        default=None,
-        on_terminal=False,
-        recorded=False,
     )
 
     @cached_property

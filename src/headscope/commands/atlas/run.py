@@ -26,9 +26,9 @@ from headscope.analyse.probes import add_probe_strengths
 from headscope.capture import untrained_model
 from headscope.capture.model.model import Model
 from headscope.commands.atlas.atlas_examples import make_examples
-from headscope.commands.atlas.atlas_result import AtlasResult
+from headscope.commands.atlas.atlas_result import PAGE, PROBES, AtlasResult
 from headscope.commands.atlas.request import Atlas
-from headscope.commands.folder import OutputFolder
+from headscope.commands.folder import FIGURES, OutputFolder
 from headscope.commands.head_roles import is_decoder, load_with_head, measure_head_roles, read_generated
 from headscope.commands.inputs import find_head, make_plan, refuse_other_probes
 from headscope.commands.output import open_folder
@@ -48,9 +48,6 @@ from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, list_reducers, resolve_reducers, try_views
 from headscope.runner.provenance import identify_model
-from headscope.view.figures.draw_atlas import list_figures
-from headscope.view.figures.draw_probes import list_probe_figures
-from headscope.view.figures.style import file_stem
 from headscope.view.headings import name_model
 from headscope.view.need_report import list_needed_heads
 from headscope.view.page import write_page
@@ -64,7 +61,7 @@ MAP_TOKENS = 128
 
 
 def run(request: Atlas, progress: Progress) -> AtlasResult:
-    """Measure the model on the corpus, with its controls, and write tables, figures and the page."""
+    """Measure the model on the corpus, with its controls, and write tables, the page and, where asked for, figures."""
     seed, permutations, views = request.seed, request.permutations, request.views
     documents, reducers = request.documents, list_reducers(request.reducers)
     disabled, probes = request.disabled, request.probes
@@ -137,17 +134,12 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         }
         attributes = record_request(request, **inputs)
         tables["heads.nc"] = table = table.assign_attrs(attributes, seed=seed)
-        if request.show is not None:
-            request.show(table)
         result = AtlasResult(table, tables, texts, folder.out, ())
-        if not folder.kept:
-            return result
-        listed = {} if request.figures == "none" else list_figures(table, every=request.figures == "all")
-        listed |= list_probe_figures(probes) if probes is not None and listed else {}
-        names = {title: f"figures/{file_stem(name)}" for title, (name, _) in listed.items()}
-        figures = {names[title]: draw for title, (_, draw) in listed.items()}
-        written = folder.write(_list_files(result, names), _describe_run(table), figures=figures, pdf=request.pdf)
-    return replace(result, files=written)
+        if folder.kept:
+            result = replace(result, files=folder.write(_list_files(result), _describe_run(table)))
+        request.hand_over(result)
+        drawings = _draw(folder, result, pdf=request.pdf) if request.has_figures else ()
+    return replace(result, files=tuple(sorted({*result.files, *drawings})))
 
 
 def _assess(
@@ -210,8 +202,8 @@ def _compare_heads(
     )
 
 
-def _list_files(result: AtlasResult, figures: Mapping[str, str]) -> dict[str, Any]:
-    """The files of the folder besides the figures, which the page shows by their titles."""
+def _list_files(result: AtlasResult) -> dict[str, Any]:
+    """The files of the folder besides the figures."""
     table = result.table
     files: dict[str, Any] = {**result.tables}
     if result.examples is not None:
@@ -219,12 +211,27 @@ def _list_files(result: AtlasResult, figures: Mapping[str, str]) -> dict[str, An
     files |= {f"tables/{name}.csv": frame for name, frame in make_frames(table).items()}
     if "need" in table:
         files["tables/need.csv"] = list_needed_heads(table, read_reports(table))
+    return files | {PAGE: partial(_write_page, result, {})}
 
-    def write(path: Path) -> None:
-        pictures = {title: (path.parent / f"{name}.svg").read_text(encoding="utf-8") for title, name in figures.items()}
-        write_page(table, path, figures=pictures, **result.parts)
 
-    return files | {"atlas.html": write}
+def _write_page(result: AtlasResult, figures: Mapping[str, str], path: Path) -> None:
+    """Write the page with the figures beside it, whose files are given by title."""
+    pictures = {title: (path.parent / FIGURES / f"{name}.svg").read_text("utf-8") for title, name in figures.items()}
+    write_page(result.table, path, figures=pictures, **result.parts)
+
+
+def _draw(folder: OutputFolder, result: AtlasResult, *, pdf: bool) -> tuple[str, ...]:
+    """Draw the figures, put them on the page, and return the names of the files."""
+    # What draws takes seconds to import.
+    from headscope.view.figures.draw_atlas import list_figures
+    from headscope.view.figures.draw_probes import list_probe_figures
+    from headscope.view.figures.style import file_stem
+
+    probes = result.tables.get(PROBES)
+    listed = list_figures(result.table) | ({} if probes is None else list_probe_figures(probes))
+    figures = {file_stem(name): draw for name, draw in listed.values()}
+    titles = {title: file_stem(name) for title, (name, _) in listed.items()}
+    return folder.draw(figures, {PAGE: partial(_write_page, result, titles)}, pdf=pdf)
 
 
 def _describe_run(table: xr.Dataset) -> dict[str, Any]:
@@ -234,14 +241,10 @@ def _describe_run(table: xr.Dataset) -> dict[str, Any]:
     return attrs | {key: json.loads(attrs[key]) for key in parsed if key in attrs}
 
 
-def preview(table: xr.Dataset, console: Console) -> None:
-    """Print the table, before the figures are drawn."""
-    print_table(table, console)
-    if LEFT_OUT in table.attrs:
-        print_roles(table, console)
-
-
 def show(request: Atlas, result: AtlasResult, console: Console) -> None:
-    """Print which page to open."""
+    """Print what was found, and which page to open."""
     assert result.folder is not None  # the terminal always names one
-    print_written("Open", result.folder / "atlas.html", len(result.files), console)
+    print_table(result.table, console, whole=request.whole)
+    if LEFT_OUT in result.table.attrs:
+        print_roles(result.table, console)
+    print_written("Open", result.folder / PAGE, len(result.files), console, figures=request.has_figures)

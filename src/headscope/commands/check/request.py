@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.commands.function import make_function
 from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, argument, option, output_folder, reducer_option
 from headscope.commands.option_groups import OWN_REDUCERS, BatchOptions, RunOptions
-from headscope.commands.output import Contents, check_folder
+from headscope.commands.output import Contents, Listing, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import Request
 from headscope.errors import HeadscopeError
@@ -132,7 +132,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
             _ = self.corpus_and_call
 
 
-class TypedCheck(Check, command="check"):
+class TypedCheck(Check, Listing, command="check"):
     """Exit with 0 if no head is lost, 3 if one is, 4 with `strict` if one cannot be decided, and 2 for an error."""
 
     strict: bool = option(

@@ -200,7 +200,7 @@ def _drop_unknown(row: dict[Any, Any]) -> dict[str, Any]:
 
 def show(request: TypedCheck, result: CheckResult, console: Console) -> int | None:
     """Print the verdict on each head, and warn of those that cannot be decided."""
-    print_check(result.table, console)
+    print_check(result.table, console, whole=request.whole)
     if result.folder is not None:
         console.print(f"\nWrote {escape(str(result.folder / 'check.json'))} and check.csv.", soft_wrap=True)
     if result.lost:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headscope.commands.function import make_function
 from headscope.commands.option import CORPUS, MEASURED, argument, option, output_folder, table_option
-from headscope.commands.output import Contents, check_folder
+from headscope.commands.output import Contents, Drawing, Listing, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import Request
 from headscope.errors import HeadscopeError
@@ -23,11 +23,11 @@ else:
 IN_MEMORY = "Or the table."
 
 
-class Compare(Request[ComparisonResult], command="compare", loading="loading matplotlib"):
+class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", loading="loading matplotlib"):
     """Compare heads before and after tuning, on a task and on its control.
 
     The folder holds comparison.md (read this), comparison.html (all heads before and after in one grid), comparisons/
-    (netCDF), figures/, tables/ (CSV) and comparison.json, which lists them. An older comparison in it is replaced;
+    (netCDF), tables/ (CSV) and comparison.json, which lists them. An older comparison in it is replaced;
     other files are left alone.
 
     Returns:

@@ -17,6 +17,7 @@ from headscope.analyse import Consistencies, compare_variable, consistencies
 from headscope.analyse.comparable import name_table
 from headscope.commands.compare.entries import Entry, Tables, choose_entries
 from headscope.commands.compare.request import Compare
+from headscope.commands.folder import FIGURES
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import spell
@@ -24,7 +25,8 @@ from headscope.commands.recorded_request import REQUEST, record_request
 from headscope.commands.sentences import print_written
 from headscope.files import tell_apart
 from headscope.view.comparison_frames import make_frames
-from headscope.view.comparison_report import print_comparison, render_markdown
+from headscope.view.comparison_report import render_markdown
+from headscope.view.comparison_summary import print_comparisons
 from headscope.view.figures.draw_changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
 from headscope.view.figures.draw_runs import draw_pairs, pair_comparisons
 from headscope.view.page import write_comparison_page
@@ -75,15 +77,17 @@ def run(request: Compare, progress: Progress) -> ComparisonResult:
         labels = [entry.label for entry in entries]
         facts = {"variables": labels, "left_out": left_out, "task": comparisons[0].attrs["task"]}
         stems = dict(zip(tell_apart(entry.name for entry in entries), comparisons, strict=True))
-        figures = _list_figures(stems)
+        figures = _list_figures(stems) if request.has_figures else {}
+        pictures = {title: f"{FIGURES}/{name}.png" for title, (name, _) in figures.items()}
         files = _list_files(stems) | {
-            "comparison.md": render_markdown(
-                comparisons, agreements, {title: f"figures/{name}.png" for title, (name, _) in figures.items()}, other
-            ),
+            "comparison.md": render_markdown(comparisons, agreements, pictures, other),
             "comparison.html": partial(write_comparison_page, tables.before, tables.after, tables.control),
         }
-        written = folder.write(files, facts, figures={f"figures/{name}": draw for name, draw in figures.values()})
-    return ComparisonResult(tuple(comparisons), agreements, other, tuple(left_out), folder.out, written)
+        written = folder.write(files, facts)
+        result = ComparisonResult(tuple(comparisons), agreements, other, tuple(left_out), folder.out, written)
+        request.hand_over(result)
+        drawings = folder.draw(dict(figures.values()), pdf=request.pdf)
+    return replace(result, files=tuple(sorted({*written, *drawings})))
 
 
 def _record(request: Compare) -> dict[str, str]:
@@ -144,8 +148,7 @@ def _list_figures(comparisons: Mapping[str, xr.Dataset]) -> dict[str, tuple[str,
 
 def show(request: Compare, result: ComparisonResult, console: Console) -> None:
     """Print each comparison, the agreement between corpora, what was left out, and what to read."""
-    for comparison in result.comparisons:
-        print_comparison(comparison, console)
+    print_comparisons(result.comparisons, console, whole=request.whole)
     for name, agreements in result.agreements.items():
         for agreement in agreements:
             console.print(f"On {result.other}, {name}: {agreement}", soft_wrap=True, markup=False, highlight=False)
@@ -153,4 +156,4 @@ def show(request: Compare, result: ComparisonResult, console: Console) -> None:
         line = spell(sentence, type(request))
         console.print(line, soft_wrap=True, markup=False, highlight=False, style="yellow")
     if result.folder is not None:
-        print_written("Read", result.folder / "comparison.md", len(result.files), console)
+        print_written("Read", result.folder / "comparison.md", len(result.files), console, figures=request.has_figures)

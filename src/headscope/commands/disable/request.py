@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.commands.function import make_function
 from headscope.commands.option import CORPUS, MEASURED, argument, option, output_folder
 from headscope.commands.option_groups import EvaluationOptions, ModelOptions, RunsOptions
-from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
@@ -22,6 +22,8 @@ class Disable(
     ModelOptions,
     EvaluationOptions,
     RunsOptions,
+    Drawing,
+    Listing,
     Resumable,
     Request[HeadTable],
     command="disable",
@@ -29,7 +31,7 @@ class Disable(
 ):
     """Evaluate a model on a task with each head, each layer and each key/value head disabled.
 
-    The folder holds effects.csv, with a row for each of them and each metric; effects.nc, a head table; and figures/.
+    The folder holds effects.csv, with a row for each of them and each metric; and effects.nc, a head table.
     An effect is shown with its interval, its p-value and placebos: changes of the same size in the same layer. With
     `runs`, heads are disabled in each run, which must be tuned on `task`, and summary.csv has the means over the runs.
 

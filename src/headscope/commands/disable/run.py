@@ -71,5 +71,5 @@ def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:
 
 def show(request: Disable, table: xr.Dataset, console: Console) -> None:
     """Print the largest effects, and where all are written."""
-    print_effects(table, console)
+    print_effects(table, console, whole=request.whole)
     print_place("all effects", request.out, "effects.csv", console)

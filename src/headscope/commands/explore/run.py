@@ -110,7 +110,7 @@ def run(request: Explore, progress: Progress) -> Explorer:
             raise HeadscopeError("`model` is the model of an atlas, and no atlas was given; give the model first.")
         progress("loading the model", 0, 0)
         loaded = _load_with_head(request, cast(Loadable, request.source))
-        opened = atlas(loaded, request.corpus, figures="none", permutations=0, roles=False, progress=progress)
+        opened = atlas(loaded, request.corpus, permutations=0, roles=False, progress=progress)
     if loaded is not None and request.start is not None:
         _ = SentenceReader(loaded, start=request.start).first
     explorer = Explorer(opened, loaded, request.port, notes, request.start)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.commands.function import make_function
 from headscope.commands.option import MEASURED, argument, option, output_folder
 from headscope.commands.option_groups import LanguageOptions, ModelOptions
-from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from headscope.corpora.prompts import Prompts
 
 
-class Ledger(ModelOptions, LanguageOptions, Resumable, Request[HeadTable], command="ledger"):
+class Ledger(ModelOptions, LanguageOptions, Drawing, Listing, Resumable, Request[HeadTable], command="ledger"):
     """Measure what each head reads while the model writes: system text, each document, question and its own text.
 
     The model writes a text behind each prompt, greedily. The same text is then read with the documents in other orders,
     so that each document is once in each slot, and what is read for its place is told from what is read for what it
     says. The folder holds ledger.nc, a head table; ledger.csv, with a row for each head and part; content.csv, with
-    what each head reads of the document with the answer; tokens.csv, with each token of the first 20 prompts; and
-    figures/.
+    what each head reads of the document with the answer; and tokens.csv, with each token of the first 20 prompts.
 
     Returns:
         The head table that is in ``ledger.nc``.

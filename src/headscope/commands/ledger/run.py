@@ -217,5 +217,5 @@ def _verify(model: Model, prompt: PromptTokens) -> Capture:
 
 def show(request: Ledger, table: xr.Dataset, console: Console) -> None:
     """Print the heads that read most, and where all are written."""
-    print_ledger(table, console)
+    print_ledger(table, console, whole=request.whole)
     print_place("all shares", request.out, "ledger.csv", console)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.commands.function import make_function
 from headscope.commands.option import CORPUS, MEASURED, argument, option, output_folder
 from headscope.commands.option_groups import EvaluationOptions, ModelOptions
-from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from headscope.commands.evaluations import EvaluationSource
 
 
-class Lesions(ModelOptions, EvaluationOptions, Resumable, Request[HeadTable], command="lesions"):
+class Lesions(ModelOptions, EvaluationOptions, Drawing, Listing, Resumable, Request[HeadTable], command="lesions"):
     """Evaluate a model with the heads of each relation disabled together: which grammar suffers?
 
-    The folder holds lesions.csv, with a row for each relation, phenomenon and metric; lesions.nc, a head table; and
-    figures/, the lesion maps. A change is shown with those without random heads, as many in each layer.
+    The folder holds lesions.csv, with a row for each relation, phenomenon and metric; and lesions.nc, a head
+    table. A change is shown with those without random heads, as many in each layer.
 
     Returns:
         The head table that is in ``lesions.nc``; `headscope.find_dissociations` lists its double dissociations.

@@ -86,5 +86,5 @@ def _list_heads(unit: Unit) -> list[tuple[str, int, int]]:
 
 def show(request: Lesions, table: xr.Dataset, console: Console) -> None:
     """Print what suffers without the heads of each relation, and where all is written."""
-    print_lesions(table, console)
+    print_lesions(table, console, whole=request.whole)
     print_place("all lesions", request.out, "lesions.csv", console)

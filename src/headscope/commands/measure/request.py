@@ -16,7 +16,7 @@ from headscope.commands.option_groups import (
     Replicable,
     RunsOptions,
 )
-from headscope.commands.output import Resumable, check_file
+from headscope.commands.output import Listing, Resumable, check_file
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
@@ -189,7 +189,7 @@ class MeasureShard(Measuring, Request[ShardSums], function="measure_shard", modu
         self.check_corpora(self.corpus)
 
 
-class TypedMeasure(Measuring, WholeCorpus, Request[Measured], command="measure"):
+class TypedMeasure(Measuring, WholeCorpus, Listing, Request[Measured], command="measure"):
     """Measure every head of a model with one or more reducers, into one file.
 
     The file is a head table in netCDF (heads.nc), which `headscope compare` and `headscope.read_table` read. With

@@ -160,7 +160,7 @@ def show(request: TypedMeasure, result: Measured, console: Console) -> None:
             soft_wrap=True,
         )
         return
-    print_table(result, console)
+    print_table(result, console, whole=request.whole)
     if request.explain:
         print_paths(result, console)
     console.print(f"\nWrote {path}.", soft_wrap=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headscope.commands.function import make_function
 from headscope.commands.option import argument, output_file, reducer_option
 from headscope.commands.option_groups import OWN_REDUCERS
-from headscope.commands.output import check_file
+from headscope.commands.output import Listing, check_file
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headscope.reducers.reducer import Reducer
 
 
-class Merge(Request[HeadTable], command="merge", loading=""):
+class Merge(Listing, Request[HeadTable], command="merge", loading=""):
     """Join the shards of a corpus into one head table, as if the corpus had been measured at once.
 
     Neither the model nor the corpus is read. The table is the same to the last bit in whatever order the files are

@@ -28,5 +28,5 @@ def run(request: Merge, progress: Progress) -> xr.Dataset:
 
 def show(request: Merge, table: xr.Dataset, console: Console) -> None:
     """Print the table, and which file was written."""
-    print_table(table, console)
+    print_table(table, console, whole=request.whole)
     console.print(f"\nWrote {escape(str(request.out))}.", soft_wrap=True)

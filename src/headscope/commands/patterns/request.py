@@ -18,7 +18,7 @@ from headscope.commands.option_groups import (
     TaskData,
     TextForm,
 )
-from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Options, Request
 from headscope.errors import CorpusError, HeadscopeError
@@ -92,11 +92,13 @@ class LabellingOptions(Options):
     )
 
 
-class Patterns(TextOptions, ShortTexts, PairLength, ModelOptions, Resumable, Request[HeadTable], function="patterns"):
+class Patterns(
+    TextOptions, ShortTexts, PairLength, ModelOptions, Drawing, Resumable, Request[HeadTable], function="patterns"
+):
     """Classify the attention maps of each head: vertical, diagonal, both, blocks or none of these.
 
-    The folder holds patterns.csv, with the share of each pattern in the maps of each head; patterns.nc, a head table;
-    and figures/; of runs also runs.nc and runs.csv, and of labels classifier.safetensors and validation.csv. Of a
+    The folder holds patterns.csv, with the share of each pattern in the maps of each head; and patterns.nc, a head
+    table; of runs also runs.nc and runs.csv, and of labels classifier.safetensors and validation.csv. Of a
     decoder the table also says how much of its maps sparse shapes keep.
 
     Returns:
@@ -215,7 +217,7 @@ class LabelMaps(LabellingOptions, TextOptions, LoadOptions, Request[str], functi
             _ = self.documents
 
 
-class TypedPatterns(Patterns, LabellingOptions, command="patterns", printer="show"):
+class TypedPatterns(Patterns, LabellingOptions, Listing, command="patterns", printer="show"):
     """With `annotate`, a local page is opened instead, on which maps are labelled by eye."""
 
     annotate: Path | None = option(

@@ -19,5 +19,5 @@ def show(request: TypedPatterns, table: xr.Dataset | None, console: Console) -> 
         )
         console.print(escape(summary), soft_wrap=True)
     elif table is not None:
-        print_patterns(table, console)
+        print_patterns(table, console, whole=request.whole)
         print_place("all heads", request.out, "patterns.csv", console)

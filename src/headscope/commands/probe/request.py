@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.commands.function import make_function
 from headscope.commands.option import CORPUS, MEASURED, argument, option, output_folder
 from headscope.commands.option_groups import CorpusFormat, CorpusSize, ModelOptions, ShortTexts
-from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
@@ -21,11 +21,13 @@ STRUCTURAL = "structural"
 """The part that reads hidden states."""
 
 
-class Probe(ModelOptions, CorpusFormat, CorpusSize, ShortTexts, Resumable, Request[HeadTable], command="probe"):
+class Probe(
+    ModelOptions, CorpusFormat, CorpusSize, ShortTexts, Drawing, Listing, Resumable, Request[HeadTable], command="probe"
+):
     """Train probes that find the links between words from the attention of all heads.
 
-    The folder holds probe.csv, with a row for each probe and relation; lengths.csv, by the length of links; probe.nc,
-    a head table with the weight of each head; and figures/. Each accuracy is shown with its interval, what
+    The folder holds probe.csv, with a row for each probe and relation; lengths.csv, by the length of links; and
+    probe.nc, a head table with the weight of each head. Each accuracy is shown with its interval, what
     right-branching and a probe of words alone reach, and what a control task reaches.
 
     Returns:

@@ -250,5 +250,5 @@ def _identify(
 
 def show(request: Probe, table: xr.Dataset, console: Console) -> None:
     """Print what attention adds, and where all relations are written."""
-    print_probes(table, console)
+    print_probes(table, console, whole=request.whole)
     print_place("all relations", request.out, "probe.csv", console)

@@ -1,6 +1,7 @@
 """A study of scores that were recorded elsewhere: the paper's tables, tests and figures, without any weights."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,14 @@ def run(request: StudyRecorded, progress: Progress) -> RecordedResult:
             models.append(judge_recording(study, study.recording, path))
         call = f"study_recorded({name!r}, {str(request.recorded)!r})"
         about = {"call": call, "recorded": {model.name: _describe_model(model) for model in models}}
-        written = folder.write(
-            _list_files(name, study, models), about, figures=_draw(study, models) if folder.kept else {}
-        )
-    return RecordedResult(study, tuple(models), folder.out, written)
+        written = folder.write(_list_files(name, study, models, with_figures=request.has_figures), about)
+        result = RecordedResult(study, tuple(models), folder.out, written)
+        request.hand_over(result)
+        drawings = folder.draw(_draw(study, models) if folder.kept and request.has_figures else {}, pdf=request.pdf)
+    return replace(result, files=tuple(sorted({*written, *drawings})))
 
 
-def _list_files(name: str, study: Study, models: Sequence[Recorded]) -> dict[str, Any]:
+def _list_files(name: str, study: Study, models: Sequence[Recorded], *, with_figures: bool) -> dict[str, Any]:
     findings, files = [], {}
     for model in models:
         for table, (_, frame) in sheet.make_printed_tables(study, model.tables).items():
@@ -42,7 +44,8 @@ def _list_files(name: str, study: Study, models: Sequence[Recorded]) -> dict[str
         of_model = sheet.tabulate_findings(model.findings)
         of_model.insert(0, "model", model.name)
         findings.append(of_model)
-    return files | {f"{name}.csv": pd.concat(findings), f"{name}.md": render_markdown(name, study, models)}
+    sheet_of_all = render_markdown(name, study, models, with_figures=with_figures)
+    return files | {f"{name}.csv": pd.concat(findings), f"{name}.md": sheet_of_all}
 
 
 def _draw(study: Study, models: Sequence[Recorded]) -> dict[str, Figure]:

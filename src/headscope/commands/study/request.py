@@ -17,7 +17,7 @@ from headscope.commands.option_groups import (
     TrainingOptions,
     check_model,
 )
-from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import HeadTable, Request
 from headscope.commands.study.study_result import RecordedResult, StudyResult
@@ -36,11 +36,18 @@ PROBE_TABLE = "probe"
 
 
 class Study(
-    RunOptions, BatchOptions, TrainingOptions, LanguageOptions, Resumable, Request[StudyResult], function="study"
+    RunOptions,
+    BatchOptions,
+    TrainingOptions,
+    LanguageOptions,
+    Drawing,
+    Resumable,
+    Request[StudyResult],
+    function="study",
 ):
     """Measure what a paper measured, and write its results and one's own side by side.
 
-    The folder holds STUDY.md (read this), STUDY.csv, a head table for each corpus (netCDF), figures/ and STUDY.json;
+    The folder holds STUDY.md (read this), STUDY.csv, a head table for each corpus (netCDF) and STUDY.json;
     with `seeds` also the tuned models, in runs/.
 
     Returns:
@@ -233,11 +240,15 @@ class Study(
 
 
 class StudyRecorded(
-    Request[RecordedResult], function="study_recorded", module="recorded_scores", loading="loading matplotlib"
+    Drawing,
+    Request[RecordedResult],
+    function="study_recorded",
+    module="recorded_scores",
+    loading="loading matplotlib",
 ):
     """Make a paper's tables, tests and figures from recorded scores of heads.
 
-    The folder holds STUDY.md (read this), STUDY.csv, and for each model a folder of tables and figures.
+    The folder holds STUDY.md (read this), STUDY.csv, and for each model a folder of tables.
 
     Returns:
         The tables and the verdicts on claims, by model.
@@ -268,7 +279,7 @@ class StudyRecorded(
             )
 
 
-class TypedStudy(Study, command="study", printer="show"):
+class TypedStudy(Study, Listing, command="study", printer="show"):
     """With `recorded`, the results are those of scores that were recorded elsewhere, and no weights are needed."""
 
     recorded: str | Path | None = option(
@@ -285,7 +296,8 @@ class TypedStudy(Study, command="study", printer="show"):
         if self.seeds is not None or self.runs is not None:
             other = "`seeds`" if self.runs is None else "`runs`"
             raise HeadscopeError(f"recorded scores need no fine-tuning; give `recorded` or {other}, not both.")
-        return StudyRecorded(self.name, self.recorded, self.out).run(progress)
+        drawing = {each.name: getattr(self, each.name) for each in fields(Drawing)}
+        return StudyRecorded(self.name, self.recorded, self.out, **drawing).run(progress)
 
 
 study = make_function(Study)

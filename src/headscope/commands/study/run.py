@@ -91,6 +91,8 @@ def run(request: Study, progress: Progress) -> StudyResult:
                     device=model.device.type,
                     trust_remote_code=request.trust_remote_code,
                     resume=request.resume,
+                    figures=request.figures,
+                    pdf=request.pdf,
                     progress=progress,
                 )
                 tables[f"{table}_task"] = _select_encoder(effects, model)
@@ -107,7 +109,7 @@ def run(request: Study, progress: Progress) -> StudyResult:
             tables[PROBE_TABLE] = probes
         tables, _ = derive(chosen, tables)
         findings = judge(chosen, tables, absent)
-        figures = _draw(chosen, tables) if folder.kept else {}
+        figures = _draw(chosen, tables) if folder.kept and request.has_figures else {}
         printed = sheet.make_printed_tables(chosen, tables) if runs else {}
         name, printed_tables = request.name, list(printed.values())
         # The scores of the models, which have no layers, are in the folders of runs.
@@ -116,8 +118,10 @@ def run(request: Study, progress: Progress) -> StudyResult:
         files[f"{name}.csv"] = sheet.tabulate_findings(findings)
         files[f"{name}.md"] = sheet.render_markdown(name, chosen, findings, tables, runs, printed_tables, [*figures])
         about = _describe_run(chosen, tables, runs, attributes["call"])
-        pictures = {f"figures/{name}-{figure}": picture for figure, picture in figures.items()}
-        return StudyResult(chosen, findings, tables, folder.out, folder.write(files, about, figures=pictures))
+        result = StudyResult(chosen, findings, tables, folder.out, folder.write(files, about))
+        request.hand_over(result)
+        drawings = folder.draw({f"{name}-{figure}": picture for figure, picture in figures.items()}, pdf=request.pdf)
+        return replace(result, files=tuple(sorted({*result.files, *drawings})))
 
 
 def _read_texts(request: Study, task: Task | None, progress: Progress) -> dict[str, Texts]:

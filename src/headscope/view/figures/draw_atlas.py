@@ -23,21 +23,12 @@ from headscope.view.figures.draw_reported import draw_reported_heads
 from headscope.view.figures.style import file_stem
 from headscope.view.reports import read_report
 
-FREQUENT = 6
-"""Rows of a score with directions that get a figure each, most frequent first: the page shows any row at a click."""
-
-
 Drawing = Callable[[], Figure]
 """Draws a figure when it is called."""
 
 
-def list_figures(table: xr.Dataset, *, every: bool = False) -> dict[str, tuple[str, Drawing]]:
-    """The figures of a head table by title, each with the name of its file; none is drawn yet.
-
-    Args:
-        table: a head table.
-        every: also of rows that are less frequent, or have no reported head.
-    """
+def list_figures(table: xr.Dataset) -> dict[str, tuple[str, Drawing]]:
+    """The figures of a head table by title, each with the name of its file; none is drawn yet."""
     figures: dict[str, tuple[str, Drawing]] = {
         "Attention to special tokens": ("special-tokens", partial(draw_special_tokens, table)),
         "Attention to the token itself and its neighbours": ("offsets", partial(draw_offsets, table)),
@@ -51,7 +42,7 @@ def list_figures(table: xr.Dataset, *, every: bool = False) -> dict[str, tuple[s
         figures["Heads joined by how far apart their attention is"] = ("head-tree", partial(draw_head_tree, table))
     for score in read_scores(table):
         if (score.has_report or not score.is_ratio) and table[score.variable].notnull().any():
-            figures |= list_score_figures(table, score, every=every)
+            figures |= list_score_figures(table, score)
     if has_replication(table):
         title = "Lift of the reported heads, here and on another corpus"
         figures[title] = ("replication", partial(draw_replication, table))
@@ -60,10 +51,10 @@ def list_figures(table: xr.Dataset, *, every: bool = False) -> dict[str, tuple[s
     return {title: (stem, draw) for (title, (_, draw)), stem in zip(figures.items(), stems, strict=True)}
 
 
-def list_score_figures(table: xr.Dataset, score: Score, *, every: bool = False) -> dict[str, tuple[str, Drawing]]:
+def list_score_figures(table: xr.Dataset, score: Score) -> dict[str, tuple[str, Drawing]]:
     """The figures of a score by title: its reported heads, then one of all rows or, with directions, one for each row.
 
-    Of these rows there are the most frequent ones with a reported head, or `every` row with a value.
+    Of these rows there are those with a reported head.
     """
     name, heatmap = score.stem.replace("_", "-"), partial(draw_score_heatmap, table, score.variable)
     report = read_report(table, score)
@@ -77,8 +68,5 @@ def list_score_figures(table: xr.Dataset, score: Score, *, every: bool = False) 
     if any(row.parts for row in reported):
         by_length = partial(draw_score_by_length, table)
         figures[f"{score.title}, by {score.breakdown}"] = (f"{name}-{score.breakdown}s", by_length)
-    rows = [row.name for row in reported[:FREQUENT]]
-    if every:
-        values = table[score.variable]
-        rows = [label for place in score.places(table) for label in place.values() if values.sel(place).notnull().any()]
+    rows = [row.name for row in reported]
     return figures | {f"{score.title}: {row}": (f"{name}-{row}", partial(heatmap, row)) for row in rows}

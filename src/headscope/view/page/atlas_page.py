@@ -91,7 +91,7 @@ def render_page(
 
     Args:
         table: a head table; what it has is shown, what it lacks is left out.
-        figures: SVG text by title, in the order to show.
+        figures: SVG text by title, in the order to show; where there are none, the page says how to draw them.
         views: the tables of the same heads through views, by name; the grid can be switched to them.
         probes: of the same model, whose figures are among `figures`.
         examples: texts with the attention of all heads (`headscope.examples`).
@@ -106,7 +106,8 @@ def render_page(
             PageView("weights", table, _read("heads.nc")),
             *(PageView(name, each, _read(f"heads-{name}.nc")) for name, each in views.items()),
         ],
-        figures=figures, probes=probes, examples=examples, distances=distances, live=live,
+        figures=figures if figures or live is None else None, probes=probes, examples=examples, distances=distances,
+        live=live,
     )  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def fill_page(
     views: Sequence[PageView],
     *,
     against: str = "",
-    figures: Mapping[str, str] = MappingProxyType({}),
+    figures: Mapping[str, str] | None = None,
     probes: xr.Dataset | None = None,
     examples: xr.Dataset | None = None,
     distances: xr.Dataset | None = None,
@@ -125,7 +126,7 @@ def fill_page(
     Args:
         views: of the same heads.
         against: the name of the view that the grid compares the first with when the page opens.
-        figures: as in `render_page`.
+        figures: as in `render_page`; None for a page without a gallery.
         probes: as in `render_page`.
         examples: as in `render_page`.
         distances: as in `render_page`.
@@ -164,7 +165,7 @@ def fill_page(
         rare=rare,
         unreported="" if reported or rare else f'<p class="note">{_explain_missing(table)}</p>',
         table_hidden="" if reported else "hidden",
-        summary=_summary(table, reports, needed, probes if figures else None),
+        summary=_summary(table, reports, needed, None if figures is None else probes),
         needed=render_needed_heads(table, needed),
         shares=_escape(name_shares(table)),
         of_view=f"Of the {'model after' if against else 'weights'}, whichever view the grid shows. "
@@ -274,11 +275,18 @@ def _summary(table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame,
     )
 
 
-def _figures(figures: Mapping[str, str]) -> str:
+UNDRAWN = (
+    "No figures are drawn yet. Add <code>--figures</code> to the command that wrote this page, or in Python "
+    "<code>figures=True</code>: they are then shown here, and are in the folder <code>figures</code> for a paper."
+)
+
+
+def _figures(figures: Mapping[str, str] | None) -> str:
     """Each figure as an image with its bytes in the page: nothing inside an SVG can reach the page around it."""
-    if not figures:
+    if figures is None:
         return ""
     parts = ['<section aria-labelledby="figures"><h2 id="figures">Figures</h2>']
+    parts += [] if figures else [f'<p class="note">{UNDRAWN}</p>']
     for title, svg in figures.items():
         code = base64.b64encode(follow_theme(svg).encode("utf-8", errors="replace")).decode("ascii")
         image = f'<img alt="{_escape(title)}" src="data:image/svg+xml;base64,{code}">'
