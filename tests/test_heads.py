@@ -23,7 +23,7 @@ from headscope.errors import HeadscopeError, TableError, quote
 
 KNOWN = (
     "layer, head, layer_other, head_other, layer_before, head_before, half, attention_type, relation, direction, "
-    "offset, distance, match, back, nearby, answer, needle, occurrence, decoder_step, shift, sink, beside, "
+    "offset, distance, match, back, nearby, answer, role, needle, occurrence, decoder_step, shift, sink, beside, "
     "token_offset, class, token_class, mention, "
     "target, length, permutation, run, group, fold, side, word_class, before, behind, rule, end, how, "
     "how_other, subset, key_value_head, pair, set, set_other, part, slot, step, merge, probe, "

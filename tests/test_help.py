@@ -131,7 +131,7 @@ SENTENCES = {
     "list reducer": "KIND is 'reducer' (did you mean reducers?); give reducers, corpora, studies or tasks.",
     "atlas --limt 3": "there is no option --limt (did you mean --limit?); see headscope atlas --help-all.",
     "atlas --colour red": "there is no option --colour; see headscope atlas --help-all.",
-    "atlas --figures al": "--figures is 'al' (did you mean all?); give reported, all or none.",
+    "atlas --text writen": "--text is 'writen' (did you mean written?); give written or spaced.",
     "atlas --limit 0": "--limit is 0; give 1 or more.",
     "atlas --sample -3": "--sample is -3; give 1 or more.",
     "measure minilm grammar:7": "missing option '--reducer' / '-r'; see headscope measure --help.",

@@ -62,7 +62,7 @@ PICTURES = (
     Picture("page-maps", f"{OBJECTS}&tab=maps", ("section:has(> #thumbnails)",), height=2600),
     Picture("page-map", f"{OBJECTS}&tab=maps", ("section:has(> #map)",), height=3800),
     Picture("page-row-click", click="#reported-rows tbody tr:nth-child(3)"),
-    Picture("page-guess", f"{OBJECTS}&tab=guess", MORE, click="#guess-next", height=1200),
+    Picture("page-guess", f"{OBJECTS}&tab=guess", MORE, click="#guess-next", height=1900),
     Picture("page-sentence", f"{OBJECTS}&tab=sentence", MORE, height=1700),
     Picture("page-beside", f"{OBJECTS}&tab=sentence&beside=2-7,4-9", LINES, height=1900),
     Picture(
@@ -75,9 +75,22 @@ PICTURES = (
 )  # fmt: skip
 
 
+FILM = (
+    Picture("", OBJECTS),
+    Picture("", OBJECTS, click="#search"),
+    *(Picture("", f"{OBJECTS}&word={word}") for word in (3, 5, 7)),
+    Picture("", f"{OBJECTS}&mode=all"),
+    Picture("", "#variable=entropy&head=1-3"),
+)
+"""The scenes of the moving picture, each of the whole window."""
+SECONDS, WIDEST = 2, 900
+"""Of a scene, and pixels of the film."""
+
+
 def main(atlas: Path, decoder: Path) -> None:
-    """Write all pictures of pages, and the figure of the objects."""
+    """Write all pictures of pages, the film, and the figure of the objects."""
     take_pictures(PICTURES, atlas, decoder, IMAGES)
+    take_film(atlas, IMAGES / "page.gif")
     shutil.copy(atlas / "figures" / "relation-obj.png", IMAGES / "tutorial-objects.png")
 
 
@@ -92,6 +105,19 @@ def take_pictures(pictures: Sequence[Picture], atlas: Path, decoder: Path, folde
                 image = take(picture, page if explorer is None else explorer.address, browser)
             image.save(folder / f"{picture.name}.png", optimize=True)
         browser.close()
+
+
+def take_film(atlas: Path, path: Path) -> None:
+    """Write the scenes of the page of an atlas as one picture that moves."""
+    page = (atlas / "atlas.html").resolve().as_uri()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        scenes = [take(scene, page, browser).convert("RGB") for scene in FILM]
+        browser.close()
+    for scene in scenes:
+        scene.thumbnail((WIDEST, WIDEST))
+    scenes = [scene.quantize(COLOURS // 2) for scene in scenes]
+    scenes[0].save(path, save_all=True, append_images=scenes[1:], duration=1000 * SECONDS, loop=0, optimize=True)
 
 
 def take(picture: Picture, page: str, browser: Browser) -> Image.Image:

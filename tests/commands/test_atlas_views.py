@@ -55,7 +55,7 @@ def test_each_view_is_what_measure_gives(run, model, tmp_path) -> None:
 REFUSED = {
     "none such": (
         "bert", ("norms",),
-        "`views` is 'norms'; give norm, gradient, gradient-x-attention, rollout, rollout-without-sink or "
+        "`views` is 'norms' (did you mean norm?); give norm, gradient, gradient-x-attention, rollout, rollout-without-sink or "
         "value-zeroing.",
     ),
     "twice": (

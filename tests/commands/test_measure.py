@@ -83,7 +83,7 @@ def test_the_choices_are_those_of_what_is_measured() -> None:
 
 
 def test_the_terminal_has_the_options_of_the_functions_and_its_own() -> None:
-    own = {"shard", "explain"}
+    own = {"shard", "explain", "whole"}
     assert set(TypedMeasure.options) == set(Measure.options) | own
     for name in Measure.options.keys() - {"out"}:
         assert TypedMeasure.options[name] == Measure.options[name]

@@ -20,7 +20,7 @@ from headscope.view.roles_report import RESTING, describe_roles, list_roles
 from view.parsed import Page
 
 SIZE = 149
-LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0, "--figures", "none")
+LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0)
 
 
 def previous(query: torch.Tensor, key: torch.Tensor) -> None:

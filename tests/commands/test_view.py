@@ -54,7 +54,8 @@ def test_the_command_and_the_function_measure_the_same(run, model, tmp_path) -> 
 
 def test_a_view_that_there_is_not_is_refused_before_the_model_is_loaded(run, tmp_path) -> None:
     sentence = (
-        "{} is 'norms'; give norm, gradient, gradient-x-attention, rollout, rollout-without-sink or value-zeroing."
+        "{} is 'norms' (did you mean norm?); give norm, gradient, gradient-x-attention, rollout, rollout-without-sink "
+        "or value-zeroing."
     )
     command = ("measure", tmp_path, "grammar:7", "-r", "surface", "--view", "norms", "-o", tmp_path / "heads.nc")
     code, _, complaint = run(*command)

@@ -34,7 +34,7 @@ def test_a_task_is_read_by_its_name(tmp_path, monkeypatch):
     [
         (
             "negatoin",
-            "there is no task 'negatoin'; there are negation, aspects, cola, mrpc, rte, sst2, stsb, wnli, table, "
+            "there is no task 'negatoin' (did you mean negation?); there are negation, aspects, cola, mrpc, rte, sst2, stsb, wnli, table, "
             "datasets:NAME for a set that the library `datasets` loads, and any folder with a train.tsv and a "
             "test.tsv.",
         ),

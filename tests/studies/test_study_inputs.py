@@ -9,7 +9,10 @@ from headscope.studies import STUDIES, Measurement
 from headscope.studies.locate import locate, select_documents
 
 REFUSALS = {
-    "no such study": (("study", "clark2018"), f"there is no study 'clark2018'; there are {', '.join(STUDIES)}."),
+    "no such study": (
+        ("study", "clark2018"),
+        f"there is no study 'clark2018' (did you mean clark2019?); there are {', '.join(STUDIES)}.",
+    ),
     "a corpus that is missing": (
         ("study", "zhao2020", "--data", "{tmp}", "-o", "{tmp}/out"),
         "the study needs what is not in the folder {tmp}: negation/conandoyle_zhao/data_story.json (ConanDoyle-neg as "

@@ -59,4 +59,4 @@ def test_the_python_of_the_page_runs(monkeypatch, tmp_path, capsys) -> None:
     exec(program, {})
     stems, suffixes = ("relations", "offsets", "objects"), ("png", "svg", "pdf")
     assert {path.name for path in Path("paper").iterdir()} == {f"{stem}.{s}" for stem in stems for s in suffixes}
-    assert capsys.readouterr().out.startswith("obj · 2,477 links\n")
+    assert capsys.readouterr().out.startswith("object → its verb (obj) · 2,477 links\n")

@@ -10,6 +10,7 @@ import { colourNames, shade } from "./word.js";
 const MOST_NUMBERS = 16; // heads in a layer; of more, the numbers have no room
 const SMALLEST = 6, LARGEST = 62, ROOMY = 28, LETTER = 6.5; // pixels: the height of a cell, from which on there is room below the grid, the width of a letter
 const LISTED = 5; // words in the legend
+const narrow = matchMedia("(max-width: 760px)");
 let painted = ""; // the variable whose values the buttons have
 
 const buttonAt = ({ layer, head }) => find("grid").querySelector(`button[data-layer="${layer}"][data-head="${head}"]`);
@@ -77,6 +78,11 @@ function press(head) {
 // The height of a cell, so that the grid takes what the other parts of its column leave.
 function fitGrid() {
   const [column, grid] = [find("overview"), find("grid")];
+  if (narrow.matches) {
+    column.classList.remove("crowded"); // a column as high as what is in it
+    grid.style.removeProperty("--cell");
+    return;
+  }
   const others = [...column.children].filter((part) => part !== find("grid-box") && !part.hidden && part !== find("looks"));
   const gaps = 10 * (others.length + 2), taken = others.reduce((sum, part) => sum + part.offsetHeight, 0);
   const room = (column.clientHeight - taken - gaps - 24) / page.layers;
