@@ -15,11 +15,12 @@ from headscope.errors import CorpusError
 UPOS = ["NOUN", "PUNCT", "VERB", "PRON"]
 COLUMNS = {
     "text": ["She left.", "im Haus"],
-    "tokens": [["She", "left", "."], ["in", "dem", "Haus"]],
-    "upos": [[3, 2, 1], [-1, -1, 0]],
-    "head": [["2", "0", "2"], ["3", "None", "0"]],
-    "deprel": [["nsubj", "root", "punct"], ["case", "_", "root"]],
-    "misc": [["_", "SpaceAfter=No", "_"], ["_", "_", "_"]],
+    # The second has a row for the token im as well, as CoNLL-U has 1-2.
+    "tokens": [["She", "left", "."], ["im", "in", "dem", "Haus"]],
+    "upos": [[3, 2, 1], [-1, -1, -1, 0]],
+    "head": [["2", "0", "2"], ["None", "3", "3", "0"]],
+    "deprel": [["nsubj", "root", "punct"], ["_", "case", "det", "root"]],
+    "misc": [["_", "SpaceAfter=No", "_"], ["_", "_", "_", "_"]],
 }
 FEATURES = Features(
     {name: Value("string") if name == "text" else Sequence(Value("string")) for name in COLUMNS}
@@ -59,7 +60,7 @@ def test_words_heads_and_tags_are_read(folder: Path) -> None:
     assert first.spans == (Span(0, 1, "PRON", "upos"), Span(1, 2, "VERB", "upos"), Span(2, 3, "PUNCT", "upos"))
     assert second.words == ("in", "dem", "Haus")
     assert second.written is None
-    assert second.links == (Link(0, 2, "case"),)
+    assert second.links == (Link(0, 2, "case"), Link(1, 2, "det"))
     assert second.spans == (Span(2, 3, "NOUN", "upos"),)
     assert (first.id, second.id) == ("row:0", "row:1")
 

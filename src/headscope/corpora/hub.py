@@ -153,18 +153,31 @@ def load_splits(name: str, path: str, configuration: str | None) -> dict[str, An
 def _build_document(place: int, row: Mapping[str, Any], words: list[Any]) -> Document:
     """Return the document of a row, checked as if it were a line of JSON Lines."""
     where = f"row {place} of the dataset, counted from 0,"
+    if not all(isinstance(link, Mapping) for link in row.get("links") or ()):
+        raise CorpusError(f"{where} has links that are no records; each needs source, target and label.")
     record = {"words": words} | {key: row[key] for key in _COPIED if row.get(key) is not None}
     for column in ("head", "deprel", "upos"):
+        if not isinstance(row.get(column) or [], list):
+            raise CorpusError(
+                f"{where} has no list in {column!r}; it needs a value for each word: correct the dataset."
+            )
         if len(row.get(column) or words) != len(words):
             raise CorpusError(
                 f"{where} has {len(words)} words and {len(row[column])} values in {column!r}; it needs one for each "
                 "word: correct the dataset."
             )
+    heads, relations, tags = row.get("head") or (), row.get("deprel") or (), row.get("upos") or ()
+    if bool(heads) != bool(relations):
+        raise CorpusError(f"{where} has one of 'head' and 'deprel' alone; give both, or neither.")
+    # Heads count the words alone: a row that spans several, such as 3-4, has none, and is no word.
+    own = [at for at, head in enumerate(heads) if str(head).isdigit()] if heads else [*range(len(words))]
+    words, heads, relations, tags = ([column[at] for at in own if column] for column in (words, heads, relations, tags))
+    record["words"] = words
     links = [{key: value for key, value in link.items() if value is not None} for link in row.get("links") or ()]
-    for word, (head, relation) in enumerate(zip(row.get("head") or (), row.get("deprel") or (), strict=False)):
-        if str(head).isdigit() and int(head):
+    for word, (head, relation) in enumerate(zip(heads, relations, strict=True)):
+        if int(head):
             links.append({"source": word, "target": int(head) - 1, "label": relation, "kind": "dependency"})
-    tags = [[word, word + 1, tag, "upos"] for word, tag in enumerate(row.get("upos") or ()) if tag not in (None, "_")]
+    tags = [[word, word + 1, tag, "upos"] for word, tag in enumerate(tags) if tag not in (None, "_")]
     text = row.get("text")
     if isinstance(text, str) and all(map(is_text, words)) and locate_words(text, words, {}):
         record["text"] = text
