@@ -187,7 +187,7 @@ def test_its_rivals_are_on_the_page_and_on_the_terminal(reported) -> None:
         text.getvalue(),
     )
     plain = " ".join(text.getvalue().split())
-    assert f"Yes. Head 2-4 finds 100 % of {reported['initial_heldout_count'].item():.0f} " in plain
+    assert f"Yes. Head 2-4 is right for 100 % of {reported['initial_heldout_count'].item():.0f} " in plain
     assert (
         "and so were its rivals: nearest word of a length, word so many steps back, best fixed offset, first word and "
         "best head of the untrained model."
