@@ -298,3 +298,61 @@ def test_the_page_of_a_decoder_opens_on_the_rarer_roles() -> None:
     only = table.assign(head_role_has=table["head_role_has"].where(table["role"] == "rests", 0))
     assert _find_opening(only, []) == "variable=head_role&head=1-1"
     assert _find_opening(head_table(), []) == ""
+
+
+def test_back_from_a_head_arcs_come_from_the_word_that_attends_most(open_page: OpenPage) -> None:
+    page = open_page(draw(), address=f"{ADDRESS}&direction=head_to_dependent")
+    words, weights = TEXTS[0].words, words_by_hand(TEXTS[0], 2, 3)[1:-1, 1:-1]
+    np.fill_diagonal(weights, -1)
+    wanted = {
+        f"{words[int(column.argmax())]} → {words[place]}": pytest.approx(100 * column.max(), abs=0.51)
+        for place, column in enumerate(weights.T)
+        if column.max() >= 0.1
+    }
+    arcs = dict(title.split(": ") for title in page.locator("#stage path title").all_text_contents())
+    assert {arc: float(share.rstrip("\u202f%")) for arc, share in arcs.items()} == wanted
+    right = int(weights[:, 5].argmax()) == 3
+    assert page.locator("#stage text.right, #stage text.wrong").all_text_contents() == ["cat"]
+    assert page.locator("#stage text.right").count() == int(right)
+
+
+def test_another_direction_is_not_what_the_verdict_is_of(open_page: OpenPage) -> None:
+    table = with_verdicts(head_table(), "does not stand out", "does not stand out", "")
+    row = table.sel(relation="obj")
+    head, reported = f"{int(row['reported_layer'])}-{int(row['reported_head'])}", row["reported_direction"].item()
+    (other,) = {*table["direction"].values.tolist()} - {reported}
+    page = open_page(render_page(table, figures={}), address=f"#variable={ROW}&direction={reported}&head={head}")
+    assert page.locator("#answer-badge").inner_text() == "○ does not stand out"
+    page.locator("#direction").select_option(other)
+    settle(page)
+    assert page.locator("#answer-badge").inner_text() == "not the reported head"
+    assert page.locator("#answer-row").inner_text().startswith("obj: ")
+    value = float(row["relation_accuracy"].sel(direction=other, layer=row["reported_layer"], head=row["reported_head"]))
+    assert page.locator("#answer-bars > :nth-child(3)").inner_text() == f"{100 * value:.0f}\u202f%"
+
+
+def test_the_way_back_closes_what_was_opened_since(open_page: OpenPage) -> None:
+    page = open_page(draw(), address=f"{ADDRESS}&tab=sentence")
+    page.keyboard.press("]")
+    page.keyboard.press("a")
+    settle(page)
+    assert page.locator("#all").is_visible()
+    page.go_back()
+    settle(page)
+    assert page.locator("#all").is_hidden()
+    assert page.locator("#panel-sentence").is_visible()
+
+
+def test_the_grid_can_be_of_the_half_that_scores_are_of(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headscope.view.page.numbers.score_held_out", lambda table, score: table[score.variable] / 2)
+    table = head_table()
+    page = open_page(render_page(table, figures={}), address=f"#variable={ROW}&direction=dependent_to_head&head=2-3")
+    value = table["relation_accuracy"].sel(relation="obj", direction="dependent_to_head", layer=2, head=3).item()
+    chosen = page.locator('#grid [aria-pressed="true"]')
+    assert chosen.get_attribute("title") == f"2-3: {value:.3f}"
+    page.locator("#half").select_option("held-out half")
+    settle(page)
+    assert "half=held-out" in page.url
+    assert float(chosen.get_attribute("title").split(": ")[1]) == pytest.approx(value / 2, abs=6e-4)
+    page.locator("#variable").select_option("entropy")
+    assert page.locator("#half").is_hidden()

@@ -4,13 +4,14 @@ import { element, find, percent } from "./dom.js";
 import { headName, page, scoreOf } from "./numbers.js";
 import { chooseText } from "./sentences.js";
 import { choose } from "./state.js";
-import { readWeights, texts } from "./texts.js";
+import { hasHead, readWeights, texts } from "./texts.js";
 
 const EDGE = 26, GAP = 3, FRAME = 3; // pixels: for the numbers of layers and heads, between maps, of the frame
 const STEPS = 100;
 const [box, canvas, words] = [find("all-box"), find("all-picture"), find("all-words")];
-let current = null; // {state, place, maps: {weights, layers, heads, queries, keys}, from, to, cell}
+let current = null; // {state, place, maps: {weights, layers, heads, queries, keys}, from, to}
 let row = null; // the word that attends and is pointed at
+let turns = 0; // of drawing; only the last one counts
 
 function placeCells({ layers, heads }) {
   const [width, height] = [box.clientWidth - EDGE, box.clientHeight - EDGE];
@@ -19,19 +20,21 @@ function placeCells({ layers, heads }) {
 
 const boxOf = ({ layer, head }, { width, height }) => [EDGE + head * width, EDGE + layer * height, width - GAP, height - GAP];
 
+// The colours of weights as pixels, without their opacity.
 function listShades() {
   const palette = paletteOf(false);
-  return [...Array(STEPS + 1).keys()].map((step) => colour((step / STEPS) ** 0.7, palette).parts);
+  return Uint32Array.from({ length: STEPS + 1 }, (_, step) => {
+    const [red, green, blue] = colour((step / STEPS) ** 0.7, palette).parts;
+    return (blue << 16) | (green << 8) | red;
+  });
 }
 
 function paintMap(paper, sheet, image, shades, { maps, from }, place, cell) {
   const { weights, heads, queries, keys } = maps, start = (place.layer * heads + place.head) * queries * keys;
+  const pixels = new Uint32Array(image.data.buffer);
   for (let query = 0; query < queries; query++) {
-    const alpha = row === null || from.token_words[query] === row ? 255 : 60;
-    for (let key = 0; key < keys; key++) {
-      const at = query * keys + key, [red, green, blue] = shades[weights[start + at]];
-      image.data.set([red, green, blue, alpha], 4 * at);
-    }
+    const opacity = (row === null || from.token_words[query] === row ? 255 : 60) << 24;
+    for (let at = query * keys; at < (query + 1) * keys; at++) pixels[at] = shades[weights[start + at]] | opacity;
   }
   sheet.getContext("2d").putImageData(image, 0, 0);
   paper.drawImage(sheet, ...boxOf(place, cell));
@@ -88,7 +91,9 @@ function writeWords({ from, place }) {
 
 // The largest weights of a head, in words.
 function describe(head) {
-  const { maps, from, to } = current, start = (head.layer * maps.heads + head.head) * maps.queries * maps.keys;
+  const { maps, from, to, place, state } = current;
+  if (!hasHead(texts[place], state, head)) return `Head ${headName(head)} has no attention.`;
+  const start = (head.layer * maps.heads + head.head) * maps.queries * maps.keys;
   const pairs = from.tokens.map((token, query) => {
     const weights = maps.weights.subarray(start + query * maps.keys, start + (query + 1) * maps.keys);
     const key = weights.indexOf(Math.max(...weights));
@@ -110,8 +115,10 @@ export function buildAll() {
 }
 
 export async function drawAll(state) {
-  if (state.mode !== "all" || !texts.length) return;
+  const turn = ++turns;
+  if (state.mode !== "all") return;
   const place = chooseText(state, scoreOf(state)), read = await readWeights(place, state);
+  if (turn !== turns) return; // something else was chosen meanwhile
   current = { state, place, ...read };
   row = null;
   find("all-name").textContent = `This sentence in all ${read.maps.layers * read.maps.heads} heads`;

@@ -17,8 +17,11 @@ const nameHead = (state) => `Head ${headName(state.head)}${page.attention_types.
 // Reported heads are of the view that the page is named for.
 const findRow = (state) => (state.view === page.name ? page.rows.find((row) => row.key === state.variable) : undefined);
 
-const isReported = (row, state) =>
-  row.head === headName(state.head) && (!row.attention_type || row.attention_type === state.attention_type);
+// True if a row is of the direction and the attention type that are shown.
+const isShown = (row, state) =>
+  (!row.direction || row.direction === state.direction) && (!row.attention_type || row.attention_type === state.attention_type);
+
+const isReported = (row, state) => row.head === headName(state.head) && isShown(row, state);
 
 const average = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
@@ -80,7 +83,7 @@ function drawVerdict(state, row) {
   badge.textContent = reported ? BADGES[row.verdict] ?? "" : row ? "not the reported head" : "describes";
   badge.title = reported ? page.terms[row.verdict] ?? "" : row ? `The verdict is on head ${row.head}, which was chosen for this question.` : page.terms.describes;
   find("answer-name").title = row ? [row.plain.about, row.plain.example].filter(Boolean).join(" ") : "";
-  const bars = diverging || names || !flat(values).length ? [] : row ? listRowBars(row, state) : listValueBars(state);
+  const bars = diverging || names || !flat(values).length ? [] : row && isShown(row, state) ? listRowBars(row, state) : listValueBars(state);
   const top = row || isShare(readVariable(state).units) ? 1 : Math.max(...bars.map((bar) => bar.value ?? 0)) || 1;
   drawBars(find("answer-bars"), bars, top);
   const link = find("answer-link");

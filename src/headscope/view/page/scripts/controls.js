@@ -1,9 +1,9 @@
 // The lists above the grid and the sentences: each is called like what it chooses.
 import { element, find, words } from "./dom.js";
-import { nameScore, numbersOf, page, readVariable, VIEWS } from "./numbers.js";
+import { nameScore, numbersOf, page, readVariable, scoreOf, VIEWS } from "./numbers.js";
 import { choose } from "./state.js";
 
-const NAMES = ["view", "against", "variable", "direction", "attention_type", "text", "level", "picture"];
+const NAMES = ["half", "view", "against", "variable", "direction", "attention_type", "text", "level", "picture"];
 let listed = null; // the view whose variables are listed
 
 function nameOption(score) {
@@ -43,5 +43,6 @@ export function drawControls(state) {
   if (listed !== state.view) listVariables(numbersOf(state));
   listed = state.view;
   find("direction").parentElement.hidden = !readVariable(state).directed;
+  find("half").parentElement.hidden = !scoreOf(state)?.held_out;
   for (const name of NAMES) if (state[name] || name === "against") find(name).value = state[name];
 }

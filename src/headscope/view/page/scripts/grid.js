@@ -64,6 +64,7 @@ export function buildGrid(point) {
     }[event.key];
     if (!at || !move || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault(); // other keys are those of the page
+    choose({ head: headName(move(at)) });
     buttonAt(move(at)).focus();
   });
 }
@@ -93,7 +94,7 @@ function fitGrid() {
 
 // Draws the grid by the chosen variable or, with `word`, by what each head sends a word to (word.js).
 export function drawGrid(state, word = null) {
-  const shown = word ? "" : [state.view, state.against, state.variable, state.direction, state.attention_type, isDark()].join("\n");
+  const shown = word ? "" : [state.view, state.against, state.variable, state.direction, state.attention_type, state.half, isDark()].join("\n");
   const variable = readVariable(state);
   if (word) paintWord(word);
   else if (shown !== painted) variable.names ? paintNames(variable) : paint(state);

@@ -4,7 +4,7 @@ import { addressOf, findBest, headName, numbersOf, page, readVariable, scoreOf }
 import { chooseText } from "./sentences.js";
 import { stepWord } from "./specimen.js";
 import { choose, follow, listVariables } from "./state.js";
-import { listTexts } from "./texts.js";
+import { listTexts, texts } from "./texts.js";
 import { switchTheme } from "./theme.js";
 
 let state = null;
@@ -74,6 +74,7 @@ export function buildKeys() {
 
 export function drawModes(shown) {
   state = shown;
+  document.querySelector(".pair").hidden = !texts.length;
   for (const mode of ["one", "all"]) find(`mode-${mode}`).setAttribute("aria-pressed", String(state.mode === mode));
   for (const name of ["overview", "verdict", "more"]) find(name).hidden = state.mode === "all";
   find("specimen").hidden = state.mode === "all" || page.against !== ""; // a comparison is of no one model

@@ -64,10 +64,11 @@ function listBoxes(units, size, fonts) {
 }
 
 // Lays units out, each {label, word, tight}, where `tight` says that no space is before it. Arcs, {from, to} each, are
-// drawn `above`, others `below`. Returns the size, of each unit {x, width, line}, from its left edge, the base of each
+// drawn `above`, others `below`; without a height the largest letters do. Returns the size, of each unit {x, width, line}, from its left edge, the base of each
 // line, the rise of an arc, and the height of all.
 export function layOut(units, above, below, { width, height, fonts, largest = Infinity }) {
-  const sizes = SIZES.filter((size) => size <= largest), isReversed = units.some(({ label, word }) => word >= 0 && RIGHT_TO_LEFT.test(label));
+  const sizes = SIZES.filter((size) => size <= largest), written = units.filter(({ word }) => word >= 0);
+  const isReversed = 2 * written.filter(({ label }) => RIGHT_TO_LEFT.test(label)).length > written.length;
   for (const size of sizes) {
     const boxes = listBoxes(units, size, fonts), { places, lines } = balance(boxes, width);
     const laid = boxes.map((box, at) => ({ x: isReversed ? width - places[at].x - box.width : places[at].x, width: box.width, line: places[at].line }));
@@ -81,7 +82,7 @@ export function layOut(units, above, below, { width, height, fonts, largest = In
       y += 0.28 * LINE * size + Math.max(BELOW * size, highest(below, line) + 0.2 * size);
       return base;
     });
-    if (y > height && size !== sizes.at(-1)) continue;
+    if (height && y > height && size !== sizes.at(-1)) continue;
     const shift = Math.max(0, (height - y) / 2);
     return { size, boxes: laid, bases: bases.map((base) => base + shift), middle, rise, height: y };
   }

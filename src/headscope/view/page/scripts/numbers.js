@@ -76,15 +76,15 @@ function readView(state) {
     const way = score.directed ? Math.max(0, page.directions.indexOf(state.direction)) : 0;
     const count = score.count === null ? "" : ` ${score.count.toLocaleString("en")} in all.`;
     const from = score.directed ? ` From ${words(page.directions[way])}.` : "";
-    const baseline = score.offset_value ?? score.control_value;
+    const baseline = score.offset_value ?? score.control_value, isHeldOut = Boolean(score.held_out) && state.half === "held-out half";
     return {
-      values: score.values[way][attentionType(state)],
+      values: (isHeldOut ? score.held_out : score.values)[way][attentionType(state)],
       ...span(alike("scores", score, (row) => row.key === score.key).map((row) => row.values), baseline),
       label: score.label,
       title: nameScore(score, page.directions[way]),
       units: score.measure,
       directed: score.directed,
-      about: `${score.about}.${from}${count} All texts.${score.offset === null ? "" : " Baseline: the best fixed offset, in words."} (${score.source})`,
+      about: `${score.about}.${from}${isHeldOut ? " The half of the texts on which heads are scored." : `${count} All texts.`}${score.offset === null ? "" : " Baseline: the best fixed offset, in words."} (${score.source})`,
       baseline,
       baselineText: describeBaseline(score),
     };

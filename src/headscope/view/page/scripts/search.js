@@ -98,8 +98,9 @@ function mark(place) {
 
 function lead(entry) {
   box.value = "";
-  hide();
-  follow(entry.dataset.address);
+  list.replaceChildren();
+  box.blur();
+  follow(`${entry.dataset.address}&mode=one`);
   reveal(find(entry.dataset.target));
 }
 
@@ -112,18 +113,12 @@ export function buildSearch() {
     const steps = { ArrowDown: 1, ArrowUp: -1 };
     if (event.key in steps && count) mark((active + steps[event.key] + count + (active < 0 && event.key === "ArrowUp" ? 1 : 0)) % count);
     else if (event.key === "Enter" && active >= 0) lead(list.children[active]);
-    else if (event.key === "Escape") hide();
+    else if (event.key === "Escape") box.blur();
     else return;
     event.preventDefault();
   });
   list.addEventListener("mousedown", (event) => event.preventDefault()); // the box keeps the focus until the click
   list.addEventListener("click", (event) => event.target.closest("li") && lead(event.target.closest("li")));
-  document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest("input, select, textarea");
-    if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    box.focus();
-  });
 }
 
 export const drawSearch = (shown) => (state = shown);

@@ -3,10 +3,11 @@
 import { element, find, percent, shape, shorten } from "./dom.js";
 import { drawGrid } from "./grid.js";
 import { layOut } from "./layout.js";
-import { headName, readVariable, scoreOf } from "./numbers.js";
+import { headName, page, readVariable, scoreOf } from "./numbers.js";
 import { chooseText } from "./sentences.js";
+import { isLive } from "./server.js";
 import { choose } from "./state.js";
-import { hasHead, judge, listTexts, readAttention, texts } from "./texts.js";
+import { hasHead, isCausal, judge, listTexts, readAttention, texts } from "./texts.js";
 import { followWord } from "./word.js";
 
 const WEAKEST = 0.1; // of the attention that has an arc
@@ -15,26 +16,36 @@ const MANY = 0.01; // of the heads: a word that fewer choose has no arc
 const stage = find("stage");
 const narrow = matchMedia("(max-width: 760px)");
 let current = null; // {state, place, attention, gold, units} of what is drawn
-let pointed = null; // the unit that is pointed at
+let [pointed, followed] = [null, null]; // the unit that is pointed at, and what all heads send it to where that is drawn
 let turns = 0; // of drawing; only the last one counts
 
-// The units of a line, with what stands before each; those of both sides have one place by their word.
-function listUnits(text, { from, to }) {
+// The units of a line, with what stands before each; those of both sides have one place by their word. Special tokens have
+// one only where both sides are the same.
+function listUnits(text, { from, to, isAlike }) {
   const queries = new Map([...from.keys()].map((query) => [from[query].word, query]));
-  return to.map((unit) => {
+  return to.map((unit, place) => {
     const [before, here] = [text.offsets?.[unit.word - 1], text.offsets?.[unit.word]];
-    const query = unit.word >= 0 ? queries.get(unit.word) ?? null : from === to || from.length === to.length ? to.indexOf(unit) : null;
+    const query = unit.word >= 0 ? queries.get(unit.word) ?? null : isAlike ? place : null;
     return { ...unit, label: shorten(unit.label, LONGEST), whole: unit.label, tight: Boolean(before && here && before[1] === here[0]), query };
   });
 }
 
-// The unit that each word attends to most: of relations among other words, of other questions among all other tokens.
-function listChoices({ maps: [map] }, units, isLink) {
+// True of a question that leads back: of each word it is asked which other word attends to it most.
+const leadsBack = (state) => (scoreOf(state)?.directed ?? false) && state.direction === "head_to_dependent";
+
+// The unit that each word attends to most: of relations among other words, of other questions among all other tokens. With
+// `isBack` the word that attends to it most. `of` is the word that is asked about.
+function listChoices({ maps: [map] }, units, isLink, isBack) {
+  const isWord = ({ word, query }) => word >= 0 && query !== null;
   return units.flatMap((unit, place) => {
-    if (unit.query === null || unit.word < 0) return [];
-    const weights = map[unit.query].map((weight, to) => (to === place || (isLink && units[to].word < 0) ? -1 : weight));
-    const to = weights.indexOf(Math.max(...weights));
-    return weights[to] >= WEAKEST ? [{ from: place, to, weight: weights[to], query: unit.query }] : [];
+    if (!isWord(unit)) return [];
+    const weights = units.map((other, at) => {
+      if (at === place || (isLink && !isWord(other))) return -1;
+      return isBack ? map[other.query][place] : map[unit.query][at];
+    });
+    const other = weights.indexOf(Math.max(...weights));
+    const ends = isBack ? { from: other, to: place } : { from: place, to: other };
+    return weights[other] >= WEAKEST ? [{ ...ends, of: place, weight: weights[other] }] : [];
   });
 }
 
@@ -67,7 +78,8 @@ function trace(laid, { from, to }, way = -1) {
 }
 
 function begin(laid, label) {
-  const svg = shape("svg", { width: stage.clientWidth, height: Math.max(stage.clientHeight - 4, Math.ceil(laid.height)), role: "img", "aria-label": label });
+  const height = Math.max(narrow.matches ? 0 : stage.clientHeight - 4, Math.ceil(laid.height));
+  const svg = shape("svg", { width: stage.clientWidth, height, role: "img", "aria-label": label });
   stage.replaceChildren(svg);
   return svg;
 }
@@ -80,14 +92,14 @@ function layOutStage(above, below) {
 
 function drawHead() {
   const { state, attention, gold, units } = current;
-  const isLink = scoreOf(state)?.directed ?? false;
+  const isLink = scoreOf(state)?.directed ?? false, isBack = leadsBack(state);
   const places = new Map(units.map((unit, place) => [unit.query, place]));
-  const judged = new Map(gold.map((link) => [places.get(link.from), link]));
-  const choices = listChoices(attention, units, isLink);
+  const judged = new Map(gold.map((link) => [isBack ? link.to : places.get(link.from), link]));
+  const choices = listChoices(attention, units, isLink, isBack);
   const wrong = gold.filter((link) => !link.right).map((link) => ({ from: places.get(link.from), to: link.to }));
   const laid = layOutStage(choices, wrong), svg = begin(laid, units.map((unit) => unit.whole).join(" "));
-  const nameKind = ({ from, to }) => {
-    const link = judged.get(from);
+  const nameKind = ({ of, to }) => {
+    const link = judged.get(of);
     if (link) return link.right ? "right" : "wrong";
     return gold.length ? "beside" : units[to].word < 0 ? "to-special" : "";
   };
@@ -105,9 +117,12 @@ function drawHead() {
 
 function describeHead(state, gold) {
   const head = headName(state.head), right = gold.filter((link) => link.right).length;
-  if (gold.length) return `${right} of ${gold.length} right in this sentence. Arcs lead to the other word that head ${head} attends to most${right < gold.length ? "; dashed, to the word that is annotated" : ""}.`;
+  if (current.units.every((unit) => unit.query === null)) return "The two sides of this text share no word; the tab Sentence shows the lines between them.";
+  const arcs = leadsBack(state) ? `Arcs lead to each word from the other word that attends to it most in head ${head}` : `Arcs lead from each word to what it attends to most in head ${head}`;
+  const view = state.view === page.name ? "" : ` They are of ${page.name}, whatever the grid shows.`;
+  if (gold.length) return `${right} of ${gold.length} right in this sentence. ${arcs}${right < gold.length ? "; dashed: as annotated" : ""}.${view}`;
   const absent = scoreOf(state)?.directed ? `This sentence has no \u201c${readVariable(state).title}\u201d. ` : "";
-  return `${absent}Arcs lead to what each word attends to most in head ${head}, from ${percent(WEAKEST)} on.`;
+  return `${absent}${arcs}, from ${percent(WEAKEST)} on.${view}`;
 }
 
 function drawWord(word) {
@@ -134,13 +149,15 @@ function drawWord(word) {
 async function point(unit) {
   if (unit === pointed || !current) return;
   pointed = unit;
-  const { state, place, units } = current;
-  const word = unit === null || units[unit].query === null ? null : await followWord(place, state, units[unit].query, units.map((each, at) => ({ ...each, isItself: at === unit })));
-  if (unit !== pointed || state !== current.state) return;
-  drawGrid(state, word && { ...word, unit, label: units[unit].whole, labels: units.map((each) => each.whole) });
-  if (word) drawWord({ ...word, unit });
-  else drawHead();
+  const { state, place, units } = current, turn = turns, first = isCausal(texts[place]) ? 0 : null;
+  const word = unit === null || units[unit].query === null ? null : await followWord(place, state, units[unit].query, units.map((each, at) => each.word < 0 || at === unit || at === first));
+  if (unit !== pointed || turn !== turns) return;
+  followed = word && { ...word, unit };
+  drawGrid(state, word && { ...word, label: units[unit].whole, labels: units.map((each) => each.whole) });
+  drawStage();
 }
+
+const drawStage = () => (followed ? drawWord(followed) : drawHead());
 
 // The mark of a text: whether the head is right there.
 async function markText(place, state, score) {
@@ -165,13 +182,14 @@ async function drawChips(state, score, place, turn) {
 }
 
 export async function drawSpecimen(state) {
-  find("sentence-absent").hidden = texts.length > 0;
+  find("sentence-absent").hidden = texts.length > 0 || isLive;
   stage.hidden = find("stage-about").hidden = !texts.length;
   if (!texts.length) return;
   const score = scoreOf(state), place = chooseText(state, score), turn = ++turns;
   drawChips(state, score, place, turn);
   if (!hasHead(texts[place], state, state.head)) {
     stage.replaceChildren();
+    stage.setAttribute("aria-busy", "false");
     find("stage-about").textContent = `Head ${headName(state.head)} has no attention to show.`;
     current = null;
     return;
@@ -182,15 +200,17 @@ export async function drawSpecimen(state) {
   const gold = score ? judge(texts[place], score, state.direction, attention) : [];
   current = { state, place, attention, gold, units: listUnits(texts[place], attention) };
   stage.setAttribute("aria-busy", "false");
-  pointed = null;
-  drawHead();
-  if (state.word !== null && state.word < current.units.length) await point(state.word);
+  [pointed, followed] = [null, null];
+  if (state.word !== null && !(state.word in current.units)) choose({ word: null });
+  else if (state.word === null) drawHead();
+  else await point(state.word);
 }
 
 // Pin a word, or the next one that attends, in the address.
 export function stepWord(step) {
   if (!current) return;
   const { units, state } = current, count = units.length;
+  if (units.every((each) => each.query === null)) return;
   let unit = state.word ?? (step > 0 ? -1 : count);
   do unit = (unit + step + count) % count; while (units[unit].query === null);
   choose({ word: unit });
@@ -208,5 +228,5 @@ export function buildSpecimen() {
     event.stopPropagation();
     stepWord(step);
   });
-  new ResizeObserver(() => current && drawSpecimen(current.state)).observe(stage);
+  new ResizeObserver(() => current && drawStage()).observe(stage);
 }

@@ -1,9 +1,9 @@
 // What the reader chose. It is the address of the page as well (#variable=entropy&head=3-1), so that it can be linked to.
-import { find } from "./dom.js";
+import { find, words } from "./dom.js";
 import { findBest, headName, numbersOf, page, readHead, readVariable, scoreOf, VIEWS } from "./numbers.js";
 import { texts } from "./texts.js";
 
-const LEVELS = ["words", "tokens"], PICTURES = ["lines", "arcs", "matrix"], MODES = ["one", "all"];
+const LEVELS = ["words", "tokens"], PICTURES = ["lines", "arcs", "matrix"], MODES = ["one", "all"], HALVES = ["all texts", "held-out half"];
 const TABS = [...document.querySelectorAll('[role="tab"]')].map((tab) => tab.id.replace("tab-", ""));
 const listeners = [];
 
@@ -13,8 +13,10 @@ export const MOST_BESIDE = 4; // heads whose lines stand beside those of the cho
 // against: the view that is taken off the one that is shown; empty if the values themselves are shown.
 // beside: names of the heads whose lines in a sentence stand beside those of the chosen one.
 // word: the unit of the text that is followed through all heads, counted from 0; null if there is none.
-// tab: what stands below the sentence. mode: one head, or the sentence in all of them.
-const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0], beside: [], word: null, tab: TABS[0], mode: MODES[0] };
+// tab: what stands below the sentence. mode: one head, or the sentence in all of them. half: the texts that scores of the
+// grid are of; heads are chosen on the other half of the texts.
+const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0], beside: [], word: null, tab: TABS[0], mode: MODES[0], half: HALVES[0] };
+const DEFAULTS = { ...state };
 
 export const hasVariables = page.scores.length + page.statistics.length > 0;
 
@@ -33,7 +35,8 @@ const CHOICES = {
   level: () => LEVELS,
   picture: () => PICTURES,
   tab: () => TABS,
-  mode: () => MODES,
+  mode: () => (texts.length ? MODES : MODES.slice(0, 1)),
+  half: () => HALVES,
 };
 
 // Take over what an address or a control says, as far as the page has it.
@@ -62,6 +65,7 @@ export function readAddress() {
   if (state.level !== LEVELS[0]) address.set("level", state.level);
   if (state.picture !== PICTURES[0]) address.set("picture", state.picture);
   if (state.word !== null) address.set("word", state.word);
+  if (state.half !== HALVES[0]) address.set("half", state.half);
   if (state.tab !== TABS[0]) address.set("tab", state.tab);
   if (state.mode !== MODES[0]) address.set("mode", state.mode);
   if (state.beside.length) address.set("beside", state.beside.join());
@@ -93,14 +97,18 @@ const parse = (address) => Object.fromEntries(new URLSearchParams(address));
 export const follow = (address) => choose(parse(address), { apart: true });
 
 // What an address names that this page does not have, in a sentence.
-function explainMissing({ head, variable }) {
+function explainMissing(address) {
+  const { head, variable } = address;
   if (head && !readHead(head)) return `There is no head ${head}: this model has ${page.layers} layers of ${page.heads} heads, counted from 1. Shown instead: ${headName(state.head)}.`;
   if (variable && variable !== state.variable) return `This page has no ${variable}. Shown instead: ${state.variable}.`;
-  return "";
+  const missing = Object.keys(CHOICES).find((name) => address[name] !== undefined && state[name] !== address[name]);
+  return missing ? `This page has no ${words(missing)} ${address[missing]}.` : "";
 }
 
+// What an address does not name is as it is at first.
 function takeAddress() {
-  const address = parse(location.hash.slice(1));
+  const address = parse(location.hash.slice(1)), { head, variable, direction, attention_type } = state;
+  Object.assign(state, DEFAULTS, { head, variable, direction, attention_type });
   take(address);
   find("notice").textContent = explainMissing(address);
   tell();

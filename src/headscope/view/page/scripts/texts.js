@@ -82,13 +82,14 @@ function readMap(weights, heads, from, to, { layer, head }) {
   });
 }
 
-// The attention of heads on the text at a place: {from, to, maps, judged}, units that attend, units that are attended to,
-// of each head the weights by unit, and what the first head gets right.
+// The attention of heads on the text at a place: {from, to, maps, judged, isAlike}: units that attend, units that are
+// attended to, of each head the weights by unit, what the first head gets right, and whether both sides are one.
 export async function readAttention(place, state, level, heads) {
   const text = texts[place], type = typeOf(text, state);
   const [weights, judged] = [await unpack("weights", place, type), await readJudged(place, type, heads)];
   const [from, to] = readSides(text, state).map((side) => listUnits(text.words, side, level));
-  return { from, to, judged, maps: heads.map((head) => readMap(weights, text.shapes[type][1], from, to, head)) };
+  const [query, key] = data.reads[type];
+  return { from, to, judged, isAlike: query === key, maps: heads.map((head) => readMap(weights, text.shapes[type][1], from, to, head)) };
 }
 
 // The unit that a unit attends to most in each head: [layer][head], {to, weight}; null where a layer has no attention.
@@ -155,7 +156,7 @@ function listLinks(text, row, direction) {
 }
 
 // True of a decoder that is alone: a word sees only what stands before it, and links that point ahead do not count.
-const isCausal = (text) => Object.keys(text.shapes).join() === "decoder";
+export const isCausal = (text) => Object.keys(text.shapes).join() === "decoder";
 
 // The same of links that were not judged, by the weights that the page has. From dependents: right if the dependent
 // attends most, of all other words, to its head. To dependents: right if, of all other words, the head attends most to it.

@@ -3,6 +3,7 @@ import { find } from "./dom.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)"), root = document.documentElement;
 const listeners = [];
+let isChosen = false;
 
 export const isDark = () => root.dataset.theme === "dark";
 
@@ -13,11 +14,14 @@ function show(dark) {
   for (const listener of listeners) listener();
 }
 
-export const switchTheme = () => show(!isDark());
+export function switchTheme() {
+  isChosen = true;
+  show(!isDark());
+}
 
 export function buildTheme() {
   find("theme").addEventListener("click", switchTheme);
-  system.addEventListener("change", () => show(system.matches));
+  system.addEventListener("change", () => isChosen || show(system.matches));
 }
 
 show(system.matches);

@@ -7,15 +7,14 @@ const PLAIN = "8b949d", FURTHER = "b9a98a";
 const GROUNDS = { light: "f1f4f6", dark: "1d2329" };
 
 // Where all heads send a unit: the choice of each, {to, weight}, how many heads choose each unit, the most first, and the
-// colour of each unit. What says little is grey: the word itself, special tokens, and the first token of a decoder.
-export async function followWord(place, state, unit, units) {
+// colour of each unit. What says little is grey; `plain` says of which units that is so, as of special tokens.
+export async function followWord(place, state, unit, plain) {
   const choices = await readChoices(place, state, unit);
   const counts = new Map();
   for (const choice of choices.flat()) if (choice) counts.set(choice.to, (counts.get(choice.to) ?? 0) + 1);
   const order = [...counts].sort((a, b) => b[1] - a[1]), hues = [...HUES], colours = new Map();
-  const isPlain = (to) => units[to].word < 0 || units[to].isItself;
-  for (const [to] of order) colours.set(to, isPlain(to) ? PLAIN : hues.shift() ?? FURTHER);
-  return { unit, choices, order, colours };
+  for (const [to] of order) colours.set(to, plain[to] ? PLAIN : hues.shift() ?? FURTHER);
+  return { choices, order, colours };
 }
 
 // The colours of some names, of which the first is that of nothing; after the hues come greys.
