@@ -55,8 +55,8 @@ def test_each_view_is_what_measure_gives(run, model, tmp_path) -> None:
 REFUSED = {
     "none such": (
         "bert", ("norms",),
-        "`views` is 'norms' (did you mean norm?); give norm, gradient, gradient-x-attention, rollout, rollout-without-sink or "
-        "value-zeroing.",
+        "`views` is 'norms' (did you mean norm?); give norm, gradient, gradient-x-attention, rollout, "
+        "rollout-without-sink or value-zeroing.",
     ),
     "twice": (
         "bert", ("norm", "rollout", "norm"), "`views` names a view twice: norm, rollout, norm; name each once.",

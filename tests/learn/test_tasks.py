@@ -34,9 +34,9 @@ def test_a_task_is_read_by_its_name(tmp_path, monkeypatch):
     [
         (
             "negatoin",
-            "there is no task 'negatoin' (did you mean negation?); there are negation, aspects, cola, mrpc, rte, sst2, stsb, wnli, table, "
-            "datasets:NAME for a set that the library `datasets` loads, and any folder with a train.tsv and a "
-            "test.tsv.",
+            "there is no task 'negatoin' (did you mean negation?); there are negation, aspects, cola, mrpc, rte, "
+            "sst2, stsb, wnli, table, datasets:NAME for a set that the library `datasets` loads, and any folder "
+            "with a train.tsv and a test.tsv.",
         ),
         ("cola", "the task cola needs its corpus; name the file or folder that holds it."),
         ("datasets:", "datasets: names no set; write datasets:NAME, datasets:NAME/CONFIG or datasets:FOLDER."),

@@ -258,7 +258,7 @@ CORPUS = "grammar:53"
 def test_the_command_measures_a_folder_and_says_what_it_found(run, whole, tmp_path) -> None:
     out = tmp_path / "heads.nc"
     code, said, _ = run(
-        "measure", whole.model, CORPUS, "-r", "scope", "-r", "similarity", "--runs", whole.folder, "--skip", "-o", out
+        "measure", whole.model, CORPUS, "-r", "scope", "-r", "similarity", "--runs", whole.folder, "--skip", "--table", "-o", out
     )
     assert code == 0
     found = heads.read_table(out)

@@ -139,7 +139,7 @@ def test_a_language_model_loses_what_disabling_the_heads_by_hand_loses(tmp_path)
     model = make("llama")
     data = study_corpora.write(tmp_path / "data")
     settings = {"limits": {"blimp": 31, "last_words": 13}, "progress": False}
-    result = headscope.study("sashida2026", (model.module, model.tokenizer), data, tmp_path / "out", **settings)
+    result = headscope.study("sashida2026", (model.module, model.tokenizer), data, tmp_path / "out", figures=True, **settings)
     tables = result.tables
     assert {*tables} == {"treebank", "blimp_layer", "blimp_size", "last_words_layer", "last_words_size"}
     sets = choose_top_heads(tables["treebank"])

@@ -160,7 +160,7 @@ class OutputFolder:
         table = next(iter(tables.values()))
         if isinstance(request, Drawing):
             request.hand_over(table)
-            self.draw(draw() if request.has_figures else {}, pdf=request.pdf)
+            self.draw(draw() if request.has_figures and self.kept else {}, pdf=request.pdf)
         return table
 
     def write(self, files: "Mapping[str, Content]", about: Mapping[str, Any]) -> tuple[str, ...]:

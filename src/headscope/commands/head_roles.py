@@ -15,6 +15,7 @@ from headscope.analyse.head_roles import CORPUS, find_head_roles
 from headscope.capture import untrained_model
 from headscope.capture.model.model import Model
 from headscope.capture.model.model_names import OWN_HEAD
+from headscope.capture.tokens.align import TOO_LONG
 from headscope.commands.folder import OutputFolder
 from headscope.commands.option_groups import LoadOptions
 from headscope.commands.progress import Progress
@@ -124,7 +125,7 @@ def _find_refused(
             measure(model, [shortest], list(some), plan=plan)
         except CorpusError as error:
             fits = f"no text of {corpus} fits into the {model.max_tokens} tokens that it reads"
-            return error if model.max_tokens is None else CorpusError(fits)
+            return CorpusError(fits) if TOO_LONG in str(error) else error
         except HeadscopeError as error:
             return error
         return None

@@ -120,10 +120,15 @@ def fetch_treebank(name: str) -> TreebankFile:
 
 
 def _read_about(address: str, path: Path) -> str:
-    """Return what a treebank says of itself, with its licence; nothing where it does not."""
+    """Return what a treebank says of itself, with its licence; nothing where it does not, which is kept too."""
+    missing = path.with_suffix(".missing")
+    if missing.exists():
+        return ""
     try:
         return fetch(address, path).read_text(encoding="utf-8")
     except MissingFileError:
+        missing.parent.mkdir(parents=True, exist_ok=True)
+        write_text("", missing)
         return ""
 
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from headscope.analyse.head_roles import CORPUS, NONE, ROLE, read_left_out
 from headscope.heads import head_name
 from headscope.view.headings import name_model
-from headscope.view.lines import make_grid, write
+from headscope.view.lines import make_grid, print_grid, write
 from headscope.view.verdicts import enumerate_parts
 from headscope.view.wording import format_interval, format_number
 
@@ -134,7 +134,7 @@ def print_roles(table: xr.Dataset, console: Console) -> None:
     if not lines.row_count:
         return
     write(console, f"\nThe {SHOWN} clearest heads of each main role")
-    console.print(lines, highlight=False)
+    print_grid(lines, console)
     units = pd.Series(table[f"{ROLE}_units"].values, index=table["role"].values)
     parts = [f"{enumerate_parts([*names])}: {unit}" for unit, names in units.groupby(units, sort=False).groups.items()]
     note = "rival: the largest score of a rule without a model, of the same head elsewhere, or of an untrained head"

@@ -182,7 +182,7 @@ def _add_roles(table: xr.Dataset, request: Atlas, folder: OutputFolder, progress
     try:
         roles = measure_head_roles(load_with_head(request, progress), folder, corpora, plan, request.seed)
     except (CorpusError, ModelError) as error:
-        return table.assign_attrs({LEFT_OUT: json.dumps({"any": str(error)})})
+        return table.assign_attrs({LEFT_OUT: json.dumps({"any role": str(error)})})
     return join_head_roles(table, roles)
 
 

@@ -74,6 +74,7 @@ def run(request: Probe, progress: Progress) -> xr.Dataset:
             "identity": {part: identify_model(model)[part] for part in MODEL_PARTS},
             "corpus": hash_documents(documents),
             "other": "" if tested is None else hash_documents(tested),
+            "parts": [repr(each.assignment) for each in (texts, others) if each is not None],
         }
         probing = _Probing(folder, model, vocabulary, vectors, texts, others, plan)
         left_out = {*request.without, *(() if kind == DEPENDENCY else (STRUCTURAL,))}

@@ -40,7 +40,7 @@ class FoldAssignment:
     Attributes:
         unit: what is assigned: a whole ``text``; a single ``document``, where the corpus does not say which text it
             comes from; or a ``document of few texts``, where it names fewer than `FEWEST_TEXTS`.
-        seed: of the hash.
+        seed: of the hash, where texts are not spread evenly.
         apart: ids of no more than `FOLDS` documents that have a fold each, in this order; if there are any, these are
             all documents.
         names: the hashes of the names of all that is assigned, from the smallest on, where it is so little that it is
@@ -65,8 +65,9 @@ class FoldAssignment:
             return self.apart.index(document.id)
         origin = document.origin
         name = origin.cluster if self.unit == "text" else origin.id
-        number = hash_name(name, self.seed)
-        return (bisect_left(self.names, number) * STRIDE if self.names else number) % FOLDS
+        if self.names:
+            return bisect_left(self.names, hash_name(name)) * STRIDE % FOLDS
+        return hash_name(name, self.seed) % FOLDS
 
     def folds(self, documents: tuple[Document, ...], device: torch.device) -> Int[Tensor, " document"]:
         """The fold of each document."""
