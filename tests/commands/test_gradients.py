@@ -62,8 +62,9 @@ def test_another_head_is_named(tmp_path) -> None:
 def test_an_atlas_with_gradients_has_their_figure(masked, tmp_path, draw_only) -> None:
     draw_only("special-tokens-gradient", "relation-all")
     atlas = headscope.atlas(
-        str(masked), CORPUS, tmp_path / "atlas", reducers="gradients", permutations=0, map_documents=0, examples=0
-    )
+        str(masked), CORPUS, tmp_path / "atlas", reducers="gradients", permutations=0, map_documents=0, examples=0,
+        figures=True,
+    )  # fmt: skip
     assert {"figures/special-tokens-gradient.png", "figures/relation-all.png"} <= set(atlas.files)
     page = (tmp_path / "atlas" / "atlas.html").read_text()
     assert "size of the gradient of the loss" in f"{page} {Page(page).data()}".lower()

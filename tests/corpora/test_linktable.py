@@ -269,7 +269,7 @@ def test_the_figures_of_the_choices_come_out(table_of_the_page):
     names: dict = {}
     exec(CHOICES.replace("reducers=[relations]", "reducers=[relations], permutations=99"), names)
     pattern = (
-        r"^(candidates: )?(link \w+) +(\d)-(\d)([*?]) +(dep|head).* (\.\d+|1\.000) +(\d+) ([+].\d+) .* "
+        r"^(candidates: )?(link \w+) +(\d)-(\d+)([*?]?) +(dep|head).* (\.\d+|1\.000) +(\d+) ([+].\d+) .* "
         r"(\.\d+) [fu].* \.001$"
     )
     rows = re.findall(pattern, PAGE[PAGE.index(CHOICES) :], re.M)

@@ -258,8 +258,9 @@ CORPUS = "grammar:53"
 def test_the_command_measures_a_folder_and_says_what_it_found(run, whole, tmp_path) -> None:
     out = tmp_path / "heads.nc"
     code, said, _ = run(
-        "measure", whole.model, CORPUS, "-r", "scope", "-r", "similarity", "--runs", whole.folder, "--skip", "--table", "-o", out
-    )
+        "measure", whole.model, CORPUS, "-r", "scope", "-r", "similarity", "--runs", whole.folder, "--skip", "--table",
+        "-o", out,
+    )  # fmt: skip
     assert code == 0
     found = heads.read_table(out)
     assert dict(found["scope_f1"].sizes) == {"run": 3, "layer": 2, "head": 5}
@@ -267,7 +268,7 @@ def test_the_command_measures_a_folder_and_says_what_it_found(run, whole, tmp_pa
     assert list(tmp_path.iterdir()) == [out]
     assert "3 runs, tuned on negation" in said
     average, best = found["scope_f1"].mean(("layer", "head")), found["scope_f1"].max(("layer", "head"))
-    row = next(line for line in said.splitlines() if line.startswith("scope F1"))
+    row = next(line for line in said.splitlines() if line.startswith("scope F1 "))
     for values in (average, best):
         assert f"{values.mean().item():.3f} ± {values.std().item():.3f}" in row
     changed = found["similarity"].mean("run")

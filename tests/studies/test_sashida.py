@@ -138,8 +138,8 @@ def test_verdicts_where_the_paper_is_right_and_where_it_is_wrong() -> None:
 def test_a_language_model_loses_what_disabling_the_heads_by_hand_loses(tmp_path) -> None:
     model = make("llama")
     data = study_corpora.write(tmp_path / "data")
-    settings = {"limits": {"blimp": 31, "last_words": 13}, "progress": False}
-    result = headscope.study("sashida2026", (model.module, model.tokenizer), data, tmp_path / "out", figures=True, **settings)
+    settings = {"limits": {"blimp": 31, "last_words": 13}, "progress": False, "figures": True}
+    result = headscope.study("sashida2026", (model.module, model.tokenizer), data, tmp_path / "out", **settings)
     tables = result.tables
     assert {*tables} == {"treebank", "blimp_layer", "blimp_size", "last_words_layer", "last_words_size"}
     sets = choose_top_heads(tables["treebank"])
