@@ -379,8 +379,7 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
 
 
 def find_head(name: str, layers: int, heads: int) -> tuple[int, int]:
-    """Layer and head, both counted from 1, of a name such as ``8-10`` or, as libraries write it that count from 0,
-    ``L7H9``; of a model with so many layers and heads in each.
+    """Return the layer and the head, both counted from 1, that a name means: ``8-10`` or, counted from 0, ``L7H9``.
 
     Raises:
         HeadscopeError: the name is not of one of these forms, or the model has no such head.

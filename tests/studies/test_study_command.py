@@ -85,7 +85,7 @@ def test_a_study_writes_its_sheet_tables_and_figures(run, model, corpora, tmp_pa
     parts = [table.attrs["part"] for table in tables.values() if "part" in table.attrs]
     assert all(f", {part} |" in sheet for part in parts)
     assert len(parts) == sum(bool(of.measurements[table].having or of.measurements[table].sample) for table in tables)
-    assert f"{Path(model).name}, beside the paper's {next(iter(of.models))}; shares in percent" in " ".join(
+    assert f"{Path(model).name}, compared with the paper's {next(iter(of.models))}; shares are in percent" in " ".join(
         said.split()
     )
     judged = [one for one in findings if one.verdict in ("holds", "fails", "unclear")]

@@ -63,7 +63,7 @@ def find_head_roles(measured: Iterable[tuple[xr.Dataset, xr.Dataset]], left_out:
     same texts, which is to the disadvantage of the head.
 
     Args:
-        measured: tables of a model, each with that of the untrained model on the same texts.
+        measured: tables of a model, each with a table of the untrained model on some of its texts.
         left_out: the roles that could not be measured, and why.
 
     Returns:

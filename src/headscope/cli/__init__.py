@@ -100,7 +100,7 @@ def _choose_app(typed: Sequence[str]) -> typer.Typer:
 
 
 def _suggest_option(error: typer.TyperException) -> str:
-    """Return the sentence on an option that there is not; empty for another error of typer's."""
+    """Return a sentence about an unknown option; an empty string for any other error of typer."""
     name: str | None = getattr(error, "option_name", None)
     context: typer.Context | None = getattr(error, "ctx", None)
     if name is None or context is None:

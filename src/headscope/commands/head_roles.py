@@ -14,11 +14,8 @@ import xarray as xr
 from headscope.analyse.head_roles import CORPUS, find_head_roles
 from headscope.capture import untrained_model
 from headscope.capture.model.model import Model
-from headscope.capture.model.model_names import OWN_HEAD
 from headscope.capture.tokens.align import TOO_LONG
 from headscope.commands.folder import OutputFolder
-from headscope.commands.option_groups import LoadOptions
-from headscope.commands.progress import Progress
 from headscope.corpora import Corpus, read, summarize
 from headscope.corpora.document import Document
 from headscope.corpora.needles import SHORT, generate_needles
@@ -32,8 +29,7 @@ _ADDED = ("documents", "documents_repeated", "tokens", "tokens_unknown", "words"
 
 
 UNTRAINED_PART, FEWEST_UNTRAINED = 4, 20
-"""The untrained model reads one text in so many, short ones and long ones, which is enough for heads that know nothing;
-and no fewer texts than these."""
+"""The untrained model reads every fourth text, which is enough for heads that know nothing, but at least 20 texts."""
 
 
 def read_generated(repeats: int, needles: int, seed: int) -> dict[str, Corpus]:
@@ -51,14 +47,6 @@ def read_generated(repeats: int, needles: int, seed: int) -> dict[str, Corpus]:
 def is_decoder(model: Model) -> bool:
     """True of a model whose tokens see themselves and those before them alone, and which is no saved attention."""
     return set(model.layers) == {"decoder"} and model.saved is None
-
-
-def load_with_head(request: LoadOptions, progress: Progress) -> Model:
-    """The model of a request with its head, from whose logits one role is read; without it if its weights have none."""
-    try:
-        return request.load(progress, task=OWN_HEAD)
-    except ModelError:
-        return request.load(progress)
 
 
 def measure_head_roles(

@@ -44,7 +44,7 @@ THINGS = "lamp boat corn rope drum bell glass silk stone wheel coin brush salt w
 def generate_needles(
     count: int = COUNT, seed: int = SEED, *, others: tuple[int, int] = (FEWEST, MOST)
 ) -> Iterator[Document]:
-    """So many documents, with at least and at most so many other sentences; the same for the same seed."""
+    """Yield `count` documents, each with `others[0]` to `others[1]` other sentences; a seed gives the same ones."""
     for number in range(1, count + 1):
         random = Random(f"{seed} {number}")
         sentences = [

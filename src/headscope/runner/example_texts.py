@@ -143,7 +143,7 @@ def _list_picks(
 
 
 def _join_layers(layers: Mapping[int, np.ndarray], count: int) -> np.ndarray:
-    """The values of so many layers, counted from 1; 0 in a layer without attention."""
+    """Return the values of layers 1 to `count`; 0 in a layer without attention."""
     nothing = np.zeros_like(next(iter(layers.values())))
     return np.stack([layers.get(number, nothing) for number in range(1, count + 1)])
 

@@ -234,7 +234,8 @@ def show(
 ) -> None:  # fmt: skip
     """Print the number of claims with each verdict, and those that were judged, or the first that do not hold."""
     model = name_model(next(iter(tables.values())).attrs["model"])
-    console.print(f"\n[bold]{escape(model)}[/], beside the paper's {study.paper_model(tables)}; shares in percent")
+    paper = study.paper_model(tables)
+    console.print(f"\n[bold]{escape(model)}[/], compared with the paper's {paper}; shares are in percent")
     judged = [finding for finding in findings if finding.verdict not in ("shown", "not measured")]
     fallen = [finding for finding in judged if finding.verdict in FALLEN]
     most = f"{fallen[0].claim.where}, {fallen[0].claim.what}" if fallen else ""

@@ -39,7 +39,7 @@ class RowName(NamedTuple):
     claim: str = FINDS
 
     def state(self, share: str, count: int) -> str:
-        """What a head does that has this share, on so many items."""
+        """Return what a head with this share does, measured on `count` items."""
         return self.claim.format(finds=self.finds, share=share, count=f"{count:,}", items=self.items)
 
 

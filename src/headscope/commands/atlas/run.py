@@ -29,7 +29,7 @@ from headscope.commands.atlas.atlas_examples import make_examples
 from headscope.commands.atlas.atlas_result import PAGE, PROBES, AtlasResult
 from headscope.commands.atlas.request import Atlas
 from headscope.commands.folder import FIGURES, OutputFolder
-from headscope.commands.head_roles import is_decoder, load_with_head, measure_head_roles, read_generated
+from headscope.commands.head_roles import is_decoder, measure_head_roles, read_generated
 from headscope.commands.inputs import find_head, make_plan, refuse_other_probes
 from headscope.commands.output import open_folder
 from headscope.commands.profile.request import NEEDLES, REPEATS
@@ -179,8 +179,9 @@ def _add_roles(table: xr.Dataset, request: Atlas, folder: OutputFolder, progress
     """
     plan = make_plan(request, max_tokens=None, cut=None, pair_tokens=None)
     corpora = read_generated(REPEATS, NEEDLES, request.seed)
+    progress("loading the model", 0, 0)
     try:
-        roles = measure_head_roles(load_with_head(request, progress), folder, corpora, plan, request.seed)
+        roles = measure_head_roles(request.load_with_head(request.model), folder, corpora, plan, request.seed)
     except (CorpusError, ModelError) as error:
         return table.assign_attrs({LEFT_OUT: json.dumps({"any role": str(error)})})
     return join_head_roles(table, roles)

@@ -17,7 +17,6 @@ import xarray as xr
 from rich.console import Console
 
 from headscope.capture.model.model import Model
-from headscope.capture.model.model_names import OWN_HEAD
 from headscope.capture.open.loading import Loadable
 from headscope.commands.atlas.atlas_result import TABLE, AtlasResult
 from headscope.commands.atlas.request import atlas
@@ -109,7 +108,7 @@ def run(request: Explore, progress: Progress) -> Explorer:
         if request.model is not None:
             raise HeadscopeError("`model` is the model of an atlas, and no atlas was given; give the model first.")
         progress("loading the model", 0, 0)
-        loaded = _load_with_head(request, cast(Loadable, request.source))
+        loaded = request.load_with_head(cast(Loadable, request.source))
         opened = atlas(loaded, request.corpus, permutations=0, roles=False, progress=progress)
     if loaded is not None and request.start is not None:
         _ = SentenceReader(loaded, start=request.start).first
@@ -159,7 +158,7 @@ def _load_model(opened: AtlasResult, request: Explore, progress: Progress) -> tu
     name = str(opened.table.attrs["model"])
     progress("loading the model", 0, 0)
     try:
-        loaded = _load_with_head(request, name if request.model is None else request.model)
+        loaded = request.load_with_head(name if request.model is None else request.model)
     except ModelError as error:
         if request.model is not None:
             raise
@@ -170,14 +169,6 @@ def _load_model(opened: AtlasResult, request: Explore, progress: Progress) -> tu
             "atlas as `model`, or make the atlas again."
         )
     return loaded, ()
-
-
-def _load_with_head(request: Explore, model: Loadable) -> Model:
-    """A model with the task head of its weights, if they have one."""
-    try:
-        return request.load_model(model, task=OWN_HEAD)
-    except ModelError:
-        return request.load_model(model)
 
 
 class _Answers:

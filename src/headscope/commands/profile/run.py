@@ -3,7 +3,7 @@
 import xarray as xr
 from rich.console import Console
 
-from headscope.commands.head_roles import load_with_head, measure_head_roles, read_generated
+from headscope.commands.head_roles import measure_head_roles, read_generated
 from headscope.commands.inputs import make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.profile.request import TABLE, Profile
@@ -15,7 +15,8 @@ from headscope.view.roles_report import list_roles, print_roles
 def run(request: Profile, progress: Progress) -> xr.Dataset:
     """Measure the roles of all heads, and write the folder."""
     with open_folder(request, progress) as folder:
-        model = load_with_head(request, progress)
+        progress("loading the model", 0, 0)
+        model = request.load_with_head(request.model)
         corpora = read_generated(request.repeats, request.needles, request.seed)
         table = measure_head_roles(model, folder, corpora, make_plan(request), request.seed)
         return folder.finish(request, {"model": model.name}, {TABLE: table}, {f"{TABLE}.csv": list_roles(table)})

@@ -110,7 +110,7 @@ class Bins:
     columns: int = FOLDS
 
     def list_rows(self, items: int) -> list[list[int]]:
-        """The rows in which each of so many items counts."""
+        """Return the rows in which each item counts."""
         rows: list[list[int]] = [[] for _ in range(items)]
         for item, place in zip(self.item.tolist(), self.bin.tolist(), strict=True):
             rows[item].append(place // self.columns)
