@@ -125,7 +125,9 @@ def test_a_page_in_a_widget_asks_the_kernel(open_page: OpenPage, monkeypatch: py
     frame.locator("#live-text").fill("the dog sees")
     frame.locator("#live-text").press("Enter")
     frame.locator("#live-note", has_text="3 words.").wait_for()
-    assert frame.locator("#sentence-table tbody th").all_text_contents() == ["[CLS]", "the", "dog", "sees", "[SEP]"]
+    words = frame.locator("#sentence-table tbody th")
+    words.last.wait_for(state="attached")  # the table is drawn after the note
+    assert words.all_text_contents() == ["[CLS]", "the", "dog", "sees", "[SEP]"]
     frame.locator("#live-text").fill(" ")
     frame.locator("#live-text").press("Enter")
     frame.locator("#live-note", has_text="the text is empty; type some words.").wait_for()
