@@ -138,7 +138,7 @@ NAMED = {
 
 @pytest.fixture(scope="module")
 def smollm2_profile(smollm2: str) -> xr.Dataset:
-    return headscope.profile(smollm2, progress=False)
+    return headscope.profile(smollm2, repeats=40, progress=False)
 
 
 @pytest.mark.full
@@ -155,5 +155,5 @@ def test_the_heads_of_smollm2_have_the_roles_that_they_are_known_for(smollm2_pro
 @pytest.mark.demo
 def test_smollm2_untrained_has_no_roles(smollm2: str) -> None:
     untrained = headscope.untrained_model(headscope.load(smollm2, task="causal-lm"), seed=5)
-    table = headscope.profile(untrained, repeats=60, needles=20, progress=False)
+    table = headscope.profile(untrained, repeats=20, needles=20, progress=False)
     assert int((name_main_roles(table) != NONE).sum()) == 0
