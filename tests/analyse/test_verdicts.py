@@ -8,7 +8,7 @@ import xarray as xr
 
 from analyse.tables import CLASSES, DIRECTIONS, OFFSETS, RELATIONS, SIDES, Links, Text, head_table, texts
 from headscope.analyse import add_report
-from headscope.analyse.report import CLUSTERS
+from headscope.analyse.report import CLUSTERS, await_untrained
 from headscope.reducers.relations import ACCURACY
 from headscope.score import write_scores
 
@@ -156,3 +156,28 @@ def test_each_row_has_a_verdict_of_its_own() -> None:
             expected = "stands out" if min(lower) > 0 else "does not stand out"
         assert row["reported_verdict"] == expected
     assert report["reported_verdict"].dims == ("relation",)
+
+
+@pytest.mark.parametrize("p", [None, 0.01, 0.2])
+@pytest.mark.parametrize("known", ["all rivals", "no rule"])
+@pytest.mark.parametrize("count", [38, TEXTS])
+@pytest.mark.parametrize("strong", [(), ("upos",), ("untrained",), ("upos", "untrained")], ids="+".join)
+def test_before_the_untrained_model_is_measured_no_verdict_is_one_that_it_changes(
+    strong: tuple[str, ...], count: int, known: str, p: float | None
+) -> None:
+    levels = dict.fromkeys(strong, STRONG)
+    table, untrained = compared(levels, levels, count)
+    table = table if known == "all rivals" else without_rivals(table)
+    table = table if p is None else with_p(table, p)
+    first = await_untrained(add_report(table))
+    before, after = first["reported_verdict"].item(), verdict(table, untrained)
+    assert first.attrs["awaited"] == "the untrained model"
+    assert before in ("not yet", after)
+    # What is known is said: too few texts, a rule that does as well, and chance.
+    is_known = count < TEXTS or (known == "all rivals" and "upos" in strong) or p == 0.2
+    assert (before == "not yet") is not is_known
+
+
+def test_a_row_without_a_head_awaits_nothing() -> None:
+    table, _ = compared({}, {})
+    assert await_untrained(add_report(table, minimum=LINKS * TEXTS))["reported_verdict"].item() == ""

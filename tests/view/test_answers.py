@@ -120,6 +120,8 @@ CLAIM = "finds the verb for 69 % of 184 objects"
          f"Cannot say. Head 3-1 {CLAIM}, {RULE} 94 %: too few texts to tell (14 groups of texts; 20 are needed)."),
         ("cannot decide", {"upos": (-0.1, 0.17)}, 32,
          f"Cannot say. Head 3-1 {CLAIM}, {RULE} 94 %: too few texts to tell."),
+        ("not yet", {"upos": (0.05, 0.2)}, 32,
+         f"Not yet. Head 3-1 {CLAIM}, {RULE} 94 %; the untrained model is still to be measured."),
         ("", {"upos": (-0.1, 0.17)}, 32, f"Head 3-1 {CLAIM}."),
     ],
 )  # fmt: skip

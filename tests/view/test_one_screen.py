@@ -60,6 +60,29 @@ def test_nothing_is_cut_and_the_page_does_not_scroll(
         assert [word for word in stage_words(page) if word != "…"][1:-1] == [*words, *words]
 
 
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720)])
+def test_a_page_that_awaits_the_untrained_model_says_so_on_one_screen(
+    open_page: OpenPage, width: int, height: int
+) -> None:
+    table = with_verdicts(head_table(), "not yet", "does not stand out", "").assign_attrs(awaited="the untrained model")
+    page = open_page(render_page(table, figures={}, examples=pack(TEXTS, (), {})), address="#variable=relation:nsubj")
+    page.set_viewport_size({"width": width, "height": height})
+    settle(page)
+    assert find_cut(page) == []
+    assert page.evaluate("document.documentElement.scrollHeight") <= height
+    note = page.locator("#awaited")
+    assert note.inner_text().startswith("The untrained model is still to be measured: a verdict that needs it is")
+    assert note.bounding_box()["y"] + note.bounding_box()["height"] <= height
+    page.keyboard.press("Home")
+    settle(page)
+    assert page.locator("#answer-badge").inner_text() == "not yet"
+    assert page.locator("#answer-row").inner_text().startswith("Not yet. Head ")
+    assert (
+        "1 of 2 relations has a head that beats every rule and chance. Whether"
+        in page.locator("#panel-answers").inner_text()
+    )
+
+
 def test_the_verdict_comes_first_with_bars_of_the_same_numbers(open_page: OpenPage) -> None:
     table = with_verdicts(head_table(), "does not stand out", "does not stand out", "")
     row = table.sel(relation="obj")

@@ -36,6 +36,9 @@ CLUSTERS = 20
 STANDS_OUT, DOES_NOT, UNDECIDED = "stands out", "does not stand out", "cannot decide"
 """The verdicts on the reported head of a row."""
 
+NOT_YET, AWAITED = "not yet", "awaited"
+"""The verdict that waits for the untrained model, and the attribute of a table that says so (`await_untrained`)."""
+
 HALVES = 100
 """Random halves of the corpus, in each of which the best head is sought."""
 
@@ -158,6 +161,22 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
     unit, clusters = _UNITS[next(filter(None, units), "text")]
     split = SPLIT.format(folds=table.sizes["fold"], unit=unit, clusters=clusters)
     return table.assign(new).assign_attrs(split=split)
+
+
+def await_untrained(table: xr.Dataset) -> xr.Dataset:
+    """`table`, assessed without the untrained model, with `NOT_YET` for each verdict on which that has a say.
+
+    A further rival makes no head stand out that did not: one that a rule equals does not, and too few texts stay too
+    few. Only where there is nothing else to compare with, neither a rule nor permutations, may it be otherwise.
+    """
+    new = {}
+    for score in list_reported_scores(table):
+        verdict = table[f"{score.report_prefix}reported_verdict"]
+        above, compared = compare_lifts(table, score)
+        loses = (verdict == DOES_NOT) & ((compared & ~above) | (f"{score.report_prefix}reported_q" in table))
+        is_final = loses | (verdict == UNDECIDED) | (verdict == "")
+        new[str(verdict.name)] = describe_values(verdict.where(is_final, NOT_YET).astype(str), "verdict", "label")
+    return table.assign(new).assign_attrs({AWAITED: "the untrained model"})
 
 
 def score_held_out(table: xr.Dataset, score: Score) -> xr.DataArray | None:

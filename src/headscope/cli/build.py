@@ -17,7 +17,7 @@ from headscope.errors import HeadscopeError
 def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
     """Add the command of a request, whose result is printed by its function ``show``, which may return an exit code.
 
-    A request with a field `show` says when: before it draws figures.
+    A request with a field `show` says when: before it draws figures, and perhaps once before all is measured.
     """
 
     def call(**typed: Any) -> None:
@@ -34,7 +34,7 @@ def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
             raise type(error)(spell(str(error), record)) from error
         if not codes:
             print_result(result)
-        if code := codes[0]:
+        if code := codes[-1]:
             raise typer.Exit(code)
 
     fields = [each for each in order_fields(record) if record.options[each.name].on_terminal]

@@ -135,6 +135,11 @@ class OutputFolder:
         """The folder; None for one that is not kept."""
         return self.path if self.kept else None
 
+    @property
+    def listed(self) -> frozenset[str]:
+        """The files that the manifest lists."""
+        return frozenset(self._read_manifest()[1])
+
     def finish(
         self,
         request: Request[Any],
@@ -227,7 +232,9 @@ class OutputFolder:
         fresh = self._make_fresh()
         try:
             yield fresh
-            for name in self._list_files(fresh):
+            # A page comes after what it is of, and the manifest last: what stops in between does not look complete.
+            manifest, names = self.contents.manifest, self._list_files(fresh)
+            for name in sorted(names, key=lambda name: (name == manifest, name.endswith(".html"))):
                 (self.path / name).parent.mkdir(parents=True, exist_ok=True)
                 (fresh / name).replace(self.path / name)
         except OSError as error:

@@ -59,7 +59,8 @@ class Drawing(Options):
     )
     show: "Callable[[Any], None] | None" = option(
         OUTPUT,
-        "Called with the result once it is written, before the figures are drawn.",
+        "Called with the result once it is written, before the figures are drawn; of an atlas also before, when its "
+        "page is there and the untrained model is not yet measured.",
         default=None,
         on_terminal=False,
         recorded=False,

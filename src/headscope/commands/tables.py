@@ -6,7 +6,7 @@ import xarray as xr
 
 from headscope.analyse.comparable import name_table
 from headscope.analyse.need import check_effects
-from headscope.commands.atlas.atlas_result import TABLE
+from headscope.commands.atlas.atlas_result import TABLE, refuse_incomplete
 from headscope.errors import TableError
 from headscope.files import check_regular, expand_home, suggest_path
 from headscope.heads import read_table
@@ -24,6 +24,8 @@ def find_table(source: object) -> xr.Dataset | None:
         return None
     path = expand_home(source)
     check_regular(path)
+    if path.is_dir():
+        refuse_incomplete(path)
     if path.is_dir() and (path / TABLE).is_file():
         return read_table(path / TABLE)
     return read_table(path) if path.suffix == ".nc" else None

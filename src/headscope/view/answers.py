@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.analyse.head_roles import ROLE
-from headscope.analyse.report import CLUSTERS, DOES_NOT, STANDS_OUT, UNDECIDED
+from headscope.analyse.report import CLUSTERS, DOES_NOT, NOT_YET, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
 from headscope.view.headings import is_of_decoder
@@ -40,8 +40,8 @@ def describe_row(report: Report, row: Reported) -> list[str]:
 
 
 def answer_row(row: Reported) -> str:
-    """A sentence about a row with a head that begins with Yes, No, No difference or Cannot say; without a verdict, with
-    the head.
+    """A sentence about a row with a head that begins with Yes, No, No difference, Cannot say or Not yet; without a
+    verdict, with the head.
     """
     head = f"head {row.where} {row.plain.state(_format_share(row.score.value), row.scored)}"
     better = [rival for rival in row.rivals if rival.lift.upper < 0]
@@ -56,6 +56,9 @@ def answer_row(row: Reported) -> str:
         case verdict if verdict == UNDECIDED:
             texts = f" ({row.clusters} groups of texts; {CLUSTERS} are needed)" if row.clusters < CLUSTERS else ""
             return f"Cannot say. {_begin(', '.join(filter(None, (head, beside))))}: too few texts to tell{texts}."
+        case verdict if verdict == NOT_YET:
+            known = _begin(", ".join(filter(None, (head, beside))))
+            return f"Not yet. {known}; the untrained model is still to be measured."
         case verdict if verdict == DOES_NOT:
             if rival is not None and better:
                 verb = "finds" if row.plain.claim.startswith("finds") else "has"
@@ -187,7 +190,10 @@ def _describe_rows(rows: Sequence[Reported]) -> str:
     sentences = {
         "It stands out for {}.": [row.caption for row in rows if row.stands_out],
         "It is the best head of {}, but does not stand out.": [
-            row.caption for row in rows if not row.stands_out and row.verdict != UNDECIDED
+            row.caption for row in rows if row.verdict not in (STANDS_OUT, UNDECIDED, NOT_YET)
+        ],
+        "It is the best head of {}; whether it stands out is not known yet.": [
+            row.caption for row in rows if row.verdict == NOT_YET
         ],
         "It is the best head of {}, with too few texts to decide.": [
             row.caption for row in rows if row.verdict == UNDECIDED

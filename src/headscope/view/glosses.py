@@ -93,6 +93,7 @@ TERMS = {
     "difference above 0), on 20 texts or more.",
     "does_not": "At least one rule without a model does as well, or nearly.",
     "undecided": "Too few texts to tell.",
+    "not_yet": "No rule does as well. Whether the untrained model does is still to be measured.",
     "describes": "This number describes where attention goes. It has no right or wrong.",
 }
 """The words of the page, each explained in a sentence or two."""

@@ -90,7 +90,7 @@ class Reported:
         permuted: the mean score of the head over the permutations of the gold, on all documents.
         q: the permutation p-value, corrected for the number of heads and rows.
         lift_q: where there were no permutations, the p-value of no lift over every rival, corrected for the rows.
-        verdict: `STANDS_OUT`, `DOES_NOT` or `UNDECIDED`; empty without a head.
+        verdict: `STANDS_OUT`, `DOES_NOT`, `UNDECIDED` or `NOT_YET`; empty without a head.
         selection_frequency: the share of random halves that choose this head.
         parts: the score of the head on the items of each length, on all documents.
         replication: of the head on another corpus; None where there is none, and without a head.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import xarray as xr
 
 from headscope.analyse.replicate import SURVIVES
-from headscope.analyse.report import CLUSTERS, UNDECIDED
+from headscope.analyse.report import AWAITED, CLUSTERS, NOT_YET, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.view.headings import name_replication
 from headscope.view.reports import LEVEL, Report, Reported, list_rows
@@ -21,7 +21,7 @@ def describe_verdicts(reports: Sequence[Report]) -> str:
     singular = False
     for report in reports:
         rows = report.rows_with_heads
-        count = sum(row.stands_out for row in rows)
+        count = sum(map(may_stand_out, rows))
         if count or len(rows) > 1:
             singular = not standing and (count == 1 or len(rows) == 1)
             standing.append(_count_rows(report, count))
@@ -31,16 +31,40 @@ def describe_verdicts(reports: Sequence[Report]) -> str:
             undecided.append(_count_rows(report, count))
     if not (standing or without):
         return ""
-    rivals = any(row.rivals for row in list_rows(reports))
-    beaten = " and ".join(["all its rivals"] * rivals + ["chance"] * has_permutations(reports))
+    rivals, waits = any(row.rivals for row in list_rows(reports)), has_open_verdicts(reports)
+    beaten = " and ".join(
+        ["every rule" if waits else "all its rivals"] * rivals + ["chance"] * has_permutations(reports)
+    )
     subject, many = enumerate_parts(standing or without), not singular if standing else len(without) > 1
     sentence = f"{subject[:1].upper()}{subject[1:]} {'have' if many else 'has'} {'a' if standing else 'no'} head that "
-    sentence += f"beats {beaten}" if beaten else "stands out"
+    sentence += f"beats {beaten}" if beaten else "may stand out" if waits else "stands out"
     if standing and without:
         sentence += f"; {enumerate_parts(without)} {'have' if len(without) > 1 else 'has'} none"
-    return f"{sentence}." + (
-        f" There are too few texts to decide about {enumerate_parts(undecided)}." if undecided else ""
+    return (
+        f"{sentence}."
+        + " Whether it beats the untrained model too is not known yet." * waits
+        + (f" There are too few texts to decide about {enumerate_parts(undecided)}." if undecided else "")
     )
+
+
+def describe_awaited(table: xr.Dataset) -> str:
+    """A sentence on what a page still waits for; empty where nothing is."""
+    if AWAITED not in table.attrs:
+        return ""
+    return (
+        'The untrained model is still to be measured: a verdict that needs it is "not yet". Load this page again when '
+        "headscope atlas has ended; if that was interrupted, run it again with --resume."
+    )
+
+
+def may_stand_out(row: Reported) -> bool:
+    """True where the head stands out, or will if it also beats the untrained model, which is still to be measured."""
+    return row.verdict in (STANDS_OUT, NOT_YET)
+
+
+def has_open_verdicts(reports: Sequence[Report]) -> bool:
+    """True where the untrained model still decides about a row."""
+    return any(row.verdict == NOT_YET for row in list_rows(reports))
 
 
 def _count_rows(report: Report, count: int) -> str:
@@ -120,9 +144,9 @@ def has_permutations(reports: Sequence[Report]) -> bool:
 
 
 def choose_opening(reports: Sequence[Report]) -> Reported | None:
-    """The row to begin with: the one that stands out with the largest lift, else the first with a head."""
+    """The row to begin with: the one that stands out, or may, with the largest lift, else the first with a head."""
     rows = list_rows(reports)
-    standing = [row for row in rows if row.stands_out]
+    standing = [row for row in rows if may_stand_out(row)]
     return max(standing, key=lambda row: row.lift.value) if standing else next(iter(rows), None)
 
 

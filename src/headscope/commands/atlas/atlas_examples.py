@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyse.chosen_examples import choose_examples, score_reported
-from headscope.analyse.report import STANDS_OUT
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.align import Alignment
 from headscope.commands.progress import Progress
@@ -24,6 +23,7 @@ from headscope.reducers.support.directions import DIRECTIONS
 from headscope.runner import Plan
 from headscope.runner.example_texts import RowRule, measure_apart, read_texts
 from headscope.view.reports import read_reports
+from headscope.view.verdicts import may_stand_out
 
 CANDIDATES = 4
 """Times as many texts as are wanted are looked at."""
@@ -52,8 +52,9 @@ def make_examples(
 
     None where the model can read none of them.
 
-    Of the rows of the head table, the texts are those on which their reported heads do well and badly. A table without
-    reported heads gets texts at random.
+    Of the rows of the head table, the texts are those on which their reported heads do well and badly; first come rows
+    whose heads stand out, or may once the untrained model is measured. A table without reported heads gets texts at
+    random.
     """
     heads = model.shape.together
     size = (SIZE_OF_MANY if heads > MANY_HEADS else SIZE) if size is None else size
@@ -70,7 +71,7 @@ def make_examples(
         for row in rows
         if (rule := row.best_rule)
     }
-    rows.sort(key=lambda row: row.verdict != STANDS_OUT)
+    rows.sort(key=lambda row: not may_stand_out(row))
     chosen = choose_examples(scored, [row.key for row in rows], size)
     names = {each.scored.text for each in chosen}
     others = [document.id for document in candidates if document.id not in names]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.capture.passes.views import VIEWS
+from headscope.errors import TableError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -16,6 +17,19 @@ TABLE, DISTANCES, PROBES = "heads.nc", "head-distances.nc", "probe.nc"
 """The head table in the folder of an atlas, that of the distances between all heads, and that of probes."""
 
 PAGE = "atlas.html"
+
+
+def refuse_incomplete(folder: Path) -> None:
+    """Raise an error for the folder of an atlas whose untrained model is still to be measured.
+
+    Raises:
+        TableError: it has the page, and no head table.
+    """
+    if (folder / PAGE).is_file() and not (folder / TABLE).is_file():
+        raise TableError(
+            f"the atlas in {folder} is not complete; wait until `headscope atlas` has ended, or if it was interrupted, "
+            "run it again with --resume."
+        )
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ class Atlas(
     The folder holds atlas.html (open this), heads.nc (the head table), untrained.nc (the same of the untrained model),
     head-distances.nc, examples.nc, tables/ (CSV) and manifest.json; with `replicate` also replication.nc and
     untrained-replication.nc, with norm as one of `views` also heads-norm.nc, with `figures` also figures/, which the
-    page shows too. An older atlas in it is replaced once the new one is complete; other files are left alone.
+    page shows too. The page can be opened when the model is measured and the untrained model is not, whose say is then
+    "not yet" known. An older atlas is replaced once the new one is complete; other files are left alone.
 
     Without arguments: minilm on 300 generated sentences.
 

@@ -1,10 +1,12 @@
 r"""The atlas: everything that a corpus's annotation allows, measured, tested, drawn and written to a folder.
 
-model, corpus --measure--> head table --analyse--> with intervals and reported heads
-             \-> untrained model --measure--> control --/         \--view--> figures, page, tables
+model, corpus --measure--> sums --assess--> what is known without the untrained model --> examples, page with "not yet"
+                               \--assess--> table --join--> with all else --> page, tables, figures
+            untrained model --measure--/
 
-A second corpus is measured in the same way, and the reported heads are scored there (`add_replication`). Through views
-the model is measured once more, each into a table of its own (``heads-norm.nc``).
+The first page is there when the model is measured, and the last one takes its place. A second corpus is measured in the
+same way, and the reported heads are scored there (`add_replication`). Through views the model is measured once more,
+each into a table of its own (``heads-norm.nc``).
 """
 
 import json
@@ -17,12 +19,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from rich.console import Console
+from rich.markup import escape
 
 from headscope.analyse import add_behaviours, add_head_map, add_replication, assess
 from headscope.analyse.head_map import DISTANCE, FEWEST_HEADS
 from headscope.analyse.head_roles import LEFT_OUT, join_head_roles
 from headscope.analyse.need import add_need, match_effects
 from headscope.analyse.probes import add_probe_strengths
+from headscope.analyse.report import await_untrained
 from headscope.capture import untrained_model
 from headscope.capture.model.model import Model
 from headscope.commands.atlas.atlas_examples import make_examples
@@ -55,6 +59,7 @@ from headscope.view.reports import read_reports
 from headscope.view.roles_report import print_roles
 from headscope.view.table_frames import make_frames
 from headscope.view.table_report import print_table
+from headscope.view.verdicts import describe_awaited
 
 MAP_TOKENS = 128
 """Documents are cut to this length where all heads are compared with one another (Clark et al. 2019, section 3)."""
@@ -76,7 +81,8 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         second = open_replication(request, named, resolved, progress)
         head = next((head for view in (None, *views) if (head := find_head(None, resolved, view))), None)
         model = request.load(progress, task=head)
-        if any(reducer.reports_heads for reducer in resolved):
+        scoring = [with_permutations(reducer, 0) for reducer in resolved if reducer.reports_heads]
+        if scoring:
             model.require_weights("the untrained model")
         if disabled is not None:
             disabled = match_effects(disabled, identify_model(model))
@@ -93,7 +99,27 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
             label=f"measuring {name_model(model.name)}",
             summary=summary,
         )
-        table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
+        inputs = {
+            "model": model.name,
+            "corpus": documents.name,
+            "effects": "" if disabled is None else disabled.attrs["call"],
+            "probe": "" if probes is None else probes.attrs["call"],
+            "replicate": "" if second is None else second.documents.name,
+        }
+        attributes = record_request(request, **inputs) | {"seed": seed}
+        first = await_untrained(assess(table)) if scoring else table
+        texts = None
+        if request.examples != 0:
+            progress("choosing examples", 0, 0)
+            texts = make_examples(
+                model, documents, first, scoring, plan, size=request.examples, seed=seed, progress=progress
+            )
+        if scoring:
+            _open_page(AtlasResult(first.assign_attrs(attributes), {}, texts, folder.out, ()), request, folder)
+        tables: dict[str, xr.Dataset] = {}
+        if scoring:
+            untrained = untrained_model(model, seed=seed)
+            table, tables = _assess(table, model, untrained, documents, scoring, measure, second, summary)
         if disabled is not None:
             table = add_need(table, disabled)
         if probes is not None:
@@ -116,24 +142,9 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
                 summary=summary,
             )
             tables[f"heads-{view}.nc"] = assess(through)
-        texts = None
-        if request.examples != 0:
-            progress("choosing examples", 0, 0)
-            scoring = [with_permutations(reducer, 0) for reducer in resolved if reducer.reports_heads]
-            texts = make_examples(
-                model, documents, table, scoring, plan, size=request.examples, seed=seed, progress=progress
-            )
         if request.roles and is_decoder(model):
             table = _add_roles(table, request, folder, progress)
-        inputs = {
-            "model": model.name,
-            "corpus": documents.name,
-            "effects": "" if disabled is None else disabled.attrs["call"],
-            "probe": "" if probes is None else probes.attrs["call"],
-            "replicate": "" if second is None else second.documents.name,
-        }
-        attributes = record_request(request, **inputs)
-        tables["heads.nc"] = table = table.assign_attrs(attributes, seed=seed)
+        tables["heads.nc"] = table = table.assign_attrs(attributes)
         result = AtlasResult(table, tables, texts, folder.out, ())
         if folder.kept:
             result = replace(result, files=folder.write(_list_files(result), _describe_run(table)))
@@ -142,22 +153,21 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
     return replace(result, files=tuple(sorted({*result.files, *drawings})))
 
 
+def _open_page(result: AtlasResult, request: Atlas, folder: OutputFolder) -> None:
+    """Write the page alone and show it, but over no atlas that is complete: that one stays until the new one is."""
+    if folder.kept and folder.listed <= {PAGE}:
+        folder.write({PAGE: partial(_write_page, result, {})}, _describe_run(result.table))
+        request.hand_over(result)
+
+
 def _assess(
-    table: xr.Dataset, model: Model, seed: int, documents: Iterable[Document], reducers: Sequence[Reducer],
+    table: xr.Dataset, model: Model, untrained: Model, documents: Iterable[Document], scoring: Sequence[Reducer],
     measure: Callable[..., xr.Dataset], second: Replication | None, summary: CorpusSummary,
 ) -> tuple[xr.Dataset, dict[str, xr.Dataset]]:  # fmt: skip
-    """The table with its uncertainty, replicated where there is a second corpus; and what else was measured, by file.
-
-    A corpus without annotation has no scores, so that nothing is to be assessed.
-    """
-    scoring = [with_permutations(reducer, 0) for reducer in reducers if reducer.reports_heads]
-    if not scoring:
-        return table, {}
-    untrained, tables = untrained_model(model, seed=seed), {}
-    tables["untrained.nc"] = measure(
-        "untrained", untrained, documents, scoring, label="measuring the untrained model", summary=summary
-    )
-    table = assess(table, tables["untrained.nc"])
+    """The table with its uncertainty, replicated where there is a second corpus; and the other tables, by file."""
+    label = "measuring the untrained model"
+    control = measure("untrained", untrained, documents, scoring, label=label, summary=summary)
+    table, tables = assess(table, control), {"untrained.nc": control}
     if second is not None:
         steps = {
             "replication": (model, f"replicating on {second.name}"),
@@ -245,6 +255,9 @@ def _describe_run(table: xr.Dataset) -> dict[str, Any]:
 def show(request: Atlas, result: AtlasResult, console: Console) -> None:
     """Print what was found, and which page to open."""
     assert result.folder is not None  # the terminal always names one
+    if awaited := describe_awaited(result.table):
+        console.print(f"\nOpen [bold]{escape(str(result.folder / PAGE))}[/]. {awaited}", soft_wrap=True)
+        return
     print_table(result.table, console, whole=request.whole)
     if LEFT_OUT in result.table.attrs:
         print_roles(result.table, console)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.commands.atlas.atlas_result import TABLE, AtlasResult
+from headscope.commands.atlas.atlas_result import TABLE, AtlasResult, refuse_incomplete
 from headscope.commands.function import make_function
 from headscope.commands.option import MODEL, OUTPUT, argument, option
 from headscope.commands.option_groups import LanguageOptions, RunOptions, check_model
@@ -72,6 +72,7 @@ class Explore(RunOptions, LanguageOptions, Request[Explorer], command="explore")
         check_model(self.model)
         path = Path(self.source) if isinstance(self.source, str | Path) else None
         if path is not None and path.suffix != ".nc" and not (path / TABLE).is_file():
+            refuse_incomplete(path)
             check_model(self.source)
             read(self.corpus)
 

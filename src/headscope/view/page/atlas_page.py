@@ -43,6 +43,7 @@ from headscope.view.probes_report import describe_gain
 from headscope.view.reports import Report, read_reports
 from headscope.view.verdicts import (
     Q,
+    describe_awaited,
     describe_choice,
     describe_marks,
     describe_replication,
@@ -146,7 +147,7 @@ def fill_page(
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     sizes = f"{table.sizes['layer']} layers of {table.sizes['head']} heads"
     style, script = _asset("page.css"), join_modules("main")
-    causality, shown = describe_causality(table), describe_measured(table)
+    causality, shown, awaited = describe_causality(table), describe_measured(table), describe_awaited(table)
     return Template(_asset("page.html")).substitute(
         policy=POLICY.format(style=_hash(style), script=_hash(script)) + (ASKS if live else ""),
         live=_write_element("live-data", asdict(live) | {"steps": STEPS, "reads": READS}) if live else "",
@@ -160,6 +161,7 @@ def fill_page(
         script=script,
         data=pack_json(describe_numbers(views, reports, needed, distances, against)),
         sentences=_sentences(examples),
+        awaited=f'<p class="note" id="awaited">{_escape(awaited)}</p>' if awaited else "",
         causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
         reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",
         rare=rare,

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
+from headscope.analyse.report import DOES_NOT, NOT_YET, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
 from headscope.view.answers import describe_row
 from headscope.view.page.nested import round_number
 from headscope.view.reports import Interval, Report, Reported, format_measure
 
-VERDICTS = {STANDS_OUT: "stands_out", DOES_NOT: "does_not", UNDECIDED: "undecided"}
+VERDICTS = {STANDS_OUT: "stands_out", DOES_NOT: "does_not", UNDECIDED: "undecided", NOT_YET: "not_yet"}
 """The verdicts as the page knows them, by which it finds what they mean among the terms."""
 
 
