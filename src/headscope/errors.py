@@ -73,7 +73,15 @@ class CorpusError(HeadscopeError):
 
 
 class ModelError(HeadscopeError):
-    """A model that cannot be loaded, or whose attention cannot be captured faithfully."""
+    """A model that cannot be loaded, or whose attention cannot be captured faithfully.
+
+    Attributes:
+        lacks_head: it is only the task head that is missing.
+    """
+
+    def __init__(self, message: str, *, lacks_head: bool = False) -> None:
+        super().__init__(message)
+        self.lacks_head = lacks_head
 
 
 class TableError(HeadscopeError):

@@ -8,12 +8,15 @@ import pandas as pd
 import pytest
 import torch
 import xarray as xr
+from transformers import PreTrainedModel
 
+import headed
 import headscope
 import planted_decoder
 import tiny
 from headscope import cli
 from headscope.analyse.head_roles import NONE, ROLE, name_main_roles, read_left_out
+from headscope.commands.option_groups import RunOptions
 from headscope.errors import ModelError
 from headscope.reducers import REDUCERS
 from headscope.view.roles_report import RESTING, describe_roles, list_roles
@@ -113,6 +116,55 @@ def test_an_atlas_of_a_decoder_has_roles_and_its_page_too(run, model: Path, tmp_
     assert "its role is previous token" in data["about"][0][0][1]
     assert "it rests there, and may not in other texts" in data["about"][0][1][2]
     assert (tmp_path / "atlas" / "tables" / "head-role-heads.csv").is_file()
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The classes of the models whose weights were read."""
+    classes: list[str] = []
+    read = PreTrainedModel.from_pretrained.__func__
+
+    def read_weights(cls: type, *arguments: object, **settings: object) -> object:
+        classes.append(cls.__name__)
+        return read(cls, *arguments, **settings)
+
+    monkeypatch.setattr(PreTrainedModel, "from_pretrained", classmethod(read_weights))
+    return classes
+
+
+def test_the_weights_of_a_decoder_are_read_once_and_give_what_they_give_without_a_head(
+    loaded: list[str], tmp_path: Path
+) -> None:
+    for part in headed.make("gpt2", "causal-lm"):
+        part.save_pretrained(tmp_path / "model")
+    result = headscope.atlas(
+        tmp_path / "model", "grammar:53", permutations=0, map_documents=0, examples=0, progress=False
+    )
+    assert loaded == ["GPT2LMHeadModel"]
+    assert ROLE in result.table
+    assert not [why for why in read_left_out(result.table).values() if "load one with its head" in why]
+    model = headscope.load(tmp_path / "model")
+    for name, subject in (("table", model), ("untrained.nc", headscope.untrained_model(model))):
+        table = result.table if name == "table" else result.tables[name]
+        measured = headscope.measure(subject, "grammar:53", ["relations"], permutations=0, progress=False)
+        xr.testing.assert_allclose(table["relation_accuracy"], measured["relation_accuracy"], atol=1e-6)
+    assert result.table.attrs["weights_sha256"] == model.weights_sha256
+
+
+def test_a_model_without_a_head_is_loaded_without_one_and_what_fails_is_tried_once(
+    loaded: list[str], tmp_path: Path
+) -> None:
+    folder = tiny.save(tmp_path / "model")
+    assert type(RunOptions().load_with_head(str(folder)).module).__name__ == "BertModel"
+    assert loaded == ["BertModel"]
+    (folder / "model.safetensors").write_bytes(b"damaged")
+    config = headed.make("bert", "masked-lm")[0].config
+    config.architectures = ["BertForMaskedLM"]
+    config.save_pretrained(folder)
+    loaded.clear()
+    with pytest.raises(ModelError, match="no model could be loaded from"):
+        RunOptions().load_with_head(str(folder))
+    assert loaded == ["BertForMaskedLM"]
 
 
 @pytest.mark.parametrize(("family", "options"), [("bert", ()), ("gpt2", ("--no-roles",))])

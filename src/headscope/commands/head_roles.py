@@ -12,7 +12,6 @@ from typing import Any
 import xarray as xr
 
 from headscope.analyse.head_roles import CORPUS, find_head_roles
-from headscope.capture import untrained_model
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.align import TOO_LONG
 from headscope.commands.folder import OutputFolder
@@ -49,21 +48,11 @@ def is_decoder(model: Model) -> bool:
     return set(model.layers) == {"decoder"} and model.saved is None
 
 
-def measure_head_roles(
-    model: Model, folder: OutputFolder, corpora: Mapping[str, Corpus], plan: Plan, seed: int
-) -> xr.Dataset:
-    """The table of the roles of all heads.
-
-    Args:
-        model: a decoder, with its head if it has one.
-        folder: of the job, in which the sums are kept for resuming.
-        corpora: as `read_generated` gives them.
-        plan: how to batch.
-        seed: of the untrained model.
+def require_decoder(model: Model) -> None:
+    """Refuse a model whose heads have no roles.
 
     Raises:
         ModelError: the model is no decoder alone, or saved attention.
-        HeadscopeError: no role can be measured of it.
     """
     model.require_weights("the untrained model")
     if not is_decoder(model):
@@ -71,7 +60,23 @@ def measure_head_roles(
             f"{model.title} is no decoder alone, and roles such as induction are those of heads whose tokens see what "
             "stands before them; give a causal language model, or measure `headscope atlas`."
         )
-    untrained = untrained_model(model, seed=seed)
+
+
+def measure_head_roles(
+    model: Model, untrained: Model, folder: OutputFolder, corpora: Mapping[str, Corpus], plan: Plan
+) -> xr.Dataset:
+    """The table of the roles of all heads.
+
+    Args:
+        model: a decoder, with its head if it has one.
+        untrained: the same with random weights.
+        folder: of the job, in which the sums are kept for resuming.
+        corpora: as `read_generated` gives them.
+        plan: how to batch.
+
+    Raises:
+        HeadscopeError: no role can be measured of it.
+    """
     wanted = [name for name, reducer in REDUCERS.items() if any(score.roles for score in reducer.scores)]
     measured: list[tuple[xr.Dataset, xr.Dataset]] = []
     left_out: dict[str, str] = {}

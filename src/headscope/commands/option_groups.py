@@ -50,14 +50,16 @@ class RunOptions(Options):
 
         return load(model, device=self.device, trust_remote_code=self.trust_remote_code, task=task)
 
-    def load_with_head(self, model: "Loadable") -> "Model":
-        """Return a model with the task head of its weights, if they have one."""
-        from headscope.capture.model.model_names import OWN_HEAD
+    def load_with_head(self, model: "Loadable", *, of_decoder: bool = False) -> "Model":
+        """Return a model with the task head of its weights, if they have one; or only if it is a decoder alone."""
+        from headscope.capture.model.model_names import DECODER_HEAD, OWN_HEAD
         from headscope.errors import ModelError
 
         try:
-            return self.load_model(model, task=OWN_HEAD)
-        except ModelError:
+            return self.load_model(model, task=DECODER_HEAD if of_decoder else OWN_HEAD)
+        except ModelError as error:
+            if not error.lacks_head:
+                raise
             return self.load_model(model)
 
 

@@ -55,7 +55,8 @@ def refuse_headless(name: str, kind: str) -> ModelError:
     """The error for a model without a task head."""
     return ModelError(
         f"gradients are of a loss, and {name!r} ({kind}) has no task head to give one; give weights with a head, or "
-        "name its task (--task, or task= of headscope.load) if they have one."
+        "name its task (--task, or task= of headscope.load) if they have one.",
+        lacks_head=True,
     )
 
 

@@ -95,6 +95,11 @@ class Model:
         device: torch.device = self.module.device
         return device
 
+    def without_head(self) -> "Model":
+        """Return the model below its task head, which is the same in memory; one without a head as it is."""
+        module = self.module.base_model
+        return self if module is self.module else replace(self, module=module)
+
     def require_weights(self, what: str) -> None:
         """Refuse what cannot be done with saved attention.
 
@@ -104,7 +109,8 @@ class Model:
         if self.saved is not None:
             raise ModelError(
                 f"{self.name!r} holds saved queries, keys and values, and {what} needs the model they are of; give "
-                "that, or measure the folder with `headscope measure`."
+                "that, or measure the folder with `headscope measure`.",
+                lacks_head=True,
             )
 
     @property

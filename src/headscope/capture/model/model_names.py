@@ -15,6 +15,9 @@ TASKS = ("masked-lm", "causal-lm", "classification", "tagging")
 OWN_HEAD = "own"
 """What stands for the task head that a model's weights have, whichever that is."""
 
+DECODER_HEAD = "own of a decoder"
+"""What stands for that head of a decoder alone, and for none of any other model."""
+
 _ADAPTER = "adapter_config.json"
 """The file by which the folder of an adapter is known; PEFT writes it."""
 
@@ -100,8 +103,8 @@ def has_saved_attention(name: str) -> bool:
 
 
 def check_task(task: str) -> None:
-    """Refuse a task that is neither one of `TASKS` nor `OWN_HEAD`."""
-    if task not in (*TASKS, OWN_HEAD):
+    """Refuse a task that is neither one of `TASKS`, `OWN_HEAD` nor `DECODER_HEAD`."""
+    if task not in (*TASKS, OWN_HEAD, DECODER_HEAD):
         raise HeadscopeError(
             f"there is no task {task!r}{suggest(task, (*TASKS, OWN_HEAD))}; there are {', '.join(TASKS)}, and "
             f"{OWN_HEAD} for the head that the weights have."

@@ -67,7 +67,8 @@ def refuse_other_weights(
         key = min(sizes)
         there, wanted = (tuple(size) for size in sizes[key])
         raise ModelError(
-            f"the weight {key} of {name!r} has the size {there}, and its configuration calls for {wanted}; {COMPLETE}."
+            f"the weight {key} of {name!r} has the size {there}, and its configuration calls for {wanted}; {COMPLETE}.",
+            lacks_head=task is not None,
         )
     refuse_missing_weights(name, {key for key in loading["missing_keys"] if replaced.isdisjoint(key.split("."))}, task)
     unused = list_unused(module, loading["unexpected_keys"])
@@ -97,7 +98,8 @@ def refuse_missing_weights(name: str, missing: set[str], task: str | None) -> No
         )
     raise ModelError(
         f"{name!r} lacks {len(lost)} of the weights that the task {task} calls for, such as {lost[0]}; they would be "
-        "random. Give a checkpoint that was trained for this task, or load the model without a task."
+        "random. Give a checkpoint that was trained for this task, or load the model without a task.",
+        lacks_head=True,
     )
 
 

@@ -14,6 +14,7 @@ from headscope.capture.forward.loss import find_task, refuse_headless
 from headscope.capture.model.configuration import read_config
 from headscope.capture.model.model import Model
 from headscope.capture.model.model_names import (
+    DECODER_HEAD,
     OWN_HEAD,
     WANTED,
     check_name,
@@ -103,8 +104,8 @@ def load(
         with quiet():
             config = read_config(where, trust_remote_code=trust_remote_code)
             refuse_unread_fields(name, where, config)
-            if task == OWN_HEAD:
-                task = _find_own_task(name, config)
+            if task in (OWN_HEAD, DECODER_HEAD):
+                task = _find_own_task(name, config, task)
             module, loading = _choose_class(config, task).from_pretrained(
                 where,
                 config=config,
@@ -222,12 +223,18 @@ def _folder(where: str) -> Path:
     return Path(str(cached_file(where, "config.json"))).parent
 
 
-def _find_own_task(name: str, config: Any) -> str:
-    """The task of the head that the configuration of a model names."""
+def _find_own_task(name: str, config: Any, head: str) -> str | None:
+    """The task of the head that the configuration of a model names; None where that of a decoder alone is wanted."""
+    is_decoder = set(Shape.from_config(config).layers) == {"decoder"}
+    if head == DECODER_HEAD and not is_decoder:
+        return None
     kinds = config.architectures or [config.model_type]
     if task := next(filter(None, map(find_task, kinds)), None):
         return task
-    if set(Shape.from_config(config).layers) == {"decoder"}:
+    own_classes = getattr(config, "auto_map", None) or {}
+    if is_decoder and (
+        type(config) in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in own_classes
+    ):
         return "causal-lm"
     raise refuse_headless(name, ", ".join(kinds))
 

@@ -80,7 +80,7 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         resolved = resolve_reducers(named, summary)
         second = open_replication(request, named, resolved, progress)
         head = next((head for view in (None, *views) if (head := find_head(None, resolved, view))), None)
-        model = request.load(progress, task=head)
+        whole, model = _load(request, head, progress)
         scoring = [with_permutations(reducer, 0) for reducer in resolved if reducer.reports_heads]
         if scoring:
             model.require_weights("the untrained model")
@@ -116,10 +116,12 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
             )
         if scoring:
             _open_page(AtlasResult(first.assign_attrs(attributes), {}, texts, folder.out, ()), request, folder)
+        has_roles = request.roles and is_decoder(whole)
+        untrained = untrained_model(whole, seed=seed) if scoring or has_roles else None
         tables: dict[str, xr.Dataset] = {}
-        if scoring:
-            untrained = untrained_model(model, seed=seed)
-            table, tables = _assess(table, model, untrained, documents, scoring, measure, second, summary)
+        if untrained is not None and scoring:
+            below = untrained if model is whole else untrained.without_head()
+            table, tables = _assess(table, model, below, documents, scoring, measure, second, summary)
         if disabled is not None:
             table = add_need(table, disabled)
         if probes is not None:
@@ -142,8 +144,8 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
                 summary=summary,
             )
             tables[f"heads-{view}.nc"] = assess(through)
-        if request.roles and is_decoder(model):
-            table = _add_roles(table, request, folder, progress)
+        if untrained is not None and has_roles:
+            table = _add_roles(table, whole, untrained, request, folder)
         tables["heads.nc"] = table = table.assign_attrs(attributes)
         result = AtlasResult(table, tables, texts, folder.out, ())
         if folder.kept:
@@ -158,6 +160,17 @@ def _open_page(result: AtlasResult, request: Atlas, folder: OutputFolder) -> Non
     if folder.kept and folder.listed <= {PAGE}:
         folder.write({PAGE: partial(_write_page, result, {})}, _describe_run(result.table))
         request.hand_over(result)
+
+
+def _load(request: Atlas, head: str | None, progress: Progress) -> tuple[Model, Model]:
+    """The model with its head, and what of it is measured; of a decoder the head is for the roles of heads alone."""
+    progress("loading the model", 0, 0)
+    if head is not None or not request.roles:
+        model = request.load(progress, task=head)
+        return model, model
+    whole = request.load_with_head(request.model, of_decoder=True)
+    # The weights of a loaded model have a hash with the head and one without it.
+    return whole, whole.without_head() if isinstance(request.model, str | Path) else request.load(progress)
 
 
 def _assess(
@@ -182,16 +195,15 @@ def _assess(
     return table, tables
 
 
-def _add_roles(table: xr.Dataset, request: Atlas, folder: OutputFolder, progress: Progress) -> xr.Dataset:
+def _add_roles(table: xr.Dataset, model: Model, untrained: Model, request: Atlas, folder: OutputFolder) -> xr.Dataset:
     """The table with the roles of all heads, on generated texts; as it is, but for the reason, if none can be measured.
 
     Texts of the corpus would not do for the main role: a head that has nothing to look up there rests.
     """
     plan = make_plan(request, max_tokens=None, cut=None, pair_tokens=None)
     corpora = read_generated(REPEATS, NEEDLES, request.seed)
-    progress("loading the model", 0, 0)
     try:
-        roles = measure_head_roles(request.load_with_head(request.model), folder, corpora, plan, request.seed)
+        roles = measure_head_roles(model, untrained, folder, corpora, plan)
     except (CorpusError, ModelError) as error:
         return table.assign_attrs({LEFT_OUT: json.dumps({"any role": str(error)})})
     return join_head_roles(table, roles)

@@ -3,7 +3,8 @@
 import xarray as xr
 from rich.console import Console
 
-from headscope.commands.head_roles import measure_head_roles, read_generated
+from headscope.capture import untrained_model
+from headscope.commands.head_roles import measure_head_roles, read_generated, require_decoder
 from headscope.commands.inputs import make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.profile.request import TABLE, Profile
@@ -17,8 +18,10 @@ def run(request: Profile, progress: Progress) -> xr.Dataset:
     with open_folder(request, progress) as folder:
         progress("loading the model", 0, 0)
         model = request.load_with_head(request.model)
+        require_decoder(model)
+        untrained = untrained_model(model, seed=request.seed)
         corpora = read_generated(request.repeats, request.needles, request.seed)
-        table = measure_head_roles(model, folder, corpora, make_plan(request), request.seed)
+        table = measure_head_roles(model, untrained, folder, corpora, make_plan(request))
         return folder.finish(request, {"model": model.name}, {TABLE: table}, {f"{TABLE}.csv": list_roles(table)})
 
 
