@@ -194,6 +194,27 @@ def test_the_first_token_can_be_predicted_from_another_one(family: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("family", "start"), [("gpt2", "<|endoftext|>"), ("llama", None), ("bert", None)])
+def test_what_stood_before_texts_in_training_is_known_of_some(family: str, start: str | None) -> None:
+    assert prediction.find_known_start(make(family)) == start
+
+
+@pytest.mark.full
+@pytest.mark.demo
+def test_smollm2_expects_text_behind_the_start_that_it_is_known_to_have(smollm2: str) -> None:
+    model = load(smollm2, task="causal-lm")
+    start = prediction.find_known_start(model)
+    assert start == "<|endoftext|>"
+    losses = {}
+    for first in (start, model.tokenizer.bos_token):
+        (text,) = prediction.SentenceReader(model, start=first).tokenize(["The dog that chased the cats barks."])
+        (row,) = prediction.make_rows(text, None)
+        with torch.no_grad():
+            logits = model.module(torch.tensor([row.text.ids])).logits
+        losses[first] = -float(prediction.score_rows(logits, [row])) / len(row.targets)
+    assert losses[start] < losses["<|im_start|>"] - 0.5
+
+
 def test_a_start_that_nothing_can_be_predicted_from_is_refused() -> None:
     assert refused(make("gpt2"), "the dog", start="<start>") == (
         "the tokenizer of 'gpt2' has no token '<start>'; name as `start` a token of its vocabulary, or leave it out."

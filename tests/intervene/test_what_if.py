@@ -177,11 +177,28 @@ def test_a_text_that_is_too_long_is_cut_and_that_is_said() -> None:
     long, short = (model.ask(document("dog " * count), HEADS) for count in (53, 17))
     assert long.whole == short.whole
     start = "The first token of a text is not predicted."
-    assert (long.note, short.note) == (f"The text was cut to 17 tokens. {start}", start)
+    assert (long.note, short.note) == (f"The text is too long: its last 36 words are left out. {start}", start)
     with pytest.raises(HeadscopeError) as caught:
         model.ask(document("dog" * 53), HEADS)
     sentence = "the first word of this text has more tokens than the model reads here; put spaces between its words."
     assert str(caught.value) == sentence
+
+
+def test_a_masked_model_reads_few_tokens_since_it_reads_them_for_each() -> None:
+    model = make("bert", "masked-lm")
+    long, short = (model.ask(document("dog " * count), HEADS) for count in (3000, MOST_MASKED))
+    assert long.note == f"The text is too long: its last {3000 - MOST_MASKED:,} words are left out."
+    assert (long.whole, short.note) == (short.whole, "")
+
+
+def test_a_text_that_fills_the_model_has_room_for_its_start() -> None:
+    module, tokenizer = headed.make("gpt2", "causal-lm")
+    model = TextModel(Model.from_module(module, tokenizer, name="gpt2"), start="<|endoftext|>")
+    left_out = 3000 - (model.model.max_tokens - 1)
+    assert model.ask(document("dog " * 3000), HEADS).note == (
+        f"The text is too long: its last {left_out:,} words are left out. The first token of a text is predicted from "
+        "<|endoftext|>."
+    )
 
 
 def test_a_head_without_output_changes_nothing_and_neither_do_its_placebos() -> None:
@@ -210,7 +227,6 @@ def test_the_model_is_as_it_was_and_answers_are_the_same_again() -> None:
         (TEXT, [], "zero", "no head is named"),
         (TEXT, HEADS, "mean", "heads cannot be disabled by 'mean' here; name one of uniform, zero."),
         ("", HEADS, "zero", "bert has no tokens for this text; type another."),
-        ("dog " * 100, HEADS, "zero", f"the text has 100 tokens, .* type at most {MOST_MASKED}."),
     ],
 )
 def test_what_cannot_be_answered_is_one_sentence(text: str, heads: list[str], how: str, sentence: str) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice, takewhile
+from itertools import islice
 
 import torch
 from jaxtyping import Float
@@ -16,7 +16,7 @@ from transformers.models.auto import modeling_auto
 
 from headscope.capture.forward.loss import choose_masked
 from headscope.capture.model.model import Model
-from headscope.capture.tokens.align import DROPPED, Aligned, Alignment, spell_token
+from headscope.capture.tokens.align import DROPPED, Aligned, Alignment, begin_text, find_front, spell_token
 from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.companions import divide, list_thresholds
 from headscope.corpora.document import Document
@@ -26,6 +26,10 @@ from headscope.text_forms import GIVEN, SPACED, WRITTEN
 
 HELD_LOGITS = 1 << 26
 """Logits that are held at once (256 MiB), if one text does not have more alone: 512 tokens of 131,072 logits."""
+
+
+TEXT_END = "<|endoftext|>"
+"""The token behind each text that many decoders were trained on."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +95,18 @@ def find_start(model: Model, start: str | None, *, causal: bool) -> int | None:
     return int(vocabulary[start])
 
 
+def find_known_start(model: Model) -> str | None:
+    """Return the token with which a decoder was trained to begin a text, if its tokenizer puts none there.
+
+    It is `TEXT_END`, which models from GPT-2 on read between the texts that they were trained on. None of others: what
+    else a tokenizer calls the beginning of a text may be that of a turn of a conversation.
+    """
+    if model.saved is not None or {*model.layers} != {"decoder"} or TEXT_END not in model.tokenizer.get_vocab():
+        return None
+    aligned, _ = Alignment.for_model(model).align([Document("", ("a",))])
+    return None if any(map(find_front, aligned)) else TEXT_END
+
+
 @dataclass(frozen=True, eq=False)
 class SentenceReader:
     """How a language model reads the texts whose tokens it predicts.
@@ -132,17 +148,10 @@ class SentenceReader:
 
     def begin(self, text: Aligned) -> Aligned:
         """Return a text behind the token from which a causal model predicts its first one."""
-        # A chat template begins its text itself.
-        own = text.document.messages
-        front = 0 if own else next((place for place, word in enumerate(text.word) if word != SPECIAL), len(text.word))
-        first = self.first
-        if first is None and front == 0 and not own and self.text == SPACED and self.causal:
+        first, has_front = self.first, bool(find_front(text) or text.document.messages)  # a chat template has its own
+        if first is None and not has_front and self.text == SPACED and self.causal:
             first = self.model.tokenizer.bos_token_id
-        if first is None:
-            return text
-        return replace(
-            text, ids=[first, *text.ids[front:]], word=[SPECIAL, *text.word[front:]], segment=[0, *text.segment[front:]]
-        )
+        return text if first is None else begin_text(text, first)
 
     def align(
         self, documents: Sequence[Document], *, max_tokens: int | None, cut: bool
@@ -198,12 +207,13 @@ class SentenceReader:
         form = GIVEN if all(each.has_given_tokens for each in originals) else self.text
         without = sum(each.lacks_text for each in originals)
         about: dict[str, str | int] = {"text": form, "documents_without_text": without}
-        starts = {self._spell_start(text) for text in texts if not text.document.messages}
+        starts = {spell_front(self.model, text) for text in texts if not text.document.messages}
         return about | ({"start": starts.pop()} if self.causal and len(starts) == 1 else {})
 
-    def _spell_start(self, text: Aligned) -> str:
-        front = takewhile(lambda place: text.word[place] == SPECIAL, range(len(text.ids)))
-        return "".join(spell_token(self.model.tokenizer, text.ids[place]) for place in front)
+
+def spell_front(model: Model, text: Aligned) -> str:
+    """Return the special tokens in front of a text."""
+    return "".join(spell_token(model.tokenizer, number) for number in text.ids[: find_front(text)])
 
 
 def find_scored(text: Aligned, *, causal: bool) -> list[int]:

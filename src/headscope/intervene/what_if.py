@@ -4,7 +4,7 @@ text --align--> tokens --model--> what it says --disabled, placebos--> the same 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +18,7 @@ from headscope.capture.forward.interface import Capture
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.model import Model
 from headscope.capture.passes.projection import find_projections
-from headscope.capture.tokens.align import Aligned, Alignment, explain_unread, is_cut, spell_token
+from headscope.capture.tokens.align import Aligned, Alignment, explain_cut, explain_unread, spell_token
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError, first_line
@@ -28,7 +28,7 @@ from headscope.intervene.placebo import DisabledUnit, MeasureNorm, prepare_norm
 from headscope.intervene.prediction import SentenceReader, find_scored, make_rows, score_rows
 from headscope.intervene.replacement import Replacement, uniform, zero
 from headscope.intervene.selected_heads import select_heads
-from headscope.text_forms import WRITTEN
+from headscope.text_forms import SPACED, WRITTEN
 from headscope.view.headings import describe_start
 
 WAYS: dict[str, Replacement] = {"uniform": uniform, "zero": zero}
@@ -112,6 +112,10 @@ class TextModel:
         return capture_model(self.model)
 
     @cached_property
+    def _reader(self) -> SentenceReader:
+        return SentenceReader(self.model, self.text, self.start)
+
+    @cached_property
     def measure_norm(self) -> MeasureNorm:
         """The norm of a change behind the output projection; before it where the projection is not known."""
         try:
@@ -128,7 +132,7 @@ class TextModel:
         it is: the mean cosine over the tokens. The seed is that of the placebos.
 
         Raises:
-            HeadscopeError: there is no such head or way, or the text has no tokens, or too many for a masked model.
+            HeadscopeError: there is no such head or way, or the text has no tokens.
             ModelError: the heads of the model cannot be edited.
         """
         if how not in WAYS:
@@ -155,25 +159,34 @@ class TextModel:
 
     def _read(self, document: Document) -> tuple[Aligned, str]:
         """The tokens of a text, and a sentence if it was cut."""
-        alignment = Alignment.for_model(self.model, max_tokens=self.max_tokens, cut=True, text=self.text)
+        alignment = Alignment.for_model(self.model, max_tokens=self._longest, cut=True, text=self.text)
         aligned, skipped = alignment.align([document])
         if not aligned:
             raise HeadscopeError(explain_unread(self.model.name, skipped))
-        return aligned[0], f"The text was cut to {len(aligned[0].ids)} tokens." if is_cut(skipped) else ""
+        return aligned[0], explain_cut(skipped)
+
+    @cached_property
+    def _longest(self) -> int | None:
+        """The most tokens of a text: with room for a start, and of a masked model few, since it reads all for each."""
+        reserved = self.start is not None or self.text == SPACED
+        limits = [limit - reserved for limit in (self.max_tokens, self.model.max_tokens) if limit is not None]
+        with suppress(ModelError):
+            masked = self._reader.mask is not None
+            limits += [MOST_MASKED + self.model.tokenizer.num_special_tokens_to_add()] * masked
+        return min(limits, default=None)
 
     def _make_question(self, text: Aligned) -> Question:
         """What the model can be asked about a text."""
         config = self.model.module.config
         if type(self.model.module).__name__.endswith("ForSequenceClassification") and not config.is_encoder_decoder:
             return ask_label(self.model, text)
-        reader = SentenceReader(self.model, self.text, self.start)
         try:
-            mask = reader.mask
+            mask = self._reader.mask
         except ModelError:
             return ask_states(self.model, text)
-        text = reader.begin(text)
+        text = self._reader.begin(text)
         if mask is None:
-            return replace(ask_next(self.model, text), note=describe_start(reader.describe([text])))
+            return replace(ask_next(self.model, text), note=describe_start(self._reader.describe([text])))
         return ask_masked(self.model, text, mask)
 
 
@@ -220,10 +233,6 @@ def ask_masked(model: Model, text: Aligned, mask: int) -> Question:
     """The loss of a masked model on a text, each token masked in turn, and what the first mask in it hides."""
     masks = [place for place, number in enumerate(text.ids) if number == mask]
     rows = [row for row in make_rows(text, mask) if row.targets != [mask]]
-    if len(rows) > MOST_MASKED:
-        raise HeadscopeError(
-            f"the text has {len(rows)} tokens, and this model predicts one in each pass; type at most {MOST_MASKED}."
-        )
     inputs = [collate(model, [row.text for row in rows]).inputs] if rows else []
     shown = [collate(model, [text]).inputs] if masks else []
 

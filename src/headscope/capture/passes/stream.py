@@ -68,6 +68,7 @@ class Plan:
         sample_queries: estimate the statistics of longer texts from about so many of their query rows, at random
             (`headscope.runner.row_sample`); None for all rows.
         seed: random seed of that sample.
+        first: the token with which a text begins, in the place of what the tokenizer puts there; None for that.
     """
 
     max_tokens: int | None = None
@@ -80,6 +81,7 @@ class Plan:
     view: str | None = None
     sample_queries: int | None = None
     seed: int = 0
+    first: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse blocks of no rows, an unknown view, and an unknown way to read a text."""
@@ -183,6 +185,7 @@ class Stream:
             cut=bool(self.plan.cut),
             pair_tokens=self.plan.pair_tokens,
             text=self.plan.text,
+            first=self.plan.first,
         )
         rest, skipped = iter(documents), Counter[str]()
         while window := list(islice(rest, WINDOW)):

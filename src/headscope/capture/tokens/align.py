@@ -26,6 +26,7 @@ TOO_LONG, CUT_DOCUMENTS, CUT_PAIRS = "documents longer than", "documents cut to"
 DROPPED = "documents with characters that the tokenizer drops"
 TRANSLATION_DROPPED = "documents whose translation has characters that the tokenizer drops"
 TRANSLATION_TOO_LONG, CUT_TRANSLATIONS = "documents with translations longer than", "translations cut to"
+BEHIND_CUT = "words behind the cut"
 """How the reasons begin why a text, or the end of it, is left out."""
 
 
@@ -82,6 +83,7 @@ class Alignment:
         text: `WRITTEN` or `SPACED`; of saved tokens `GIVEN`.
         reads_translation: translations are aligned too; otherwise they are passed over.
         saved: the texts whose tokens another engine saved, which are taken as they are.
+        first: the token in front of a text, in the place of what the tokenizer puts there; None for that.
     """
 
     tokenizer: PreTrainedTokenizerFast
@@ -91,6 +93,7 @@ class Alignment:
     text: str = WRITTEN
     reads_translation: bool = False
     saved: SavedTexts | None = None
+    first: int | None = None
 
     def __post_init__(self) -> None:
         """Raise an error for an unknown form of texts."""
@@ -106,13 +109,14 @@ class Alignment:
         cut: bool = False,
         pair_tokens: int = PAIR_TOKENS,
         text: str = WRITTEN,
+        first: int | None = None,
     ) -> "Alignment":
-        """The alignment for `model`, whose limits can be lowered but not raised."""
-        limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
+        """The alignment for `model`, whose limits can be lowered but not raised; they are those of `first` as well."""
+        limits = [limit - (first is not None) for limit in (model.max_tokens, max_tokens) if limit is not None]
         longest = min(limits, default=None)
         pairs, translates = min([pair_tokens, *limits]), model.start_id is not None
         text = text if model.saved is None else GIVEN
-        return cls(model.tokenizer, longest, cut, pairs, text, translates, model.saved)
+        return cls(model.tokenizer, longest, cut, pairs, text, translates, model.saved, first)
 
     def align(self, documents: Sequence[Document]) -> tuple[list[Aligned], Counter[str]]:
         """The documents that the model can take, as tokens, and how much was left out, by reason.
@@ -139,6 +143,8 @@ class Alignment:
         for tokens, losses in chain.from_iterable(parts):
             skipped += losses
             aligned += [] if tokens is None else [tokens]
+        if self.first is not None:
+            aligned = [begin_text(each, self.first) for each in aligned]
         if self.reads_translation:
             aligned, losses = self._align_translations(aligned)
             skipped += losses
@@ -304,7 +310,7 @@ class Alignment:
         if fit == 0:
             return None, Counter({f"{TOO_LONG} {max_tokens} tokens": 1})
         losses = Counter({f"{CUT_DOCUMENTS} {max_tokens} tokens (the rest is used)": 1})
-        losses["words behind the cut"] = len(document.words) - fit
+        losses[BEHIND_CUT] = len(document.words) - fit
         aligned, losses_inside = read(document.truncate(fit))
         return aligned, losses + losses_inside
 
@@ -338,9 +344,29 @@ def words_that_fit(assigned: Assigned, max_tokens: int) -> int:
     return bisect_left(assigned.units, last)
 
 
+def begin_text(text: Aligned, first: int) -> Aligned:
+    """Return a text behind a token, in the place of what the tokenizer put there; a chat template stays behind it."""
+    front = 0 if text.document.messages else find_front(text)
+    return replace(
+        text, ids=[first, *text.ids[front:]], word=[SPECIAL, *text.word[front:]], segment=[0, *text.segment[front:]]
+    )
+
+
+def find_front(text: Aligned) -> int:
+    """Return the number of special tokens in front of a text."""
+    return next((place for place, word in enumerate(text.word) if word != SPECIAL), len(text.word))
+
+
 def is_cut(skipped: Mapping[str, int]) -> bool:
     """True if the end of a text is left out, from what `Alignment.align` left out and why."""
     return any(reason.startswith((CUT_DOCUMENTS, CUT_PAIRS, CUT_TRANSLATIONS)) for reason in skipped)
+
+
+def explain_cut(skipped: Mapping[str, int]) -> str:
+    """How much of a text is left out, in a sentence, from what `Alignment.align` left out and why; empty of none."""
+    if words := skipped.get(BEHIND_CUT, 0):
+        return f"The text is too long: its last {words:,} word{'s are' if words > 1 else ' is'} left out."
+    return "The text is too long: its end is left out." if is_cut(skipped) else ""
 
 
 def explain_unread(name: str, skipped: Mapping[str, int]) -> str:

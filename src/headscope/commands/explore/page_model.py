@@ -12,10 +12,11 @@ from typing import Any
 
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import Plan
-from headscope.capture.tokens.align import Alignment, explain_unread
+from headscope.capture.tokens.align import Aligned, Alignment, explain_cut, explain_unread
 from headscope.corpora import Document, WrittenText, read
 from headscope.errors import HeadscopeError
 from headscope.files import has_surrogate
+from headscope.intervene.prediction import find_known_start, find_start, spell_front
 from headscope.intervene.what_if import TextModel
 from headscope.runner.example_texts import read_texts
 from headscope.runner.query_key import read_query_key
@@ -36,12 +37,14 @@ class PageModel:
     Args:
         model: that answers.
         text: how it reads texts, as those of the atlas.
-        start: the token from which it predicts the first one of a text.
+        start: the token with which a text begins; by default what the model was trained with, where that is known.
     """
 
     def __init__(self, model: Model, text: str, start: str | None = None) -> None:
         self.max_tokens = min(MOST_TOKENS, model.max_tokens or MOST_TOKENS, isqrt(MOST_WEIGHTS // model.shape.together))
-        plan = Plan(max_tokens=self.max_tokens, cut=True, text=text)
+        start = start or find_known_start(model)
+        first = find_start(model, start, causal={*model.layers} == {"decoder"})
+        plan = Plan(max_tokens=self.max_tokens, cut=True, text=text, first=first)
         self._lock = threading.Lock()
         self._answers: dict[str, Callable[[Any], Any]] = {
             "attention": partial(show_attention, model, plan),
@@ -101,7 +104,7 @@ def _read_offsets(given: Any) -> tuple[int, int]:
 
 
 def show_attention(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
-    """A text with the attention of all heads on it, as the page has its texts.
+    """A text with the attention of all heads on it, as the page has its texts, and sentences on how it was read.
 
     Args:
         model: whose attention it is.
@@ -113,12 +116,23 @@ def show_attention(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
     """
     document = read_question(question)
     texts = read_texts(model, [document], plan)
+    alignment = Alignment.for_model(model, max_tokens=plan.max_tokens, cut=True, text=plan.text, first=plan.first)
+    aligned, skipped = alignment.align([document])
     if not texts:
-        skipped = Alignment.for_model(model, max_tokens=plan.max_tokens, cut=True, text=plan.text).align([document])[1]
         raise HeadscopeError(explain_unread(model.name, skipped))
-    tokens = max(len(side.tokens) for side in texts[0].sides.values())
-    cut = f"The text was cut to {tokens} tokens." if len(texts[0].words) < len(document.words) else ""
-    return {"text": describe_text(texts[0], quick=True), "note": cut}
+    notes = [explain_start(model, aligned[0]), explain_cut(skipped)]
+    # The page asks about this text again, and then it is to begin in the same way.
+    text = describe_text(texts[0], quick=True) | {"begun": plan.first is not None}
+    return {"text": text, "note": " ".join(filter(None, notes))}
+
+
+def explain_start(model: Model, text: Aligned) -> str:
+    """With what a text of a decoder begins, in a sentence; empty of other models."""
+    if {*model.layers} != {"decoder"}:
+        return ""
+    if front := spell_front(model, text):
+        return f"The text begins with {front.strip()}."
+    return "The text begins with its first word: what the model was trained to begin with is not known (--start)."
 
 
 def show_neurons(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
@@ -140,7 +154,8 @@ def show_neurons(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
         case {
             "tokens": int(tokens), "attention_type": str(name), "head": str(head), "from": int(query), "to": int(key),
         }:  # fmt: skip
-            plan = replace(plan, max_tokens=min(tokens, plan.max_tokens or tokens))
+            first = plan.first if question.get("begun", "words" not in question) else None
+            plan = replace(plan, max_tokens=min(tokens, plan.max_tokens or tokens), first=first)
             return asdict(read_query_key(model, document, head, query, key, plan, attention_type=name))
     raise HeadscopeError("no two tokens are named; choose tokens of the text.")
 

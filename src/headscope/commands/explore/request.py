@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from headscope.commands.atlas.atlas_result import TABLE, AtlasResult, refuse_incomplete
 from headscope.commands.function import make_function
 from headscope.commands.option import MODEL, OUTPUT, argument, option
-from headscope.commands.option_groups import LanguageOptions, RunOptions, check_model
+from headscope.commands.option_groups import RunOptions, check_model
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 
@@ -17,7 +17,7 @@ else:
     Explorer = "Explorer"
 
 
-class Explore(RunOptions, LanguageOptions, Request[Explorer], command="explore"):
+class Explore(RunOptions, Request[Explorer], command="explore"):
     """Serve the page of an atlas, where you can type a text and see the attention of every head on it.
 
     The page is for a browser on this machine alone; its address has a token that no other page knows. Ctrl-C ends it.
@@ -43,6 +43,13 @@ class Explore(RunOptions, LanguageOptions, Request[Explorer], command="explore")
         default="grammar:100",
         kw_only=False,
         typed=str,
+    )
+    start: str | None = option(
+        MODEL,
+        "Token with which the texts that you type begin, such as <|endoftext|>, of a decoder.",
+        default=None,
+        unset="what its tokenizer puts there, or what it was trained with, where that is known",
+        metavar="TOKEN",
     )
     model: "Loadable | None" = option(
         MODEL,

@@ -32,8 +32,8 @@ export function hasHead(text, state, { layer, head }) {
 // A text of the page as the model behind it is asked about it. `tokens` is what the model reads of it, where that is cut.
 export function describeText(text) {
   const { tokens } = text.sides.encoder ?? text.sides.decoder;
-  const { words, content, offsets, boundary, random_tokens, messages } = text;
-  return { words, content, offsets, boundary, random_tokens, messages, tokens: tokens.length };
+  const { words, content, offsets, boundary, random_tokens, messages, begun = false } = text;
+  return { words, content, offsets, boundary, random_tokens, messages, begun, tokens: tokens.length };
 }
 
 // The tokens that attend, and those that are attended to: {tokens, token_words} each.
