@@ -109,18 +109,20 @@ def run(request: Study, progress: Progress) -> StudyResult:
             tables[PROBE_TABLE] = probes
         tables, _ = derive(chosen, tables)
         findings = judge(chosen, tables, absent)
-        figures = _draw(chosen, tables) if folder.kept and request.has_figures else {}
         printed = sheet.make_printed_tables(chosen, tables) if runs else {}
-        name, printed_tables = request.name, list(printed.values())
+        name = request.name
+        render = partial(sheet.render_markdown, name, chosen, findings, tables, runs, list(printed.values()))
         # The scores of the models, which have no layers, are in the folders of runs.
         files: dict[str, Any] = {f"{table}.nc": values for table, values in tables.items() if "layer" in values.dims}
         files |= {f"{name}-{table}.csv": frame for table, (_, frame) in printed.items()}
         files[f"{name}.csv"] = sheet.tabulate_findings(findings)
-        files[f"{name}.md"] = sheet.render_markdown(name, chosen, findings, tables, runs, printed_tables, [*figures])
+        files[f"{name}.md"] = render([])
         about = _describe_run(chosen, tables, runs, attributes["call"])
         result = StudyResult(chosen, findings, tables, folder.out, folder.write(files, about))
         request.hand_over(result)
-        drawings = folder.draw({f"{name}-{figure}": picture for figure, picture in figures.items()}, pdf=request.pdf)
+        figures = _draw(chosen, tables) if folder.kept and request.has_figures else {}
+        pictures = {f"{name}-{figure}": picture for figure, picture in figures.items()}
+        drawings = folder.draw(pictures, {f"{name}.md": render([*figures])}, pdf=request.pdf)
         return replace(result, files=tuple(sorted({*result.files, *drawings})))
 
 
