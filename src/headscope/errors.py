@@ -49,6 +49,12 @@ def list_some(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def list_close(name: str, names: Iterable[str], most: int = 1) -> list[str]:
+    """Return the names that are spelt nearly like another one, upper case or not, the closest first."""
+    spelt = {each.lower(): each for each in names}
+    return [spelt[each] for each in get_close_matches(name.lower(), spelt, n=most, cutoff=CLOSE)]
+
+
 def suggest(name: str, names: Iterable[str], *, before: str = "", after: str = "") -> str:
     """Return what stands in a sentence behind a misspelt name: the closest that there is, or nothing.
 
@@ -58,9 +64,8 @@ def suggest(name: str, names: Iterable[str], *, before: str = "", after: str = "
         before: what is shown in front of the closest name, such as its folder.
         after: what is shown behind it.
     """
-    spelt = {each.lower(): each for each in names}
-    close = get_close_matches(name.lower(), spelt, n=1, cutoff=CLOSE)
-    return f" (did you mean {before}{spelt[close[0]]}{after}?)" if close else ""
+    close = list_close(name, names)
+    return f" (did you mean {before}{close[0]}{after}?)" if close else ""
 
 
 def quote(text: str) -> str:

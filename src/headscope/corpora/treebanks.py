@@ -7,12 +7,11 @@ The files are those of the release's tag in the repositories of Universal Depend
 import logging
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
 from headscope.corpora.download import MissingFileError, fetch
-from headscope.errors import CorpusError, list_some, quote
+from headscope.errors import CorpusError, list_close, list_some, quote
 from headscope.files import cache_folder, write_text
 
 logger = logging.getLogger("headscope")
@@ -135,7 +134,7 @@ def _read_about(address: str, path: Path) -> str:
 def _refuse_code(code: str) -> CorpusError:
     codes = list_treebanks()
     language = code.partition("_")[0].lower()
-    near = get_close_matches(code.lower(), codes, n=3) or [each for each in codes if each.startswith(f"{language}_")]
+    near = list_close(code, codes, 3) or [each for each in codes if each.startswith(f"{language}_")]
     advice = f"near it are {list_some(near)}" if near else "a code is that of the language, _ and the treebank"
     return CorpusError(
         f"Universal Dependencies {RELEASE} has no treebank {quote(code)} among its {len(codes)}; {advice}: give one, "
