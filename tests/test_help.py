@@ -130,6 +130,7 @@ SENTENCES = {
     "help meaure": f"there is no command 'meaure' (did you mean measure?); {THERE}",
     "list reducer": "KIND is 'reducer' (did you mean reducers?); give reducers, corpora, studies or tasks.",
     "atlas --limt 3": "there is no option --limt (did you mean --limit?); see headscope atlas --help-all.",
+    "--verson": "there is no option --verson (did you mean --version?); see headscope --help.",
     "atlas --colour red": "there is no option --colour; see headscope atlas --help-all.",
     "atlas --text writen": "--text is 'writen' (did you mean written?); give written or spaced.",
     "atlas --limit 0": "--limit is 0; give 1 or more.",

@@ -13,7 +13,7 @@ import typer
 
 from headscope.cli.build import add_command
 from headscope.cli.command_list import COMMANDS
-from headscope.cli.commands import HELP_ALL, Commands
+from headscope.cli.commands import HELP_ALL, Command, Commands
 from headscope.cli.terminal import console, errors, prepare_terminal, repeat_ignored_interruptions
 from headscope.commands.record import Request
 from headscope.errors import HeadscopeError, suggest
@@ -75,7 +75,7 @@ def main() -> None:
     except typer.TyperException as error:
         # Of typer's, such as: Missing argument 'MODEL'.
         if unknown := _suggest_option(error):
-            sentence = f"{unknown}; see {_name_command(error)} {HELP_ALL}."
+            sentence = f"{unknown}; see {_name_command(error)} {_name_help(error)}."
         else:
             fault = error.format_message().rstrip(".")
             sentence = f"{fault[:1].lower()}{fault[1:]}; see {_name_command(error)} --help."
@@ -106,12 +106,21 @@ def _suggest_option(error: typer.TyperException) -> str:
     if name is None or context is None:
         return ""
     parameters = context.command.get_params(context)
-    names = [HELP_ALL, *(each for parameter in parameters for each in (*parameter.opts, *parameter.secondary_opts))]
+    names = [
+        _name_help(error),
+        *(each for parameter in parameters for each in (*parameter.opts, *parameter.secondary_opts)),
+    ]
     if name in names:
         return ""
     # Not of the dashes, which all have.
     close = suggest(name.lstrip("-"), [each[2:] for each in names if each.startswith("--")], before="--")
     return f"there is no option {name}{close}"
+
+
+def _name_help(error: typer.TyperException) -> str:
+    """The option that shows all options of what was typed: of no command alone, the usual one."""
+    context: typer.Context | None = getattr(error, "ctx", None)
+    return HELP_ALL if context and isinstance(context.command, Command) else "--help"
 
 
 def _name_command(error: typer.TyperException) -> str:
