@@ -26,7 +26,7 @@ MAX_NAME_BYTES = 200
 LOCK = ".headscope.lock"
 """The file in an output folder that is locked while a command writes to the folder."""
 
-_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 """The errors of disks that have no locks."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -103,7 +103,7 @@ def reserve(output: Path, lock: Path) -> Iterator[None]:
                 f"another headscope command is writing to {output}; wait until it has ended, or choose another place."
             ) from None
         except OSError as error:
-            if error.errno not in _WITHOUT_LOCKS:
+            if error.errno not in WITHOUT_LOCKS:
                 reason = error.strerror or error
                 raise HeadscopeError(f"{output} cannot be written to ({reason}); choose another place.") from error
         try:

@@ -1,6 +1,9 @@
 """Files of the web: whole or not at all, compared each time, and one sentence on what went wrong."""
 
+import errno
+import fcntl
 import hashlib
+import os
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -60,6 +63,19 @@ def test_several_that_ask_at_once_download_it_once(server, path: Path) -> None:
     with ThreadPoolExecutor(7) as pool:
         assert {*pool.map(lambda _: fetch(f"{server.address}/words.txt", path), range(7))} == {path}
     assert server.asked == ["/words.txt"]
+
+
+@pytest.mark.filterwarnings("ignore:flock not supported")  # filelock's, which then makes do without
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_without_locks_keeps_a_download_too(
+    number: int, server, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert fetch(f"{server.address}/words.txt", path).read_bytes() == CONTENT
+    assert list_visible(path.parent) == ["words.txt", "words.txt.sha256"]
 
 
 @pytest.mark.parametrize("sent", [0, 1, 70_001])

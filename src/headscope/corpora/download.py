@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.files import atomic_write, remove_unfinished, sha256, write_text
+from headscope.files import WITHOUT_LOCKS, atomic_write, remove_unfinished, sha256, write_text
 
 TIMEOUT = 30
 """Seconds that a server may say nothing."""
@@ -43,7 +43,8 @@ def show_downloads(progress: Progress) -> Iterator[None]:
 def fetch(address: str, path: Path, known: str = "") -> Path:
     """Return a file of the cache, which is downloaded if it is not there.
 
-    Processes that ask for it at once wait for the one that downloads it.
+    Processes that ask for it at once wait for the one that downloads it; on a disk without locks each downloads it, and
+    the whole file of the last one stays.
 
     Args:
         address: of the file on the web.
@@ -58,13 +59,12 @@ def fetch(address: str, path: Path, known: str = "") -> Path:
     record = path.with_name(f"{path.name}.sha256")
     expected = known or (record.read_text(encoding="utf-8").partition(" ")[0] if record.exists() else "")
     if not path.exists():
-        from filelock import FileLock  # not above: it loads much, and most files are there
-
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(path.with_name(".lock")):
+            with _lock(path.with_name(".lock")) as is_locked:
                 if not path.exists():
-                    remove_unfinished(path)
+                    if is_locked:
+                        remove_unfinished(path)
                     _download(address, path, expected)
         except OSError as error:
             raise HeadscopeError(
@@ -80,6 +80,23 @@ def fetch(address: str, path: Path, known: str = "") -> Path:
     if not record.exists():
         write_text(f"{digest}  {path.name}\n", record)
     return path
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[bool]:
+    """Keep other processes out of the block; False on a disk that has no locks, such as some over a network."""
+    from filelock import FileLock  # not above: it loads much, and most files are there
+
+    lock = FileLock(path)
+    try:
+        lock.acquire()
+    except OSError as error:
+        if error.errno not in WITHOUT_LOCKS:
+            raise
+    try:
+        yield lock.is_locked
+    finally:
+        lock.release()
 
 
 def _download(address: str, path: Path, expected: str) -> None:
