@@ -132,6 +132,13 @@ def test_the_revision_of_a_dataset_of_the_hub_is_in_its_source(monkeypatch) -> N
     assert (len(corpus), {*tried}) == (2, {("o/trees", "en")})
 
 
+def test_no_progress_bars_of_the_library_are_drawn(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    datasets.enable_progress_bars()
+    assert len(read(f"hf:{folder}")) > 0
+    assert capfd.readouterr().err == ""
+    assert datasets.is_progress_bar_enabled()
+
+
 def test_a_dataset_that_needs_code_of_its_own_is_refused_and_not_run(tmp_path: Path) -> None:
     place = tmp_path / "coded"
     place.mkdir()

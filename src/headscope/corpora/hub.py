@@ -20,6 +20,7 @@ memory is (`headscope.corpora.memory`).
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -141,13 +142,26 @@ def load_splits(name: str, path: str, configuration: str | None) -> dict[str, An
     except ImportError:
         raise CorpusError(say_missing(f"{name} is loaded by `datasets`", "datasets")) from None
     try:
-        loaded = datasets.load_dataset(str(expand_home(path)), configuration)
+        with _without_bars(datasets):
+            loaded = datasets.load_dataset(str(expand_home(path)), configuration)
     except Exception as error:  # of another library's loaders, each with errors of its own
         raise CorpusError(
             f"{name} could not be loaded by `datasets` ({first_line(error)}); check the name, the configuration and "
             "the network, or name a folder of parquet, JSON Lines or CSV files."
         ) from error
     return {str(split): rows for split, rows in loaded.items()}
+
+
+@contextmanager
+def _without_bars(datasets: Any) -> Iterator[None]:
+    """Draw no progress bars of `datasets` in the block."""
+    are_shown = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if are_shown:
+            datasets.enable_progress_bars()
 
 
 def _build_document(place: int, row: Mapping[str, Any], words: list[Any]) -> Document:
