@@ -1,11 +1,14 @@
 """A treebank by its code, measured: as its file is, by any process, again without a network, and with its licence."""
 
+import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import xarray as xr
+from rich.console import Console
 
 import headscope
 import tiny
@@ -14,6 +17,7 @@ from headscope.corpora import summarize, treebanks
 from headscope.errors import CorpusError
 from headscope.runner import Plan, resolve_reducers
 from headscope.view.headings import describe_measured
+from headscope.view.probes_report import print_probes
 from web import publish, serving
 
 SOURCE = "UD_English-EWT, dev, Universal Dependencies 2.16 (https://hdl.handle.net/11234/1-5901), licence CC BY-SA 4.0"
@@ -70,6 +74,16 @@ def test_shards_are_measured_from_one_cache(model, server, tmp_path) -> None:
         headscope.measure_shard(model, "ud:en_ewt", "relations", f"{number}/3", out=path, **CHOSEN)
     assert headscope.merge(paths).attrs["corpus_source"] == SOURCE
     assert len(server.asked) == 2
+
+
+def test_probes_say_where_their_texts_are_from(model) -> None:
+    parts = ["untrained", "control", "code-length", "structural"]
+    corpus = replace(headscope.read("grammar:67"), source=SOURCE)
+    table = headscope.probe(model, corpus, seeds=1, without=parts, progress=False)
+    assert table.attrs["corpus_source"] == SOURCE
+    printed = io.StringIO()
+    print_probes(table, Console(file=printed, width=200))
+    assert f"Texts: {SOURCE}." in printed.getvalue()
 
 
 def test_a_worker_of_another_machine_finds_its_own_cache(model, server, tmp_path, monkeypatch) -> None:

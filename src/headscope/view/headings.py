@@ -59,7 +59,7 @@ def describe_edits(table: xr.Dataset) -> str:
 
 
 def describe_reading(about: Mapping[Any, Any]) -> str:
-    """Return sentences on the form of the texts and the start token, by the attributes of a table."""
+    """Return sentences on form, start token and source of the texts, by the attributes of a table."""
     form, tuned = about.get("text"), about.get("tuned_on_text")
     sentences = []
     if form == SPACED:
@@ -68,7 +68,8 @@ def describe_reading(about: Mapping[Any, Any]) -> str:
         sentences.append(f"Documents without a text: {count:,}. Their words were read with spaces between them.")
     if tuned is not None and form in (WRITTEN, SPACED) and tuned != form:
         sentences.append(f"The runs were tuned on {tuned} texts.")
-    return " ".join(filter(None, (*sentences, describe_start(about))))
+    source = f"Texts: {about['corpus_source']}." if about.get("corpus_source") else ""
+    return " ".join(filter(None, (*sentences, describe_start(about), source)))
 
 
 def describe_start(about: Mapping[Any, Any]) -> str:
@@ -81,8 +82,7 @@ def describe_start(about: Mapping[Any, Any]) -> str:
 
 def describe_measured(table: xr.Dataset) -> str:
     """Return sentences on edits, view, sample, form and source of the texts; empty if none is unusual."""
-    parts = [describe_edits(table), describe_view(table), _describe_sample(table), describe_reading(table.attrs)]
-    parts += [f"Texts: {source}."] if (source := table.attrs.get("corpus_source")) else []
+    parts = (describe_edits(table), describe_view(table), _describe_sample(table), describe_reading(table.attrs))
     return " ".join(filter(None, parts))
 
 

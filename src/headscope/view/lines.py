@@ -32,7 +32,7 @@ def mark_source(table: xr.Dataset) -> str:
 
 
 def print_reading(table: xr.Dataset, console: Console) -> None:
-    """Print the form of the texts and the start token, if the table names them."""
+    """Print the form, the start token and the source of the texts, if the table names them."""
     if sentence := describe_reading(table.attrs):
         write(console, escape(sentence))
 
