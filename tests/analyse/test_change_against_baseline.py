@@ -154,3 +154,21 @@ def test_tables_whose_texts_lie_in_other_folds_are_refused() -> None:
         "the documents of the table after are in other folds than those of the table before, as versions of headscope "
         "assign them differently; measure both with one version."
     )
+
+
+def test_tables_that_count_other_documents_are_refused() -> None:
+    """As two versions did, of which one has the first token of a decoder's text in no class."""
+    draw = np.random.default_rng(7)
+    shares = draw.beta(2, 6, (3, 5))
+    before, after = simulate(draw, shares, FOLDS), simulate(draw, shares[None], FOLDS, seeds=[2])
+    before, same, other = (
+        table.assign(token_class_count=("token_class", count, {"units": "documents"}))
+        for table, count in ((before, [97, 31]), (after, [97, 31]), (after, [89, 31]))
+    )
+    compare(before, same, variable="scope_f1")
+    with pytest.raises(TableError) as refused:
+        compare(before, other, variable="scope_f1")
+    assert str(refused.value) == (
+        "the table after counts other documents in token_class_count than the table before, as versions of headscope "
+        "do; measure both with one version."
+    )

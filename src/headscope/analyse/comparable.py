@@ -68,7 +68,7 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
     """Refuse a table of other heads or texts than another one, or of another view; both are called by their names.
 
     Raises:
-        TableError: shapes, corpora, documents, folds or views differ.
+        TableError: shapes, corpora, documents, their counts, folds or views differ.
     """
     if describe_shape(table) != describe_shape(before):
         raise TableError(
@@ -85,6 +85,7 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
             "measure both with the same options, so that both skip the same documents."
         )
     check_read_alike(before, first, table, name)
+    _check_counts_alike(before, first, table, name)
     _check_folds_alike(before, first, table, name)
     if table.attrs.get("view") != before.attrs.get("view"):
         views = [
@@ -104,6 +105,18 @@ def check_read_alike(table: xr.Dataset, name: str, other: xr.Dataset, other_name
         raise TableError(
             f"{other_name} is of texts read as {texts[0]} and {name} as {texts[1]}; measure both with one --text."
         )
+
+
+def _check_counts_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
+    """Refuse a table that counts the same documents otherwise, as classes of tokens that lost the first token."""
+    runs = [split_runs(each)[0] for each in (before, table)]
+    for variable in sorted(map(str, before.data_vars.keys() & table.data_vars.keys())):
+        old, new = (run[variable] for run in runs)
+        if old.attrs.get("units") == "documents" and old.sizes == new.sizes and not np.array_equal(old, new):
+            raise TableError(
+                f"{name} counts other documents in {variable} than {first}, as versions of headscope do; measure both "
+                "with one version."
+            )
 
 
 def _check_folds_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
