@@ -1,5 +1,6 @@
 """What a command does in its first second: it answers, refuses, or says that it is loading."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tiny
+from headscope.commands.list import run as listing
 
 # What is answered, or refused, before anything has to be measured; the code with which the command ends.
 QUICK_COMMANDS = {
@@ -219,3 +221,12 @@ def test_a_command_says_that_it_is_loading_before_torch_is_loaded(corpus: Path) 
     answers = type_in_a_new_process([*commands], before=NO_TORCH)
     assert {command: lines for command, _, lines, _ in answers} == commands
     assert {code for _, code, *_ in answers} == {"import"}
+
+
+def test_a_command_looks_for_garbage_rarely_and_a_process_that_calls_it_as_before(run, monkeypatch) -> None:
+    within: list[tuple[int, int, int]] = []
+    young, middle, old = gc.get_threshold()
+    monkeypatch.setattr(listing, "run", lambda request, progress: within.append(gc.get_threshold()) or {})
+    run("list", "studies")
+    assert within == [(young, middle, 100 * old)]
+    assert gc.get_threshold() == (young, middle, old)

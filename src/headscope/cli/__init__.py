@@ -14,7 +14,7 @@ import typer
 from headscope.cli.build import add_command
 from headscope.cli.command_list import COMMANDS
 from headscope.cli.commands import HELP_ALL, Command, Commands
-from headscope.cli.terminal import console, errors, prepare_terminal, repeat_ignored_interruptions
+from headscope.cli.terminal import collect_rarely, console, errors, prepare_terminal, repeat_ignored_interruptions
 from headscope.commands.record import Request
 from headscope.errors import HeadscopeError, suggest
 
@@ -67,7 +67,7 @@ def main() -> None:
     """Run a command; an error of headscope is printed as one sentence, with exit code 2."""
     prepare_terminal()
     try:
-        with repeat_ignored_interruptions():
+        with collect_rarely(), repeat_ignored_interruptions():
             typed = _ask_for_help(sys.argv[1:])
             sys.exit(_choose_app(typed)(typed, prog_name="headscope", standalone_mode=False) or 0)
     except HeadscopeError as error:
