@@ -213,6 +213,13 @@ def test_frames_of_classes_and_roles(table) -> None:
     assert found["heads"]["role_weight"].tolist() == table["role_weight"].values.ravel().tolist()
 
 
+def test_a_table_of_scores_alone_has_no_frame_of_heads(table) -> None:
+    frames = make_frames(table[["aspect_accuracy", "aspect_count"]])
+    assert "heads" not in frames
+    assert len(frames["aspect-heads"]) == table["aspect_accuracy"].count()
+    assert {*frames["columns"]["table"]} == {"aspect", "aspect-heads"}
+
+
 def test_classes_and_roles_on_the_terminal(table) -> None:
     text = io.StringIO()
     print_table(table, Console(file=text, width=99), whole=True)

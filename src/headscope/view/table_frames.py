@@ -17,14 +17,14 @@ _LEFT_OUT = {"fold", "permutation", "run"}
 def make_frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
     """The data frames by name, which are those of the CSV files.
 
-    ``heads`` has a row for each head, and ``distances`` one for each head and bucket of distance; so has any other
-    dimension of heads. For each score there is, named by its stem, a frame with a row for each of its rows
-    (``relation``), for each head and row (``relation-heads``), for each fixed offset (``relation-offsets``), and for
-    each part of a breakdown, with the reported heads (``relation-lengths``). The last, ``columns``, says what each
-    column of the others is, in which unit, and which source defines it.
+    ``heads`` has a row for each head, where more than scores was measured, and ``distances`` one for each head and
+    bucket of distance; so has any other dimension of heads. For each score there is, named by its stem, a frame with a
+    row for each of its rows (``relation``), for each head and row (``relation-heads``), for each fixed offset
+    (``relation-offsets``), and for each part of a breakdown, with the reported heads (``relation-lengths``). The last,
+    ``columns``, says what each column of the others is, in which unit, and which source defines it.
     """
-    frames = {"heads": _frame(table, _select(table, set()))}
-    scores = read_scores(table)
+    by_head, scores = _select(table, set()), read_scores(table)
+    frames = {"heads": _frame(table, by_head)} if by_head else {}
     rows = {score.row_dimension(table) for score in scores}
     inner = {dim for score in scores if (dim := score.breakdown)} | {"offset", "regressor", "regressor_other"}
     for dim in map(str, table.dims):
