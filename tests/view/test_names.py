@@ -19,7 +19,7 @@ from headscope.reducers.support.nearest import CLASSES, SIDES
 from headscope.reducers.support.pattern_network import PATTERNS
 from headscope.reducers.surface import SHOWN
 from headscope.reducers.token_classes import CLASSES as TOKEN_CLASSES
-from headscope.view.glosses import ROWS, STATISTICS, TERMS, gloss_row, gloss_rule, gloss_statistic
+from headscope.view.glosses import ROWS, STATISTICS, TERMS, gloss_distance, gloss_row, gloss_rule, gloss_statistic
 from headscope.view.relation_names import RELATIONS, find_relation
 
 UNIVERSAL = (
@@ -69,9 +69,16 @@ def test_both_directions_have_a_name() -> None:
     assert there.example == "“She saw the dog”: dog → saw"
     assert back.example == "“She saw the dog”: saw → dog"
     assert there.state("69 %", 184) == "finds the verb for 69 % of 184 objects"
-    assert back.state("69 %", 184) == "finds the object for 69 % of 184 verbs"
+    assert back.state("69 %", 184) == "finds 69 % of 184 objects from the verb"
     assert gloss_row("relation:all", "head_to_dependent").example == "“The dog barked”: dog → The, barked → dog"
-    assert gloss_row("relation:conj", "head_to_dependent").title == "word before ‘and’ → its word after ‘and’"
+    titles = {
+        "conj": "word before ‘and’ → its word after ‘and’",
+        "nmod": "noun → noun that describes it",
+        "acl:*": "noun → clause about it of any kind",
+        "obl:tmod": "verb → time of it",
+        "all": "word → word that depends on it",
+    }
+    assert {code: gloss_row(f"relation:{code}", "head_to_dependent").title for code in titles} == titles
 
 
 def test_every_row_that_a_reducer_reports_has_a_name() -> None:
@@ -94,6 +101,9 @@ def test_statistics_have_plain_names() -> None:
     assert {f"token_class_mass:{name}" for name in TOKEN_CLASSES} <= {*STATISTICS}
     assert gloss_statistic("mass_self", "to itself") == "attention to the word itself"
     assert gloss_statistic("own", "my own") == "my own"
+    distances = [-8, -4, -2, -1, 0, 1, 2]
+    reach = ["8 or more back", "4–7 back", "2–3 back", "1 back", "the token itself", "1 ahead", "2 or more ahead"]
+    assert [gloss_distance(each, distances) for each in distances] == [f"attention by distance: {way}" for way in reach]
     assert all(text.endswith(".") for text in TERMS.values())
 
 
@@ -106,7 +116,7 @@ def test_statistics_have_plain_names() -> None:
         ({"side": "left", "word_class": "VERB"}, "", "the nearest verb to the left"),
         (
             {"side": "either, right first", "word_class": "ADJ/NOUN/VERB"}, "",
-            "the nearest adjective, noun or verb on either side",
+            "the nearest adjective, noun or verb on either side, the right one first",
         ),
         ({"rule": "my rule", "end": "source"}, "", "my rule, from the source"),
         ({"back": "3"}, "", "the token 3 back"),
@@ -118,10 +128,13 @@ def test_rules_have_plain_names(options: dict[str, str], direction: str, plain: 
     assert gloss_rule("" if options else "untrained", label, options, direction) == plain
 
 
-def test_every_class_of_words_on_every_side_has_a_name() -> None:
+def test_every_class_of_words_on_every_side_has_a_name_of_its_own() -> None:
+    names = set()
     for side in SIDES:
         for word_class in CLASSES:
             plain = gloss_rule("upos", "", {"side": side, "word_class": word_class})
             assert plain.startswith("the nearest ")
+            names.add(plain)
             assert not any(part.isupper() and len(part) > 1 for part in plain.replace(",", "").split())
+    assert len(names) == len(SIDES) * len(CLASSES)
     assert gloss_rule("nearest", "nearest candidate", {}) == "the nearest candidate"

@@ -3,7 +3,7 @@ them, and show codes small behind them.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from headscope.view.relation_names import find_relation, read_names
@@ -18,6 +18,9 @@ BACK = "head_to_dependent"
 FINDS = "finds {finds} for {share} of {count} {items}"
 """What a head does that leads from one word to another."""
 
+FINDS_BACK = "finds {share} of {count} {items} from {finds}"
+"""What a head does that leads from a syntactic head to what depends on it: each is an item."""
+
 
 class RowName(NamedTuple):
     """A row of a score in plain words.
@@ -26,8 +29,8 @@ class RowName(NamedTuple):
         title: ``object → its verb``.
         about: a sentence that explains it; empty where nothing but the definition of the score is known.
         example: words in which it can be seen; empty where there is none.
-        finds: what the head is to find: ``the verb``.
-        items: those for which it is to find that, in the plural: ``objects``.
+        finds: what the head is to find, or where it begins if it leads to the items: ``the verb``.
+        items: those that count, in the plural: ``objects``.
         claim: what a head does, with braces for its share and for the number of items.
     """
 
@@ -53,7 +56,8 @@ STATISTICS: Mapping[str, str] = {
     "mass_sep_from_sep": "attention of [SEP] to [SEP]", "mass_sep_from_other": "attention of other tokens to [SEP]",
     "entropy": "how widely it spreads (entropy)", "entropy_from_cls": "how widely [CLS] spreads (entropy)",
     "entropy_uniform": "entropy if spread evenly", "mean_distance": "how far it looks",
-    "cluster": "group of similar heads", "behaviour": "named behaviour",
+    "head_map_x": "place in the map of heads, from the left", "head_map_y": "place in the map of heads, from below",
+    "cluster": "group of similar heads", "behaviour": "named behaviour", "head_role": "main role",
     "streaming_change": "how much its output changes with only first and recent tokens",
     "streaming_mass": "attention to first and recent tokens", "streaming_uniform": "the same if spread evenly",
     "head_gate": "importance to the loss",
@@ -70,7 +74,10 @@ _SPEECH = {
     "PROPN": "name", "PUNCT": "punctuation mark", "SCONJ": "conjunction", "SYM": "symbol", "VERB": "verb",
     "X": "word of no class", "open class": "content word",
 }  # fmt: skip
-_SIDES = {"left": "to the left", "right": "to the right"}
+_SIDES = {
+    "left": "to the left", "right": "to the right", "either, left first": "on either side, the left one first",
+    "either, right first": "on either side, the right one first",
+}  # fmt: skip
 _RULES = {
     "untrained": "the same model with random weights", "rules": "simple rules that know the mentions",
     "all": "every word of the sentence", "chance": "a guess among the candidates", "uniform": "even attention",
@@ -113,14 +120,17 @@ def gloss_row(key: str, direction: str = "", label: str = "", items: str = "item
         return ROWS[key]
     if not key.startswith(RELATION) or (relation := find_relation(code)) is None:
         return RowName(label or key, "", "", "it", items, "is right for {share} of {count} {items}")
-    dependent, dependents, head, heads, about, example = relation
+    dependent, dependents, head, about, example = relation
     if direction != BACK:
         return RowName(f"{dependent} → {_add(head, 'its')}", about, example, _add(head, "the"), dependents)
     words, _, pairs = example.rpartition(": ")
     turned = ", ".join(" → ".join(reversed(pair.split(" → "))) for pair in pairs.split(", "))
     # Of "the noun it renames", the noun: what is said of it would refer back to what depends on it.
     known = re.split(r" (?:before )?(?:it|that)\b", head.removeprefix("the "))[0]
-    return RowName(f"{known} → its {dependent}", about, f"{words}: {turned}", f"the {dependent}", heads)
+    # Of "measure of a noun", "measure of it": the noun stands before it.
+    own = re.sub(r"\b(?:an?|its) (?:light verb|noun|verb|word)(?= of any kind$| \(|$)", "it", dependent)
+    own = f"{dependent} that depends on it" if dependent == known else own if own != dependent else f"its {dependent}"
+    return RowName(f"{known} → {own}", about, f"{words}: {turned}", _add(head, "the"), dependents, FINDS_BACK)
 
 
 def _add(word: str, article: str) -> str:
@@ -130,6 +140,19 @@ def _add(word: str, article: str) -> str:
 def gloss_statistic(key: str, label: str) -> str:
     """A statistic of heads in plain words, or its label where it has no other name."""
     return STATISTICS.get(key, label)
+
+
+def gloss_distance(distance: int, distances: Sequence[int]) -> str:
+    """The attention at a distance in tokens in plain words, that is from there to the next of the `distances`."""
+    if distance == 0:
+        return "attention by distance: the token itself"
+    further = [abs(other) for other in distances if other * distance > 0 and abs(other) > abs(distance)]
+    reach = (
+        f"{abs(distance)} or more"
+        if not further
+        else "–".join(dict.fromkeys([str(abs(distance)), str(min(further) - 1)]))
+    )
+    return f"attention by distance: {reach} {'back' if distance < 0 else 'ahead'}"
 
 
 def gloss_rule(name: str, label: str, options: Mapping[str, str], direction: str = "") -> str:
@@ -147,7 +170,7 @@ def gloss_rule(name: str, label: str, options: Mapping[str, str], direction: str
         case {"side": side, "word_class": word_class}:
             *first, last = (_SPEECH.get(part, part) for part in word_class.split("/"))
             kind = f"{', '.join(first)} or {last}" if first else last
-            return f"the nearest {kind} {_SIDES.get(side, 'on either side')}"
+            return f"the nearest {kind} {_SIDES.get(side, side)}"
         case {"back": back}:
             return f"the token {back} back"
         case {"before": before, "behind": behind}:

@@ -10,7 +10,7 @@ class RelationName(NamedTuple):
 
     Attributes:
         dependent, dependents: the word that depends, and several of them.
-        head, heads: the word on which it depends, and several of them.
+        head: the word on which it depends.
         about: a sentence that explains it.
         example: words between which it holds and, behind a colon, the two: from the dependent to its head.
     """
@@ -18,7 +18,6 @@ class RelationName(NamedTuple):
     dependent: str
     dependents: str
     head: str
-    heads: str
     about: str
     example: str
 

@@ -19,7 +19,7 @@ from headscope.heads import head_name
 from headscope.layers import read_without_attention
 from headscope.score import HEAD, Score, read_scores
 from headscope.view.answers import describe_heads
-from headscope.view.glosses import STATISTICS, TERMS, gloss_row, gloss_statistic
+from headscope.view.glosses import TERMS, gloss_distance, gloss_row, gloss_statistic
 from headscope.view.headings import describe_view, name_row
 from headscope.view.offsets import best_offset
 from headscope.view.page.average_maps import describe_maps
@@ -244,7 +244,7 @@ def _statistic(table: xr.Dataset, name: str, values: xr.DataArray, place: Mappin
         "name": ":".join([name, *map(str, place.values())]),
         "select": {"variable": name, "place": dict(place)},
         "label": str(attrs.get("title") or ": ".join([name.replace("_", " "), *map(str, place.values())])),
-        "plain": STATISTICS.get(":".join([name, *map(str, place.values())]), ""),
+        "plain": _name_plainly(table, name, place),
         "listed": bool(attrs.get("title")),
         "about": f"{described}. {note}".strip(),
         "source": str(attrs["source"]),
@@ -254,6 +254,14 @@ def _statistic(table: xr.Dataset, name: str, values: xr.DataArray, place: Mappin
         "diverging": attrs.get("scale") == "diverging" or float(values.min()) < 0,
         "values": list_by_head(values),
     }
+
+
+def _name_plainly(table: xr.Dataset, name: str, place: Mapping[str, Any]) -> str:
+    """A statistic in plain words; empty where it has no other name."""
+    match place:
+        case {"distance": distance}:
+            return gloss_distance(distance, table["distance"].values.tolist())
+    return gloss_statistic(":".join([name, *map(str, place.values())]), "")
 
 
 def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | None], str]:
