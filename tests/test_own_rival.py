@@ -20,6 +20,7 @@ from headscope.reducers import FoldAssignment, Reducer, Score, score_table
 from headscope.reducers.support.folds import FOLDS
 from headscope.runner import measure
 from headscope.score import Rival, offset_rival, read_scores
+from headscope.view.glosses import gloss_rule
 from headscope.view.page import render_page
 from headscope.view.reports import read_reports
 from headscope.view.table_report import print_table
@@ -169,13 +170,18 @@ def test_its_rivals_are_on_the_page_and_on_the_terminal(reported) -> None:
         "first": "first word",
         "untrained": "untrained model",
     }
+    plain = labels | {
+        "length": f"the {labels['length']}",
+        "offset": gloss_rule("offset", "", {"offset": reported["initial_heldout_offset"].item()}),
+        "untrained": "the same model with random weights",
+    }
     score = {name: reported[f"initial_heldout_{name}_accuracy"].item() for name in list(labels)[:4]}
     score["untrained"] = reported["initial_untrained_accuracy"].item()
     page = Page(render_page(reported, figures={}))
     columns = [text for _, text in page.find("dt")]
     (row,) = rows_of_reported(page)
     rivals = row[columns.index("rivals, held out")]
-    assert rivals.split("\n") == [f"{score[name]:.2f} {label}" for name, label in labels.items()]
+    assert rivals.split("\n") == [f"{score[name]:.2f} {label}" for name, label in plain.items()]
     assert page.find("tr", **{"class": "stands-out"})
     text = io.StringIO()
     print_table(reported, Console(file=text, width=160), whole=True)
@@ -186,10 +192,10 @@ def test_its_rivals_are_on_the_page_and_on_the_terminal(reported) -> None:
         rf"Same initials +2-4\* +word +1\.000 .*{re.escape(lift)} .* {re.escape(f'{said} {labels[strongest]}')}",
         text.getvalue(),
     )
-    plain = " ".join(text.getvalue().split())
-    assert f"Yes. Head 2-4 is right for 100 % of {reported['initial_heldout_count'].item():.0f} " in plain
+    printed = " ".join(text.getvalue().split())
+    assert f"Yes. Head 2-4 is right for 100 % of {reported['initial_heldout_count'].item():.0f} " in printed
     assert (
         "and so were its rivals: nearest word of a length, word so many steps back, best fixed offset, first word and "
         "best head of the untrained model."
-    ) in plain
-    assert "Same initials. Not compared with the nearest synonym: the corpus has no synonyms." in plain
+    ) in printed
+    assert "Same initials. Not compared with the nearest synonym: the corpus has no synonyms." in printed

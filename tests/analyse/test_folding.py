@@ -15,7 +15,7 @@ from headscope.view.page import render_page
 from headscope.view.reports import read_reports
 from headscope.view.table_report import print_table
 from headscope.view.verdicts import describe_verdicts
-from view.parsed import Page, rows_of_reported
+from view.parsed import Page, codes_of_reported
 from view.tables import head_table, with_verdicts
 
 RELATIONS = ["nsubj", "compound:prt", "compound:*", "all"]
@@ -88,7 +88,7 @@ def test_a_folded_row_is_shown_and_counted_once_and_both_places_say_so() -> None
     assert [row.name for row in report.rows_with_heads] == ["nsubj", "compound:prt", "all"]
     assert describe_verdicts([report]) == "1 of 3 relations has a head that beats all its rivals and chance."
     parsed = Page(render_page(table, figures={}))
-    assert [row[0] for row in rows_of_reported(parsed)] == ["nsubj", "compound:prt = compound:*", "all"]
+    assert codes_of_reported(parsed) == ["nsubj", "compound:prt = compound:*", "all"]
     sentence = "=: the row behind it pools others, and has the same items here."
     assert sentence in " ".join(text for _, text in parsed.find("p"))
     text = io.StringIO()

@@ -60,5 +60,10 @@ def rows_of_reported(parsed: Page) -> list[list[str]]:
     return [row for row in rows[1:] if len(row) > 1]
 
 
+def codes_of_reported(parsed: Page) -> list[str]:
+    """The codes of the rows of that table, which stand small behind their plain names."""
+    return [str(attrs["data-code"]) for attrs, _ in parsed.find("th", scope="row") if "data-code" in attrs]
+
+
 Browse = Callable[..., Page]
 OpenPage = Callable[..., playwright.Page]

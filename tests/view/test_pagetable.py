@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from headscope.view.glosses import gloss_row, gloss_rule
 from headscope.view.page import render_page
-from view.parsed import Browse, Page, rows_of_reported
+from view.parsed import Browse, Page, codes_of_reported, rows_of_reported
 from view.tables import head_table, with_mentions, with_verdicts
 
 
@@ -30,19 +31,20 @@ MARKS = {"stands out": "*", "does not stand out": "", "cannot decide": "?"}
 
 
 def rivals_of(row: xr.Dataset) -> str:
-    offset = f"{int(row['heldout_offset']):+d}".replace("-", "−")
+    way = row["reported_direction"].item()
+    offset = {"offset": row["heldout_offset"].item()}
+    nearest = {"side": row["heldout_upos_side"].item(), "word_class": row["heldout_upos_word_class"].item()}
     return "\n".join([
-        f"{float(row['heldout_offset_accuracy']):.2f} offset {offset}",
-        f"{float(row['heldout_upos_accuracy']):.2f} "
-        f"nearest {row['heldout_upos_word_class'].item()} ({row['heldout_upos_side'].item()})",
-        f"{float(row['untrained_accuracy']):.2f} untrained model",
+        f"{float(row['heldout_offset_accuracy']):.2f} {gloss_rule('', '', offset, way)}",
+        f"{float(row['heldout_upos_accuracy']):.2f} {gloss_rule('', '', nearest)}",
+        f"{float(row['untrained_accuracy']):.2f} the same model with random weights",
     ])  # fmt: skip
 
 
 def test_reported_heads_stand_beside_their_rivals() -> None:
     table = head_table()
-    rows = rows_of_reported(Page(render_page(table, figures={})))
-    row = table.sel(relation="obj")
+    page = Page(render_page(table, figures={}))
+    rows, row = rows_of_reported(page), table.sel(relation="obj")
     links = row["length_count"]
     chosen = {dim: row[f"reported_{dim}"].item() for dim in ("layer", "head", "direction")}
     lengths = "\n".join(
@@ -51,7 +53,7 @@ def test_reported_heads_stand_beside_their_rivals() -> None:
         for length in links["length"].values[links.values > 0].tolist()
     )
     assert rows[1] == [
-        "obj",
+        f"{gloss_row('relation:obj', chosen['direction']).title} obj",
         f"{chosen['layer']:.0f}-{chosen['head']:.0f}{MARKS[row['reported_verdict'].item()]}",
         chosen["direction"].split("_")[0],
         shared(row, "heldout"),
@@ -65,7 +67,7 @@ def test_reported_heads_stand_beside_their_rivals() -> None:
         f"+{float(row['lift_detectable']):.2f}",
         f"{float(row['reported_selection_frequency']):.0%}",
     ]
-    assert [row[0] for row in rows] == ["nsubj", "obj"]
+    assert codes_of_reported(page) == ["nsubj", "obj"]
     table = with_verdicts(head_table(attention_types=True, rare=()), *["does not stand out"] * 3)
     row = table.sel(relation="obj")
     wanted = f"{row['reported_attention_type'].item()} {int(row['reported_layer'])}-{int(row['reported_head'])}"
@@ -74,7 +76,7 @@ def test_reported_heads_stand_beside_their_rivals() -> None:
 
 def test_each_score_has_its_rows_below_its_heading() -> None:
     parsed = Page(render_page(with_mentions(head_table()), figures={}))
-    assert [row[0] for row in rows_of_reported(parsed)] == ["nsubj", "obj", "pronoun", "proper"]
+    assert codes_of_reported(parsed) == ["nsubj", "obj", "pronoun", "proper"]
     relations, mentions = (text for _, text in parsed.find("th", scope="rowgroup"))
     assert relations.startswith("Relations between wordsHow it is scoredScore: the share of links for which, ")
     assert relations.endswith(
@@ -91,8 +93,10 @@ def test_each_score_has_its_rows_below_its_heading() -> None:
 def test_rows_with_few_items_are_folded_away_below_their_number() -> None:
     parsed = Page(render_page(with_mentions(head_table()), figures={}))
     assert [text for attrs, text in parsed.find("details") if attrs.get("class") == "rare"] == [
-        "1 of 3 relations: too few links in a half of the corpus to report a headrowlinks in allnsubj:pass1,457",
-        "1 of 3 classes of mentions: too few mentions in a half of the corpus to report a headrowmentions in allall53",
+        "1 of 3 relations: too few links in a half of the corpus to report a headrowlinks in all"
+        "subject of a passive → its verb nsubj:pass1,457",
+        "1 of 3 classes of mentions: too few mentions in a half of the corpus to report a headrowmentions in "
+        "allmention → an earlier one of the same all53",
     ]
     assert all("open" not in attrs for attrs, _ in parsed.find("details"))
     everything = Page(render_page(head_table(rare=("nsubj", "obj", "nsubj:pass")), figures={}))
@@ -161,10 +165,8 @@ def test_a_rival_that_does_not_apply_is_not_listed_and_the_page_says_so() -> Non
     table = head_table().drop_vars([*lacking, "lift_over_upos", "fold_upos"])
     parsed = Page(render_page(table, figures={}))
     columns = [text for _, text in parsed.find("dt")]
-    row = table.sel(relation="obj")
-    offset = f"{int(row['heldout_offset']):+d}".replace("-", "−")
     said = rows_of_reported(parsed)[1][columns.index("rivals, held out")]
-    assert said == f"{float(row['heldout_offset_accuracy']):.2f} offset {offset}"
+    assert said == rivals_of(head_table().sel(relation="obj")).split("\n")[0]
     ((_, heading),) = parsed.find("th", scope="rowgroup")
     assert heading.endswith(
         "Not compared with the nearest word of a part of speech: the corpus has no parts of speech."
@@ -181,9 +183,9 @@ def test_what_stands_out_is_marked_counted_and_explained() -> None:
     mentions = ["does not stand out"] * 3
     table["antecedent_reported_verdict"] = ("mention", mentions, table["reported_verdict"].attrs)
     parsed = Page(render_page(table, figures={}))
-    for kind, name in (("stands-out", "nsubj"), ("undecided", "nsubj:pass")):
-        (row,) = [text for attrs, text in parsed.find("tr") if attrs.get("class") == kind]
-        assert row.startswith(name)
+    kinds = [str(attrs["class"]) for attrs, _ in parsed.find("tr") if attrs.get("class", "group") != "group"]
+    of_row = dict(zip(codes_of_reported(parsed), kinds, strict=True))
+    assert (of_row["nsubj"], of_row["nsubj:pass"], of_row["obj"]) == ("stands-out", "undecided", "")
     marks = [re.sub("[^*?]", "", row[1]) for row in rows_of_reported(parsed)]
     assert marks == ["*", "", "?", "", "", ""]
     (said,) = [text for attrs, text in parsed.find("p") if attrs.get("class") == "summary"]
@@ -214,9 +216,9 @@ def test_the_table_sorts_by_number_below_each_heading_and_puts_what_has_none_las
     falling = [["obj", "nsubj:pass"][place] for place in np.argsort(-table["heldout_accuracy"].values[1:])]
     mentions = [{"obj": "pronoun", "nsubj:pass": "all"}[name] for name in falling]
     parsed = browse(render_page(table, figures={}), script=script + "b.click();")
-    assert [row[0] for row in rows_of_reported(parsed)] == [*falling, "nsubj", *mentions, "proper"]
+    assert codes_of_reported(parsed) == [*falling, "nsubj", *mentions, "proper"]
     parsed = browse(render_page(table, figures={}), script=script + "b.click(); b.click();")
-    assert [row[0] for row in rows_of_reported(parsed)] == [*falling[::-1], "nsubj", *mentions[::-1], "proper"]
+    assert codes_of_reported(parsed) == [*falling[::-1], "nsubj", *mentions[::-1], "proper"]
     (attrs,) = [attrs for attrs, _ in parsed.find("th") if "aria-sort" in attrs]
     assert attrs["aria-sort"] == "ascending"
     scopes = [attrs["scope"] for attrs, _ in parsed.find("th")]

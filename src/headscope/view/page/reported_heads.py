@@ -98,7 +98,9 @@ def _head(row: Reported) -> str:
 
 
 def _name(row: Reported) -> str:
-    return escape(row.name) + (f"<small>{escape(row.pooled)}</small>" if row.folded else "")
+    """The row in plain words, where it has any, and in small type its code and the codes that it stands for too."""
+    title, code = (row.name, "") if row.plain.title == row.label else (row.plain.title, f" {row.name}")
+    return escape(title) + (f"<small>{escape(code + row.pooled)}</small>" if code + row.pooled else "")
 
 
 COLUMNS = (
@@ -162,7 +164,7 @@ COLUMNS = (
     ),
     Column(
         "count",
-        "Number of items on which the held-out score was computed; for an F1, those in the gold and those found, "
+        "Number of items on which the held-out score was computed; for an F1, those annotated and those found, "
         "together (headscope).",
         lambda row: f"{row.scored:,}",
         lambda row: row.scored,
@@ -171,7 +173,7 @@ COLUMNS = (
     ),
     _optional(
         "permuted",
-        "The mean score of the head, on all documents, after the gold is permuted within its text, as the text "
+        "The mean score of the head, on all documents, after the annotation is permuted within its text, as the text "
         "below each heading says (Westfall and Young 1993).",
         "{:.2f}",
         lambda row: row.permuted,
@@ -219,10 +221,10 @@ COLUMNS = (
 
 NAME = Column(
     "row",
-    "The row of the score, such as a relation or a class of mentions, and behind = one that pools others and has the "
-    "same items here (headscope).",
+    "The row of the score in plain words, such as a relation or a class of mentions; behind it its code and, behind =, "
+    "one that pools others and has the same items here (headscope).",
     _name,
-    lambda row: escape(row.name),
+    lambda row: escape(row.plain.title),
 )
 """On the left of `COLUMNS`."""
 
@@ -299,7 +301,7 @@ def _group(report: Report, columns: int) -> str:
 
 def _row(row: Reported, columns: Sequence[Column]) -> str:
     """A row with a head."""
-    cells = [f'<th scope="row">{NAME.content(row)}</th>']
+    cells = [f'<th scope="row" data-code="{escape(row.name + row.pooled)}">{NAME.content(row)}</th>']
     for column in columns[1:]:
         value = column.value(row) if column.value else ""
         if isinstance(value, float) and math.isnan(value):
@@ -331,7 +333,7 @@ def _list_rivals(row: Reported) -> str:
     """The rivals of a head with their scores, the strongest in bold."""
     lines = []
     for rival in row.rivals:
-        text = f"{rival.score.value:.2f} {escape(rival.label)}"
+        text = f'{rival.score.value:.2f} <span title="{escape(rival.label)}">{escape(rival.plain)}</span>'
         lines.append(f"<strong>{text}</strong>" if rival.name == row.strongest else text)
     return f'<small class="rivals">{"<br>".join(lines)}</small>' if lines else NONE
 

@@ -54,8 +54,9 @@ function writeCell(content) {
 
 const writeTable = (rows) => rows.map((row) => row.map(writeCell).join(",")).join("\r\n") + "\r\n";
 
-// The text of a cell; parts that stand in lines of their own are kept apart.
+// The text of a cell, of a row its code; parts that stand in lines of their own are kept apart.
 function readCell(cell) {
+  if (cell.dataset.code) return cell.dataset.code;
   if (!cell.childElementCount) return cell.textContent;
   const copy = cell.cloneNode(true);
   for (const lines of copy.querySelectorAll("br")) lines.replaceWith("; ");

@@ -1,7 +1,7 @@
 // The profile of a head beside the grid: its statistics, its nearest heads, and its scores that are furthest above the
 // best fixed offset.
 import { element, find, number, signed, words } from "./dom.js";
-import { addressOf, attentionType, flat, headName, numbersOf, page } from "./numbers.js";
+import { addressOf, attentionType, flat, headName, nameScore, numbersOf, page } from "./numbers.js";
 
 const BEST_SCORES = 6;
 
@@ -48,7 +48,8 @@ function listScores({ scores }, side, { layer, head }) {
     const count = score.count === null ? "\u2013" : score.count.toLocaleString("en");
     const gain = (lower ?? value) - (score.offset_value ?? 0);
     const [from, ...to] = score.directed ? words(page.directions[way]).split(" ") : [score.attends];
-    rows.push({ gain, cells: [score.label, [from, to.join(" ")], [number(value), interval], count, offset] });
+    const title = nameScore(score, page.directions[way]), name = title === score.label ? title : [title, score.label];
+    rows.push({ gain, cells: [name, [from, to.join(" ")], [number(value), interval], count, offset] });
   }));
   return rows.sort((a, b) => b.gain - a.gain).map((row) => row.cells);
 }
