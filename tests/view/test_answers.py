@@ -95,7 +95,7 @@ def test_a_row_is_described_by_its_held_out_score_and_its_rivals() -> None:
         rival = row["lift_rival"].item()
         score = row["untrained_accuracy"] if rival == "untrained" else row[f"heldout_{rival}_accuracy"]
         assert f"({float(score):.2f}), is {float(row['lift']):+.2f} [".replace("-", "−") in lift
-        assert f"With the gold permuted it has {float(row['reported_permuted']):.2f}." in controls
+        assert f"With the annotation permuted it has {float(row['reported_permuted']):.2f}." in controls
 
 
 RULE = "the rule 'the nearest verb to the left'"

@@ -88,7 +88,7 @@ def test_a_sentence_is_exported_with_its_paint(open_page: OpenPage, tmp_path: Pa
 def test_a_sentence_is_exported_as_numbers(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(draw(), address=f"#variable={ROW}&head=2-3&text=0")
     heading, *rows = read_csv(export(page, "sentence-csv", tmp_path))
-    assert heading == ["from", "attends most to", "gold"]
+    assert heading == ["from", "attends most to", "annotated"]
     assert [row[0] for row in rows] == ["[CLS]", *TEXTS[0].words, "[SEP]"]
     best = words_by_hand(TEXTS[0], 2, 3).max(axis=1)
     shown = [int(row[1].split(",")[0].split()[1]) for row in rows]

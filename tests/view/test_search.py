@@ -68,7 +68,10 @@ def test_the_best_heads_stand_below_the_answer(open_page: OpenPage) -> None:
     best = values.sortby(values, ascending=False)[:5]
     heads = [f"{layer}-{head}" for layer, head in best["place"].values]
     listed = ", ".join(f"{head} {value:.2f}" for head, value in zip(heads, best.values, strict=True))
-    assert page.locator("#answer-best").inner_text() == f"Best heads for obj on all texts (accuracy): {listed}."
+    assert (
+        page.locator("#answer-best").inner_text()
+        == f"Best heads for “verb → its object” on all texts (accuracy): {listed}."
+    )
     page.locator("#answer-best a").nth(1).click()
     settle(page)
     assert page.locator("#answer-name").inner_text() == f"Head {heads[1]}: verb → its object"
@@ -153,7 +156,9 @@ def test_another_head_than_the_reported_one_is_shown_as_such(open_page: OpenPage
     place = int((values > values[4, 6]).sum()) + 1
     above = f"rank {place} of 35 heads" if place > 1 else "the largest of 35 heads"
     answer = page.locator("#answer-row").inner_text()
-    assert answer.startswith(f"obj: {float(values[4, 6]):.2f} accuracy, {above}; mean {float(values.mean()):.2f}")
+    own, mean = (f"{100 * float(value):.0f}\u202f%" for value in (values[4, 6], values.mean()))
+    count = f"{int(row['relation_count']):,}"
+    assert answer.startswith(f"It finds the verb for {own} of {count} objects, {above}; mean {mean}; best fixed offset")
     page.locator("#answer-link").click()
     settle(page)
     assert f"head={reported}" in address(page)

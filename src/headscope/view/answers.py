@@ -89,7 +89,7 @@ def _compare(row: Reported) -> Iterator[str]:
         lift = format_interval(*row.lift, digits=2, sign=True)
         yield f"Its lift over the strongest rival, {rival.label} ({rival.score.value:.2f}), is {lift}."
     if math.isfinite(row.permuted):
-        yield f"With the gold permuted it has {row.permuted:.2f}."
+        yield f"With the annotation permuted it has {row.permuted:.2f}."
     for untrained in row.rivals:
         if untrained.name == UNTRAINED and untrained is not rival:
             yield f"The best head of the untrained model has {untrained.score.value:.2f}."

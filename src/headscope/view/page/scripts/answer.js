@@ -2,7 +2,7 @@
 // the head is right, and others in which it is wrong.
 import { drawBars } from "./bars.js";
 import { element, find, minus, number, percent } from "./dom.js";
-import { addressOf, attentionType, flat, headName, page, readVariable, scoreOf } from "./numbers.js";
+import { addressOf, attentionType, flat, headName, page, readChange, readVariable, scoreOf } from "./numbers.js";
 import { drawArcs } from "./pictures.js";
 import { choose } from "./state.js";
 import { examplesOf, hasHead, judge, readAttention, texts } from "./texts.js";
@@ -31,15 +31,25 @@ const format = (value, units) => (value === null ? "\u2013" : isShare(units) ? p
 
 // The value of a head beside those of all heads.
 function describeValue(state) {
-  const { values, label, units, names, baselineText } = readVariable(state);
+  const { values, title, units, names, baselineText } = readVariable(state);
   const value = values[state.head.layer][state.head.head];
-  if (value !== null && names) return `${label}: ${names[value] || "none"}, as ${flat(values).filter((other) => other === value).length} of ${flat(values).length} heads.`;
-  if (value === null) return `${label}: this head has no value.`;
+  if (value !== null && names) return `${title}: ${names[value] || "none"}, as ${flat(values).filter((other) => other === value).length} of ${flat(values).length} heads.`;
+  if (value === null) return `${title}: this head has no value.`;
   const all = flat(values);
   const above = all.filter((other) => other > value).length;
   const baseline = baselineText ? `; ${baselineText}` : "";
   const rank = above ? `rank ${above + 1} of ${all.length} heads` : `the largest of ${all.length} heads`;
-  return `${label}: ${minus(number(value))} ${units}, ${rank}; mean ${minus(number(average(all)))}${baseline}.`;
+  const claim = describeClaim(state, value) || `${title}: ${format(value, units)}`;
+  return `${claim}, ${rank}; mean ${format(average(all), units)}${baseline}.`;
+}
+
+// What a head does of all items of a question; nothing of changes, and of questions without right and wrong.
+function describeClaim(state, value) {
+  const score = scoreOf(state);
+  if (!score?.ranked || !score.count || state.half === "held-out half" || readChange(state)) return "";
+  const { claim, ...plain } = score.plain[score.directed ? state.direction : ""];
+  const parts = { ...plain, share: percent(value), count: score.count.toLocaleString("en") };
+  return `It ${claim.replaceAll(/{(\w+)}/g, (_, name) => parts[name])}`;
 }
 
 const nameEnds = ([, lower, upper]) => (lower === null || upper === null ? "" : `, 95\u202f% interval ${percent(lower)} to ${percent(upper)}`);

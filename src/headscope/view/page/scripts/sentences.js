@@ -1,6 +1,6 @@
 // The sentences: a text of the corpus, with the attention of the head that the grid shows.
 import { element, find, percent, shorten, words } from "./dom.js";
-import { headName, page, readHead, scoreOf } from "./numbers.js";
+import { headName, nameScore, page, readHead, scoreOf } from "./numbers.js";
 import { drawArcs, drawLines, drawMatrix } from "./pictures.js";
 import { isLive } from "./server.js";
 import { choose, MOST_BESIDE } from "./state.js";
@@ -49,7 +49,7 @@ function point(place) {
 
 // The texts, those that are examples of the row first.
 function listTexts(row) {
-  const name = (place) => `${place + 1}: ${shorten(texts[place].words.join(" "), 70)}`;
+  const name = (place) => `${place + 1}: ${shorten(texts[place].words.join(" "), 70)}`, question = row && nameScore(row, shown.direction);
   const group = (label, places) => {
     const node = element("optgroup", null, { label });
     node.append(...places.map((place) => element("option", name(place), { value: place })));
@@ -58,7 +58,7 @@ function listTexts(row) {
   const examples = row ? examplesOf(row.key) : [];
   const used = new Set(examples.map((each) => each.text));
   const others = texts.map((_, place) => place).filter((place) => !used.has(place));
-  const groups = Object.entries(KINDS).map(([kind, label]) => [`${row?.name}: ${label}`, examples.filter((each) => each.kind === kind).map((each) => each.text)]);
+  const groups = Object.entries(KINDS).map(([kind, label]) => [`${question}: ${label}`, examples.filter((each) => each.kind === kind).map((each) => each.text)]);
   groups.push([used.size ? "other texts" : "texts", others]);
   find("text").replaceChildren(...groups.filter(([, places]) => places.length).map(([label, places]) => group(label, places)));
 }
@@ -73,7 +73,7 @@ export function chooseText(state, row) {
 function describe(state, row, gold, about) {
   const right = gold.filter((link) => link.right).length;
   const rounded = isJudged ? "" : " An older version wrote these sentences: right and wrong follow from weights in whole percent, and may differ from the score.";
-  const links = gold.length ? ` Dashed: gold links of ${row.name}; head ${headName(state.head)} gets ${right} of ${gold.length} right.${rounded}` : "";
+  const links = gold.length ? ` Dashed: annotated links of \u201c${nameScore(row, state.direction)}\u201d; head ${headName(state.head)} gets ${right} of ${gold.length} right.${rounded}` : "";
   return `Head ${headName(state.head)}. ${about}${links}`;
 }
 
