@@ -1,6 +1,6 @@
 // The chosen sentence in all heads: its real maps, on one canvas.
 import { colour, paletteOf } from "./colours.js";
-import { element, find, percent } from "./dom.js";
+import { element, find, percent, renew } from "./dom.js";
 import { headName, page, scoreOf } from "./numbers.js";
 import { chooseText } from "./sentences.js";
 import { choose } from "./state.js";
@@ -29,12 +29,24 @@ function listShades() {
   });
 }
 
-function paintMap(paper, sheet, image, shades, { maps, from }, place, cell) {
+// How many tokens share a pixel, so that each has one at least.
+const foldOf = ({ queries, keys }, { width, height }, ratio) => Math.max(1, Math.floor(Math.max(keys / (ratio * width), queries / (ratio * height))));
+
+// Of weights that share a pixel, the largest is shown.
+function paintMap(paper, sheet, image, shades, { maps, from }, place, cell, fold) {
   const { weights, heads, queries, keys } = maps, start = (place.layer * heads + place.head) * queries * keys;
-  const pixels = new Uint32Array(image.data.buffer);
+  const pixels = new Uint32Array(image.data.buffer), largest = new Uint8Array(pixels.length), chosen = new Uint8Array(sheet.height);
   for (let query = 0; query < queries; query++) {
-    const opacity = (row === null || from.token_words[query] === row ? 255 : 60) << 24;
-    for (let at = query * keys; at < (query + 1) * keys; at++) pixels[at] = shades[weights[start + at]] | opacity;
+    const line = Math.floor(query / fold) * sheet.width, first = start + query * keys;
+    if (row === null || from.token_words[query] === row) chosen[line / sheet.width] = 1;
+    for (let key = 0, at = line, left = fold; key < keys; key++, left--) {
+      if (left === 0) [at, left] = [at + 1, fold];
+      if (weights[first + key] > largest[at]) largest[at] = weights[first + key];
+    }
+  }
+  for (let at = 0, y = 0; y < sheet.height; y++) {
+    const opacity = (chosen[y] ? 255 : 60) << 24;
+    for (const end = at + sheet.width; at < end; at++) pixels[at] = shades[largest[at]] | opacity;
   }
   sheet.getContext("2d").putImageData(image, 0, 0);
   paper.drawImage(sheet, ...boxOf(place, cell));
@@ -47,11 +59,12 @@ function paint() {
   const paper = canvas.getContext("2d"), sheet = document.createElement("canvas");
   paper.scale(ratio, ratio);
   paper.imageSmoothingEnabled = false;
-  [sheet.width, sheet.height] = [maps.keys, maps.queries];
-  const image = new ImageData(maps.keys, maps.queries), shades = listShades();
+  const fold = foldOf(maps, cell, ratio), shades = listShades();
+  [sheet.width, sheet.height] = [maps.keys, maps.queries].map((tokens) => Math.ceil(tokens / fold));
+  const image = new ImageData(sheet.width, sheet.height);
   for (let layer = 0; layer < maps.layers; layer++) {
     if (layer + 1 in page.without_attention) continue;
-    for (let head = 0; head < maps.heads; head++) paintMap(paper, sheet, image, shades, current, { layer, head }, cell);
+    for (let head = 0; head < maps.heads; head++) paintMap(paper, sheet, image, shades, current, { layer, head }, cell, fold);
   }
   paper.fillStyle = style.color;
   paper.font = `11px ${style.fontFamily}`;
@@ -79,7 +92,7 @@ function pointWord(word) {
 
 function writeWords({ from, place }) {
   const named = new Set();
-  words.replaceChildren(...from.tokens.flatMap((token, at) => {
+  renew(words, ...from.tokens.flatMap((token, at) => {
     const word = from.token_words[at];
     if (word < 0) return [element("span", token, { class: "special" }), " "];
     if (named.has(word)) return [];

@@ -14,6 +14,13 @@ export const element = (tag, text = null, attributes = {}) => dress(document.cre
 
 export const shape = (tag, attributes = {}, text = null) => dress(document.createElementNS(SVG, tag), text, attributes);
 
+// Puts nodes in the place of those in a box; the one that had the focus hands it to that in its place.
+export function renew(box, ...nodes) {
+  const at = [...box.children].indexOf(document.activeElement);
+  box.replaceChildren(...nodes);
+  if (at >= 0) (box.children[at] ?? box.lastElementChild)?.focus();
+}
+
 export const words = (name) => name.replaceAll("_", " ");
 
 export const signed = (offset) => (offset < 0 ? "\u2212" : "+") + Math.abs(offset);

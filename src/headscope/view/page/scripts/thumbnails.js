@@ -18,9 +18,8 @@ function readCells(numbers) {
 }
 
 // The map of a head as an image of `cell` pixels a cell.
-function paintMap(state, { layer, head }, cell) {
+function paintMap(state, { layer, head }, cell, colours = listColours(STEPS + 1)) {
   const numbers = numbersOf(state), { bins } = numbers.maps, cells = readCells(numbers);
-  const colours = listColours(STEPS + 1);
   const start = (((attentionType(state) * page.layers + layer) * page.heads) + head) * bins * bins;
   const side = bins * cell, image = new ImageData(side, side);
   for (let y = 0; y < side; y++) for (let x = 0; x < side; x++) {
@@ -59,7 +58,7 @@ export function buildThumbnails(point) {
 }
 
 function drawBase(state, style) {
-  const step = pitch(state), { sheet } = base;
+  const step = pitch(state), { sheet } = base, colours = listColours(STEPS + 1);
   [sheet.width, sheet.height] = [LABELS + page.heads * step, LABELS + page.layers * step];
   const paper = sheet.getContext("2d");
   paper.font = `12px ${style.fontFamily}`;
@@ -69,7 +68,7 @@ function drawBase(state, style) {
   for (let layer = 0; layer < page.layers; layer++) {
     paper.fillText(layer + 1, LABELS / 2 - 2, LABELS + (layer + 0.5) * step + 2);
     for (let head = 0; head < page.heads; head++) {
-      paper.putImageData(paintMap(state, { layer, head }, CELL), LABELS + head * step, LABELS + layer * step);
+      paper.putImageData(paintMap(state, { layer, head }, CELL, colours), LABELS + head * step, LABELS + layer * step);
     }
   }
 }
