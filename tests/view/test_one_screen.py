@@ -9,6 +9,7 @@ import pytest
 
 from headscope.corpora.written_text import WrittenText
 from headscope.examples import CLEAR, FAILS, Example, pack
+from headscope.view.glosses import gloss_row
 from headscope.view.page import render_page
 from headscope.view.page.numbers import _find_opening
 from view.conftest import open_tab, settle
@@ -196,6 +197,15 @@ def test_keys_lead_everywhere(open_page: OpenPage) -> None:
     assert page.locator("#key-list").is_visible()
 
 
+def test_a_chosen_sentence_keeps_the_focus(open_page: OpenPage) -> None:
+    page = open_page(draw(examples=EXAMPLES), address=ADDRESS)
+    page.locator("#chips button").nth(2).focus()
+    page.keyboard.press("Enter")
+    settle(page)
+    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
+    assert page.evaluate("document.activeElement.textContent")[0] == "3"
+
+
 def test_the_sentence_in_all_heads_has_the_weights_of_its_tokens(open_page: OpenPage) -> None:
     page = open_page(draw(), address=f"{ADDRESS}&mode=all")
     weights = TEXTS[0].weights["encoder"]
@@ -349,7 +359,8 @@ def test_another_direction_is_not_what_the_verdict_is_of(open_page: OpenPage) ->
     page.locator("#direction").select_option(other)
     settle(page)
     assert page.locator("#answer-badge").inner_text() == "not the reported head"
-    assert page.locator("#answer-row").inner_text().startswith("obj: ")
+    claim = gloss_row(ROW, other).state("SHARE", int(row["relation_count"])).partition("SHARE")[0]
+    assert page.locator("#answer-row").inner_text().startswith(f"It {claim}")
     value = float(row["relation_accuracy"].sel(direction=other, layer=row["reported_layer"], head=row["reported_head"]))
     assert page.locator("#answer-bars > :nth-child(3)").inner_text() == f"{100 * value:.0f}\u202f%"
 

@@ -1,9 +1,11 @@
 // The lists above the grid and the sentences: each is called like what it chooses.
 import { element, find, words } from "./dom.js";
 import { nameScore, numbersOf, page, readVariable, scoreOf, VIEWS } from "./numbers.js";
+import { fontOf, measure } from "./layout.js";
 import { choose } from "./state.js";
 
 const NAMES = ["half", "view", "against", "variable", "direction", "attention_type", "text", "level", "picture"];
+const ARROW = 22, SMALLEST = 10; // pixels: the mark of a list, the smallest letters
 let listed = null; // the view whose variables are listed
 
 function nameOption(score) {
@@ -39,10 +41,20 @@ export function buildControls() {
   for (const name of NAMES) find(name).addEventListener("change", (event) => choose({ [name]: event.target.value }));
 }
 
+// The chosen question is written whole, in smaller letters where it is long.
+function fitQuestion() {
+  const select = find("variable");
+  select.style.fontSize = "";
+  const style = getComputedStyle(select), [size, left, right] = [style.fontSize, style.paddingLeft, style.paddingRight].map(parseFloat);
+  const room = select.clientWidth - left - right - ARROW, width = measure(select.selectedOptions[0].textContent, fontOf(style));
+  if (width > room) select.style.fontSize = `${Math.max(SMALLEST, (size * room) / width).toFixed(1)}px`;
+}
+
 export function drawControls(state) {
   if (listed !== state.view) listVariables(numbersOf(state));
   listed = state.view;
   find("direction").parentElement.hidden = !readVariable(state).directed;
   find("half").parentElement.hidden = !scoreOf(state)?.held_out;
   for (const name of NAMES) if (state[name] || name === "against") find(name).value = state[name];
+  fitQuestion();
 }

@@ -2,16 +2,19 @@
 // the colours mean.
 import { colour, paintOf, paletteOf } from "./colours.js";
 import { element, find, number, percent, shorten } from "./dom.js";
+import { fontOf, measure } from "./layout.js";
 import { flat, headName, numbersOf, page, readVariable } from "./numbers.js";
 import { choose } from "./state.js";
+import { texts } from "./texts.js";
 import { isDark } from "./theme.js";
 import { colourNames, shade } from "./word.js";
 
 const MOST_NUMBERS = 16; // heads in a layer; of more, the numbers have no room
-const SMALLEST = 6, LARGEST = 62, ROOMY = 28, LETTER = 6.5; // pixels: the height of a cell, from which on there is room below the grid, the width of a letter
+const SMALLEST = 6, LARGEST = 62, ROOMY = 28, EDGE = 2; // pixels: the height of a cell, from which on there is room below the grid, beside a word in a cell
 const LISTED = 5; // words in the legend
 const narrow = matchMedia("(max-width: 760px)");
-let painted = ""; // the variable whose values the buttons have
+let painted = ""; // what the buttons show
+const followsWord = (state) => state.word !== null && texts.length > 0; // specimen.js then draws the grid
 
 const buttonAt = ({ layer, head }) => find("grid").querySelector(`button[data-layer="${layer}"][data-head="${head}"]`);
 
@@ -92,18 +95,22 @@ function fitGrid() {
   grid.style.setProperty("--cell", `${Math.max(SMALLEST, Math.min(LARGEST, left)).toFixed(1)}px`);
 }
 
-// Draws the grid by the chosen variable or, with `word`, by what each head sends a word to (word.js).
+// Draws the grid by the chosen variable or, with `word`, by what each head sends a word to (word.js). Buttons are painted
+// only where another thing is shown than before.
 export function drawGrid(state, word = null) {
-  const shown = word ? "" : [state.view, state.against, state.variable, state.direction, state.attention_type, state.half, isDark()].join("\n");
+  const question = [state.view, state.against, state.variable, state.direction, state.half];
+  const shown = [...(word ? [word.place, word.unit] : question), state.attention_type, isDark()].join("\n");
   const variable = readVariable(state);
-  if (word) paintWord(word);
-  else if (shown !== painted) variable.names ? paintNames(variable) : paint(state);
+  find("grid").classList.toggle("named", Boolean(word || variable.names));
+  if (shown !== painted) word ? paintWord(word) : variable.names ? paintNames(variable) : paint(state);
   painted = shown;
   find("legend").hidden = !word && !variable.names;
   find("scale").hidden = find("about").hidden = !find("legend").hidden;
   press(state.head);
   fitGrid();
 }
+
+export const drawQuestion = (state) => followsWord(state) || drawGrid(state);
 
 const listButtons = () => [...find("grid").querySelectorAll("button")].map((button) => [button, { layer: Number(button.dataset.layer), head: Number(button.dataset.head) }]);
 
@@ -126,15 +133,23 @@ function writeLegend(sentence, entries) {
   }));
 }
 
-const roomOf = (buttons) => Math.floor(buttons[0][0].offsetWidth / LETTER);
+// Writes words as wide as a cell has room.
+function fitWords(buttons) {
+  const [[button]] = buttons, font = fontOf(getComputedStyle(button)), room = button.offsetWidth - EDGE;
+  return (word) => {
+    let text = word;
+    for (let length = Math.min(text.length, room); length > 1 && measure(text, font) > room; length--) text = shorten(word, length);
+    return measure(text, font) > room ? "" : text;
+  };
+}
 
 function paintWord({ label, labels, choices, order, colours }) {
-  const buttons = listButtons(), room = roomOf(buttons);
+  const buttons = listButtons(), write = fitWords(buttons);
   for (const [button, place] of buttons) {
     const choice = choices[place.layer]?.[place.head];
     const paint = choice && paintOf(shade(colours.get(choice.to), 0.15 + 0.85 * choice.weight));
     const says = choice ? `${label} \u2192 ${labels[choice.to]}, ${percent(choice.weight)}` : "no attention";
-    dress(button, place, { paint, says, text: choice && room > 2 ? shorten(labels[choice.to], room) : "" });
+    dress(button, place, { paint, says, text: choice ? write(labels[choice.to]) : "" });
   }
   writeLegend(
     `Where each head sends \u201c${label}\u201d first; the stronger the colour, the larger the share.`,
@@ -144,10 +159,10 @@ function paintWord({ label, labels, choices, order, colours }) {
 
 // Heads by a name instead of a number, such as their main role.
 function paintNames({ values, names, label, about }) {
-  const buttons = listButtons(), room = roomOf(buttons), colours = colourNames(names);
+  const buttons = listButtons(), write = fitWords(buttons), colours = colourNames(names);
   for (const [button, place] of buttons) {
     const code = values[place.layer][place.head], name = names[code];
-    dress(button, place, { paint: name && paintOf(shade(colours[code], 0.75)), says: name || "none", text: name && room > 2 ? shorten(name, room) : "" });
+    dress(button, place, { paint: name && paintOf(shade(colours[code], 0.75)), says: name || "none", text: name ? write(name) : "" });
   }
   const counts = names.map((name, code) => ({ hex: colours[code], label: name, count: flat(values).filter((value) => value === code).length }));
   writeLegend(`${label}. ${about}`, counts.filter((each) => each.label && each.count).sort((a, b) => b.count - a.count));
@@ -157,12 +172,12 @@ function paint(state) {
   const view = readVariable(state);
   const palette = paletteOf(view.diverging);
   const share = (value) => (value - view.low) / (view.top - view.low || 1);
-  const digits = view.top < 0.1 ? 3 : 2;
+  const isWhole = flat(view.values).every(Number.isInteger), digits = isWhole ? 0 : view.top < 0.1 ? 3 : 2;
   find("about").textContent = [numbersOf(state).shows, view.about].filter(Boolean).join(" ");
   for (const [button, place] of listButtons()) {
     const value = view.values[place.layer][place.head], missing = value === null;
     const text = missing || page.heads > MOST_NUMBERS ? "" : number(value, digits).replace(/^(-?)0\./, "$1.").replace("-", "\u2212");
-    const says = missing ? "no value" : number(value, 3);
+    const says = missing ? "no value" : number(value, isWhole ? 0 : 3);
     dress(button, place, { paint: missing ? null : colour(share(value), palette), text, says, spoken: missing ? says : `${says} ${view.units}` });
   }
   const scale = find("scale");

@@ -3,7 +3,7 @@
 const SIZES = [38, 35, 32, 30, 28, 26, 24, 22, 20, 18, 17, 16, 15, 14]; // pixels, the largest first
 const SPECIAL = 0.55; // of the size: special tokens are smaller
 const GAP = 0.42, TIGHT = 0.08; // of the size: between words, and where the text has no space between them
-const ABOVE = 0.95, BELOW = 0.4, LINE = 0.9; // of the size: at least, around a line of words
+const ABOVE = 0.95, BELOW = 0.4, LINE = 0.9, HIGHEST = 2.3; // of the size: at least, around a line of words; how high an arc rises
 const pen = document.createElement("canvas").getContext("2d");
 const widths = new Map();
 
@@ -11,7 +11,10 @@ const widths = new Map();
 const BREAKS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u, CLOSES = /^[^\p{L}\p{N}\p{Ps}\p{Pi}]+$/u;
 const RIGHT_TO_LEFT = /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u;
 
-function measure(label, font) {
+// The font of a style; one with figures of one width has no short form of its own.
+export const fontOf = ({ fontWeight, fontSize, fontFamily }) => `${fontWeight} ${fontSize} ${fontFamily}`;
+
+export function measure(label, font) {
   const key = `${font} ${label}`;
   if (!widths.has(key)) {
     pen.font = font;
@@ -21,7 +24,7 @@ function measure(label, font) {
 }
 
 // How far an arc rises: the further its ends are apart, the higher.
-const riseOf = (distance, size) => Math.min(2.3 * size, Math.max(0.55 * size, 0.27 * distance));
+const riseOf = (distance, size) => Math.min(HIGHEST * size, Math.max(0.55 * size, 0.27 * distance));
 
 // The lines of some boxes, each {width, gap, breaks}, within a width: {x, line} of each box, and the number of lines.
 function breakLines(boxes, width) {
@@ -74,12 +77,23 @@ export function layOut(units, above, below, { width, height, fonts, largest = In
     const laid = boxes.map((box, at) => ({ x: isReversed ? width - places[at].x - box.width : places[at].x, width: box.width, line: places[at].line }));
     const middle = (unit) => laid[unit].x + laid[unit].width / 2;
     const rise = ({ from, to }) => riseOf(Math.abs(middle(from) - middle(to)), size);
-    const highest = (arcs, line) => Math.max(0, ...arcs.filter(({ from, to }) => laid[from].line === line && laid[to].line === line).map(rise));
+    if (height && lines * (ABOVE + LINE + BELOW) * size > height && size !== sizes.at(-1)) continue;
+    // How high the highest arc of each line rises.
+    const listHighest = (arcs) => {
+      const highest = new Array(lines).fill(0);
+      for (const arc of arcs) {
+        const { line } = laid[arc.from];
+        if (laid[arc.to].line === line) highest[line] = Math.max(highest[line], rise(arc));
+      }
+      return highest;
+    };
+    const isLong = height > 0 && size === sizes.at(-1); // and scrolls: words stand still, whatever the arcs
+    const [higher, lower] = [above, below].map((arcs) => (isLong ? new Array(lines).fill(HIGHEST * size) : listHighest(arcs)));
     let y = 0;
-    const bases = [...Array(lines).keys()].map((line) => {
-      y += Math.max(ABOVE * size, highest(above, line) + 0.35 * size) + 0.72 * LINE * size;
+    const bases = higher.map((highest, line) => {
+      y += Math.max(ABOVE * size, highest + 0.35 * size) + 0.72 * LINE * size;
       const base = y;
-      y += 0.28 * LINE * size + Math.max(BELOW * size, highest(below, line) + 0.2 * size);
+      y += 0.28 * LINE * size + Math.max(BELOW * size, lower[line] + 0.2 * size);
       return base;
     });
     if (height && y > height && size !== sizes.at(-1)) continue;

@@ -5,7 +5,7 @@ import { drawBest } from "./best.js";
 import { buildControls, drawControls } from "./controls.js";
 import { find } from "./dom.js";
 import { buildExports, drawExports } from "./exports.js";
-import { buildGrid, drawGrid } from "./grid.js";
+import { buildGrid, drawQuestion } from "./grid.js";
 import { buildGuess } from "./guess.js";
 import { buildHeadMap, drawHeadMap } from "./headmap.js";
 import { buildKeys, drawModes } from "./keys.js";
@@ -100,7 +100,7 @@ function build() {
   document.body.classList.add("app");
   buildControls();
   const point = (head) => {
-    drawProfile(current, head ?? current.head);
+    if (!find("panel-numbers").hidden) drawProfile(current, head ?? current.head);
     drawLooks(current, head ?? current.head);
   };
   buildGrid(point);
@@ -118,7 +118,7 @@ function build() {
   buildAll();
   buildKeys();
   buildTabs();
-  onChange((state) => (current = state), drawModes, drawTabs, drawControls, drawSearch, drawAnswer, drawLooks, drawMovers, drawGrid, drawSpecimen, drawAll, markRows);
+  onChange((state) => (current = state), drawModes, drawTabs, drawControls, drawSearch, drawAnswer, drawLooks, drawMovers, drawQuestion, drawSpecimen, drawAll, markRows);
   const panels = { numbers: drawNumbers, examples: drawExamples, sentence: drawTexts, "what-if": drawWhatIf, export: drawExports, maps: drawMaps };
   onChange(...Object.entries(panels).map(([name, draw]) => drawInTab(name, draw)), reachLater);
   addEventListener("resize", reachLater);

@@ -1,11 +1,12 @@
 // The sentence, large: the other word that each word attends to most in the chosen head, and what is right of it. Pointed
 // at, a word shows what all heads send it to.
-import { element, find, percent, shape, shorten } from "./dom.js";
+import { element, find, percent, renew, shape, shorten } from "./dom.js";
 import { drawGrid } from "./grid.js";
 import { layOut } from "./layout.js";
 import { headName, page, readVariable, scoreOf } from "./numbers.js";
 import { chooseText } from "./sentences.js";
 import { isLive } from "./server.js";
+import { describeSpans, isOfSpans, listSpans } from "./spans.js";
 import { choose } from "./state.js";
 import { hasHead, isCausal, judge, listTexts, readAttention, texts } from "./texts.js";
 import { followWord } from "./word.js";
@@ -17,6 +18,7 @@ const stage = find("stage");
 const narrow = matchMedia("(max-width: 760px)");
 let current = null; // {state, place, attention, gold, units} of what is drawn
 let [pointed, followed] = [null, null]; // the unit that is pointed at, and what all heads send it to where that is drawn
+let sheet = {}; // the words as they stand: {key, svg, behind, before, texts}
 let turns = 0; // of drawing; only the last one counts
 
 // The units of a line, with what stands before each; those of both sides have one place by their word. Special tokens have
@@ -36,33 +38,48 @@ const leadsBack = (state) => (scoreOf(state)?.directed ?? false) && state.direct
 // The unit that each word attends to most: of relations among other words, of other questions among all other tokens. With
 // `isBack` the word that attends to it most. `of` is the word that is asked about.
 function listChoices({ maps: [map] }, units, isLink, isBack) {
-  const isWord = ({ word, query }) => word >= 0 && query !== null;
-  return units.flatMap((unit, place) => {
-    if (!isWord(unit)) return [];
-    const weights = units.map((other, at) => {
-      if (at === place || (isLink && !isWord(other))) return -1;
-      return isBack ? map[other.query][place] : map[unit.query][at];
-    });
-    const other = weights.indexOf(Math.max(...weights));
+  const asked = units.map(({ word, query }) => word >= 0 && query !== null);
+  return units.flatMap(({ query }, place) => {
+    if (!asked[place]) return [];
+    let [other, weight] = [-1, -1];
+    for (let at = 0; at < units.length; at++) {
+      if (at === place || (isLink && !asked[at])) continue;
+      const each = isBack ? map[units[at].query][place] : map[query][at];
+      if (each > weight) [other, weight] = [at, each];
+    }
     const ends = isBack ? { from: other, to: place } : { from: place, to: other };
-    return weights[other] >= WEAKEST ? [{ ...ends, of: place, weight: weights[other] }] : [];
+    return weight >= WEAKEST ? [{ ...ends, of: place, weight }] : [];
   });
 }
 
 const fontsOf = (style) => ({ sans: style.getPropertyValue("--sans"), serif: style.getPropertyValue("--serif") });
 
-function write(svg, units, laid, kinds) {
+function write(svg, units, laid) {
   units.forEach((unit, place) => {
     const { x, width, line } = laid.boxes[place], base = laid.bases[line], small = unit.word < 0;
-    const attributes = { class: [small && "special", kinds(place)].filter(Boolean).join(" "), x: x + width / 2, y: base, "font-size": small ? 0.55 * laid.size : laid.size };
-    svg.append(shape("text", attributes, unit.label));
+    svg.append(shape("text", { x: x + width / 2, y: base, "font-size": small ? 0.55 * laid.size : laid.size }, unit.label));
   });
   units.forEach((unit, place) => {
     const { x, width, line } = laid.boxes[place];
     const target = shape("rect", { class: "target", x, y: laid.bases[line] - laid.size, width, height: 1.4 * laid.size, "data-unit": place });
-    target.append(shape("title", {}, unit.whole));
+    if (unit.label !== unit.whole) target.append(shape("title", {}, unit.whole));
     svg.append(target);
   });
+}
+
+// A bar below the words of each span, on every line that it is on; a mention has the number of its chain.
+function underline(svg, units, laid, spans) {
+  for (const { start, end, kind, colour, level, number } of spans) {
+    const places = [...units.keys()].filter((place) => units[place].word >= start && units[place].word < end);
+    for (const line of new Set(places.map((place) => laid.boxes[place].line))) {
+      const boxes = places.map((place) => laid.boxes[place]).filter((box) => box.line === line);
+      const [left, right] = [Math.min(...boxes.map((box) => box.x)), Math.max(...boxes.map((box) => box.x + box.width))];
+      const y = laid.bases[line] + 0.2 * laid.size + 4 * level, bar = shape("rect", { class: `span ${kind}`, x: left, y, width: right - left, height: 3 });
+      bar.style.fill = colour;
+      svg.append(bar);
+      if (number) svg.append(shape("text", { class: "count", x: right, y: y + 11, "font-size": 11 }, number));
+    }
+  }
 }
 
 // The path of an arc; between two lines it leads from the lower edge of the upper one to the upper edge of the lower one.
@@ -77,11 +94,26 @@ function trace(laid, { from, to }, way = -1) {
   return { d: `M${start} ${y}C${start} ${y + bend} ${end} ${last - bend} ${end} ${last}`, x: end, y: last };
 }
 
-function begin(laid, label) {
-  const height = Math.max(narrow.matches ? 0 : stage.clientHeight - 4, Math.ceil(laid.height));
-  const svg = shape("svg", { width: stage.clientWidth, height, role: "img", "aria-label": label });
-  stage.replaceChildren(svg);
-  return svg;
+// Begins a picture: {behind, before}, what is drawn behind the words and before them. Words that are where they were are
+// left there, and take the kinds of this picture alone.
+function begin(laid, label, kinds) {
+  const { place, units } = current, height = Math.max(narrow.matches ? 0 : stage.clientHeight - 4, Math.ceil(laid.height));
+  const key = [place, units.length, stage.clientWidth, height, laid.size, ...laid.bases].join();
+  if (sheet.key !== key || sheet.svg.parentNode !== stage) {
+    const [behind, words, before] = ["behind", "text", "before"].map((name) => shape("g", { class: name }));
+    const svg = shape("svg", { width: stage.clientWidth, height, role: "img" });
+    write(words, units, laid);
+    svg.append(behind, words, before);
+    stage.replaceChildren(svg);
+    sheet = { key, svg, behind, before, texts: [...words.querySelectorAll("text")] };
+  }
+  sheet.svg.setAttribute("aria-label", label);
+  sheet.texts.forEach((text, at) => {
+    const name = [units[at].word < 0 && "special", kinds(at)].filter(Boolean).join(" ");
+    if ((text.getAttribute("class") ?? "") !== name) text.setAttribute("class", name);
+  });
+  for (const part of [sheet.behind, sheet.before]) part.replaceChildren();
+  return sheet;
 }
 
 function layOutStage(above, below) {
@@ -91,13 +123,16 @@ function layOutStage(above, below) {
 }
 
 function drawHead() {
-  const { state, attention, gold, units } = current;
-  const isLink = scoreOf(state)?.directed ?? false, isBack = leadsBack(state);
+  const { state, attention, gold, units, spans, rule } = current;
+  const score = scoreOf(state), isLink = (score?.directed ?? false) || isOfSpans(score), isBack = leadsBack(state);
   const places = new Map(units.map((unit, place) => [unit.query, place]));
   const judged = new Map(gold.map((link) => [isBack ? link.to : places.get(link.from), link]));
   const choices = listChoices(attention, units, isLink, isBack);
   const wrong = gold.filter((link) => !link.right).map((link) => ({ from: places.get(link.from), to: link.to }));
-  const laid = layOutStage(choices, wrong), svg = begin(laid, units.map((unit) => unit.whole).join(" "));
+  const ofWord = new Map(units.map((unit, place) => [unit.word, place])), picks = gold.flatMap(({ pick }) => (rule && pick ? [{ from: ofWord.get(pick.from), to: ofWord.get(pick.to) }] : []));
+  const known = picks.filter(({ from, to }) => from !== undefined && to !== undefined && from !== to);
+  const laid = layOutStage(choices, [...wrong, ...known]), kindOf = (place) => judged.has(place) && (judged.get(place).right ? "right" : "wrong");
+  const { behind } = begin(laid, units.map((unit) => unit.whole).join(" "), kindOf);
   const nameKind = ({ of, to }) => {
     const link = judged.get(of);
     if (link) return link.right ? "right" : "wrong";
@@ -108,10 +143,11 @@ function drawHead() {
     const { d, x, y } = trace(laid, choice);
     const arc = shape("path", { class: nameKind(choice), d, "stroke-width": ((strong(choice) ? 1.2 : 0.7) + 2.2 * choice.weight).toFixed(1) });
     arc.append(shape("title", {}, `${units[choice.from].whole} \u2192 ${units[choice.to].whole}: ${percent(choice.weight)}`));
-    svg.append(arc, shape("circle", { class: nameKind(choice), cx: x, cy: y, r: strong(choice) ? 3 : 2 }));
+    behind.append(arc, shape("circle", { class: nameKind(choice), cx: x, cy: y, r: strong(choice) ? 3 : 2 }));
   }
-  for (const link of wrong) svg.append(shape("path", { class: "gold", d: trace(laid, link, 1).d, "stroke-width": 1.7 }));
-  write(svg, units, laid, (place) => judged.has(place) && (judged.get(place).right ? "right" : "wrong"));
+  for (const link of known) behind.append(shape("path", { class: "rule", d: trace(laid, link, 1).d, "stroke-width": 2.6 }));
+  for (const link of wrong) behind.append(shape("path", { class: "gold", d: trace(laid, link, 1).d, "stroke-width": 1.7 }));
+  underline(behind, units, laid, spans);
   find("stage-about").textContent = describeHead(state, gold);
 }
 
@@ -120,27 +156,39 @@ function describeHead(state, gold) {
   if (current.units.every((unit) => unit.query === null)) return "The two sides of this text share no word; the tab Sentence shows the lines between them.";
   const arcs = leadsBack(state) ? `Arcs lead to each word from the other word that attends to it most in head ${head}` : `Arcs lead from each word to what it attends to most in head ${head}`;
   const view = state.view === page.name ? "" : ` They are of ${page.name}, whatever the grid shows.`;
-  if (gold.length) return `${right} of ${gold.length} right in this sentence. ${arcs}${right < gold.length ? "; dashed: as annotated" : ""}.${view}`;
+  const marks = describeSpans(current.spans), below = [right < gold.length && "dashed: as annotated", marks].filter(Boolean).map((what) => `; ${what}`).join("");
+  if (gold.length) return `${right} of ${gold.length} right in this sentence. ${arcs}${below}.${describeRule(gold)}${view}`;
   const absent = scoreOf(state)?.directed ? `This sentence has no \u201c${readVariable(state).title}\u201d. ` : "";
-  return `${absent}${arcs}, from ${percent(WEAKEST)} on.${view}`;
+  return `${absent}${arcs}, from ${percent(WEAKEST)} on${below}.${view}`;
+}
+
+// What the best rule does in the sentence, which is drawn below it.
+function describeRule(gold) {
+  const right = gold.filter(({ pick }) => pick?.right).length;
+  return current.rule && gold.some(({ pick }) => pick) ? ` Brown, below: the rule \u201c${current.rule.plain}\u201d, right for ${right} of ${gold.length}.` : "";
+}
+
+// The rule whose picks the texts have: the best one of the row, in the direction in which its head is reported.
+function findRule(state) {
+  const row = state.view === page.name && page.rows.find((each) => each.key === state.variable && (!each.direction || each.direction === state.direction));
+  return row ? row.rivals.find((rival) => rival.is_best) ?? null : null;
 }
 
 function drawWord(word) {
   const { units } = current, total = word.order.reduce((sum, [, count]) => sum + count, 0);
   const arcs = word.order.filter(([to, count]) => to !== word.unit && count >= MANY * total).map(([to, count]) => ({ from: word.unit, to, count }));
-  const laid = layOutStage(arcs, []), svg = begin(laid, `${units[word.unit].whole} through all heads`);
-  const counts = new Map(word.order), box = laid.boxes[word.unit];
-  svg.append(shape("rect", { class: "chosen", x: box.x - 4, y: laid.bases[box.line] - 0.86 * laid.size, width: box.width + 8, height: 1.18 * laid.size, rx: 5 }));
+  const counts = new Map(word.order), laid = layOutStage(arcs, []), box = laid.boxes[word.unit];
+  const { behind, before } = begin(laid, `${units[word.unit].whole} through all heads`, (place) => !counts.has(place) && place !== word.unit && "aside");
+  behind.append(shape("rect", { class: "chosen", x: box.x - 4, y: laid.bases[box.line] - 0.86 * laid.size, width: box.width + 8, height: 1.18 * laid.size, rx: 5 }));
   for (const arc of arcs.toReversed()) {
     const path = shape("path", { d: trace(laid, arc).d, "stroke-width": (1 + (9 * arc.count) / total).toFixed(1) });
     path.style.stroke = `#${word.colours.get(arc.to)}`;
-    svg.append(path);
+    behind.append(path);
   }
-  write(svg, units, laid, (place) => !counts.has(place) && place !== word.unit && "aside");
   for (const [to, count] of word.order) {
     const { x, width, line } = laid.boxes[to], y = laid.bases[line] + 0.2 * laid.size;
-    svg.append(shape("rect", { x, y, width, height: 3, fill: `#${word.colours.get(to)}` }));
-    if (count > 1) svg.append(shape("text", { class: "count", x: x + width / 2, y: y + Math.max(13, 0.5 * laid.size), "font-size": Math.max(11, 0.4 * laid.size) }, count));
+    before.append(shape("rect", { x, y, width, height: 3, fill: `#${word.colours.get(to)}` }));
+    if (count > 1) before.append(shape("text", { class: "count", x: x + width / 2, y: y + Math.max(13, 0.5 * laid.size), "font-size": Math.max(11, 0.4 * laid.size) }, count));
   }
   find("stage-about").textContent = `\u201c${units[word.unit].whole}\u201d through all ${total} heads: the number below a word is how many heads attend to it most.`;
 }
@@ -153,7 +201,7 @@ async function point(unit) {
   const word = unit === null || units[unit].query === null ? null : await followWord(place, state, units[unit].query, units.map((each, at) => each.word < 0 || at === unit || at === first));
   if (unit !== pointed || turn !== turns) return;
   followed = word && { ...word, unit };
-  drawGrid(state, word && { ...word, label: units[unit].whole, labels: units.map((each) => each.whole) });
+  drawGrid(state, word && { ...word, place, unit, label: units[unit].whole, labels: units.map((each) => each.whole) });
   drawStage();
 }
 
@@ -172,7 +220,7 @@ async function drawChips(state, score, place, turn) {
   const places = listTexts(score?.key, place);
   const marks = await Promise.all(places.map((each) => markText(each, state, score)));
   if (turn !== turns) return;
-  find("chips").replaceChildren(...places.map((each, at) => {
+  renew(find("chips"), ...places.map((each, at) => {
     const [mark, about] = marks[at];
     const button = element("button", `${at + 1}${mark && " "}${mark}`, { type: "button", "aria-pressed": String(each === place), title: [`Key ${at + 1}`, about].filter(Boolean).join(": ") });
     if (about) button.setAttribute("aria-label", `Sentence ${at + 1}, ${about}`);
@@ -192,13 +240,15 @@ export async function drawSpecimen(state) {
     stage.setAttribute("aria-busy", "false");
     find("stage-about").textContent = `Head ${headName(state.head)} has no attention to show.`;
     current = null;
+    drawGrid(state);
     return;
   }
   stage.setAttribute("aria-busy", "true");
   const attention = await readAttention(place, state, "words", [state.head]);
   if (turn !== turns) return; // something else was chosen meanwhile
   const gold = score ? judge(texts[place], score, state.direction, attention) : [];
-  current = { state, place, attention, gold, units: listUnits(texts[place], attention) };
+  const units = listUnits(texts[place], attention);
+  current = { state, place, attention, gold, units, spans: listSpans(texts[place], score), rule: findRule(state) };
   stage.setAttribute("aria-busy", "false");
   [pointed, followed] = [null, null];
   if (state.word !== null && !(state.word in current.units)) choose({ word: null });

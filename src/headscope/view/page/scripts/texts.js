@@ -129,21 +129,31 @@ function indexWords(units) {
   return places;
 }
 
-// For each item of a row of a score: {from, to, right}, in units, as the score counted it: from the word that attends to
-// the one that it is to attend to; of several, to that which gets most.
+// For each item of a row of a score: {from, to, right, pick}, in units, as the score counted it: from the word that attends
+// to the one that it is to attend to; of several, to that which gets most. `pick` is what the best rule of the row does:
+// {from, to, right} in words; null where there is none.
 export function judge(text, row, direction, attention) {
   const { from, to, judged, maps: [map] } = attention;
   const [queries, keys] = [from, to].map(indexWords), back = row.directed && direction === "head_to_dependent";
   const bit = back ? 2 : 1, number = data.rows.indexOf(row.key);
   if (!judged) return row.directed ? judgeWeights(text, row, direction, attention) : [];
+  const picks = [...(text.picks?.[number] ?? [])];
   return text.items.flatMap(([source, targets, rows], item) => {
-    if (!rows.includes(number) || !(judged.counts[item] & bit)) return [];
+    if (!rows.includes(number)) return [];
+    const pick = readPick(picks.shift(), source, targets);
+    if (!(judged.counts[item] & bit)) return [];
     const [query, ends] = back ? [targets[0], [source]] : [source, targets];
     const places = ends.filter((word) => keys.has(word)).map((word) => keys.get(word));
     if (!queries.has(query) || !places.length) return [];
     const at = queries.get(query);
-    return [{ from: at, to: places.reduce((a, b) => (map[at][b] > map[at][a] ? b : a)), right: Boolean(judged.right[item] & bit) }];
+    return [{ from: at, to: places.reduce((a, b) => (map[at][b] > map[at][a] ? b : a)), right: Boolean(judged.right[item] & bit), pick }];
   });
+}
+
+// What a rule does with an item: from the one end it leads to a word, which is right if it is the other end.
+function readPick([from, to] = [-1, -1], source, targets) {
+  if (to < 0) return null;
+  return { from, to, right: from === source ? targets.includes(to) : to === source };
 }
 
 // The links of a text that a row of a score is about, from the word that attends to the one that it is to attend to.
@@ -168,6 +178,6 @@ function judgeWeights(text, { key }, direction, { from, to, maps: [map] }) {
     const others = direction === "head_to_dependent"
       ? from.map((unit, place) => (unit.word >= 0 && unit.word !== target ? map[place][key] : -1))
       : to.map((unit, place) => (unit.word >= 0 && unit.word !== source ? map[query][place] : -1));
-    return { from: query, to: key, right: map[query][key] === Math.max(...others) && map[query][key] > 0 };
+    return { from: query, to: key, right: map[query][key] === Math.max(...others) && map[query][key] > 0, pick: null };
   });
 }
