@@ -28,7 +28,7 @@ def stage_words(page: playwright.Page) -> list[str]:
 
 
 def find_cut(page: playwright.Page) -> list[str]:
-    """Words of the sentence that stand outside of its place, and buttons outside of the grid."""
+    """Words of the sentence outside of its place, buttons outside of the grid, and what has no room there."""
     return page.evaluate("""() => {
         const inside = (node, place) => {
             const [a, b] = [node.getBoundingClientRect(), place.getBoundingClientRect()];
@@ -37,7 +37,13 @@ def find_cut(page: playwright.Page) -> list[str]:
         const [stage, overview] = ["stage", "overview"].map((id) => document.getElementById(id));
         const parts = [...stage.querySelectorAll("text")].map((node) => [node, stage]);
         parts.push(...[...document.querySelectorAll("#grid button")].map((node) => [node, overview]));
-        return parts.filter(([node, place]) => !inside(node, place)).map(([node]) => node.textContent || node.title);
+        const cut = parts.filter(([node, place]) => !inside(node, place)).map(([node]) => node);
+        const buttons = [...document.querySelectorAll("#grid button")];
+        const numbers = [...document.querySelectorAll("#grid thead span:not(.unseen)")];
+        const touches = (node, at) => at && node.getBoundingClientRect().left <
+            numbers[at - 1].getBoundingClientRect().right;
+        const narrow = [...buttons.filter((node) => node.scrollWidth > node.clientWidth), ...numbers.filter(touches)];
+        return [...cut, ...narrow].map((node) => node.textContent || node.title);
     }""")
 
 
@@ -49,9 +55,11 @@ def test_nothing_is_cut_and_the_page_does_not_scroll(
     words = ("a", "rather", "long", "sentence", ",", "as", "somebody", "might", "write", "one", "on", "a", "Sunday")
     text = make_text("long", (*words, *words), ((3, 1, "obj"),), size=heads)
     table = head_table(*heads, relations=("nsubj", "obj", "det"))
+    about = {"long_name": "a number with many digits", "units": "nats", "source": "somebody"}
+    table["own"] = (table["entropy"] - 123).assign_attrs(about)
     page = open_page(render_page(table, figures={}, examples=pack([text], (), {})), address=ADDRESS)
     page.set_viewport_size({"width": width, "height": height})
-    for variable in (ROW, "entropy", "relation:nsubj"):
+    for variable in (ROW, "entropy", "own", "relation:nsubj"):
         page.locator("#variable").select_option(variable)
         settle(page)
         assert find_cut(page) == []

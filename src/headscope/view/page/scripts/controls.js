@@ -5,7 +5,7 @@ import { fontOf, measure } from "./layout.js";
 import { choose } from "./state.js";
 
 const NAMES = ["half", "view", "against", "variable", "direction", "attention_type", "text", "level", "picture"];
-const ARROW = 22, SMALLEST = 10; // pixels: the mark of a list, the smallest letters
+const ARROW = 22, SMALLEST = 9; // pixels: the mark of a list, the smallest letters
 let listed = null; // the view whose variables are listed
 
 function nameOption(score) {

@@ -1,7 +1,7 @@
 // The head grid: a button for each head, coloured by the chosen variable, or by what the head sends a word to; and what
 // the colours mean.
 import { colour, paintOf, paletteOf } from "./colours.js";
-import { element, find, number, percent, shorten } from "./dom.js";
+import { element, find, minus, number, percent, shorten } from "./dom.js";
 import { fontOf, measure } from "./layout.js";
 import { flat, headName, numbersOf, page, readVariable } from "./numbers.js";
 import { choose } from "./state.js";
@@ -10,7 +10,8 @@ import { isDark } from "./theme.js";
 import { colourNames, shade } from "./word.js";
 
 const MOST_NUMBERS = 16; // heads in a layer; of more, the numbers have no room
-const SMALLEST = 6, LARGEST = 62, ROOMY = 28, EDGE = 2; // pixels: the height of a cell, from which on there is room below the grid, beside a word in a cell
+const STEP = 4; // from one head whose number stands above it to the next, where there is no room for all
+const SMALLEST = 6, LARGEST = 62, ROOMY = 28, LOW = 13, EDGE = 2, WORD = 20; // pixels: the height of a cell, from which on there is room below the grid, in a cell; beside a word in a cell, for a word
 const LISTED = 5; // words in the legend
 const narrow = matchMedia("(max-width: 760px)");
 let painted = ""; // what the buttons show
@@ -32,7 +33,12 @@ export function buildGrid(point) {
   new ResizeObserver(fitGrid).observe(find("overview"));
   const top = grid.createTHead().insertRow();
   top.append(element("td", ""));
-  for (let head = 0; head < page.heads; head++) top.append(element("th", head + 1, { scope: "col" }));
+  const isNamed = (number) => page.heads <= MOST_NUMBERS || number === 1 || number % STEP === 0;
+  for (let number = 1; number <= page.heads; number++) {
+    const name = element("th", null, { scope: "col" });
+    name.append(element("span", number, isNamed(number) ? {} : { class: "unseen" }));
+    top.append(name);
+  }
   const body = grid.createTBody();
   for (let layer = 0; layer < page.layers; layer++) {
     const row = body.insertRow();
@@ -84,6 +90,7 @@ function fitGrid() {
   const [column, grid] = [find("overview"), find("grid")];
   if (narrow.matches) {
     column.classList.remove("crowded"); // a column as high as what is in it
+    grid.classList.remove("low");
     grid.style.removeProperty("--cell");
     return;
   }
@@ -92,6 +99,7 @@ function fitGrid() {
   const room = (column.clientHeight - taken - gaps - 24) / page.layers;
   column.classList.toggle("crowded", room < ROOMY);
   const left = room - (room < ROOMY ? 0 : (find("looks").offsetHeight + 10) / page.layers);
+  grid.classList.toggle("low", left < LOW);
   grid.style.setProperty("--cell", `${Math.max(SMALLEST, Math.min(LARGEST, left)).toFixed(1)}px`);
 }
 
@@ -101,7 +109,6 @@ export function drawGrid(state, word = null) {
   const question = [state.view, state.against, state.variable, state.direction, state.half];
   const shown = [...(word ? [word.place, word.unit] : question), state.attention_type, isDark()].join("\n");
   const variable = readVariable(state);
-  find("grid").classList.toggle("named", Boolean(word || variable.names));
   if (shown !== painted) word ? paintWord(word) : variable.names ? paintNames(variable) : paint(state);
   painted = shown;
   find("legend").hidden = !word && !variable.names;
@@ -133,10 +140,17 @@ function writeLegend(sentence, entries) {
   }));
 }
 
+// The font of the cells, with `isSmall` of smaller letters, and their room.
+function setLetters([[button]], isSmall) {
+  find("grid").classList.toggle("small", isSmall);
+  return { font: fontOf(getComputedStyle(button)), room: button.offsetWidth - EDGE };
+}
+
 // Writes words as wide as a cell has room.
 function fitWords(buttons) {
-  const [[button]] = buttons, font = fontOf(getComputedStyle(button)), room = button.offsetWidth - EDGE;
+  const { font, room } = setLetters(buttons, true);
   return (word) => {
+    if (room < WORD) return "";
     let text = word;
     for (let length = Math.min(text.length, room); length > 1 && measure(text, font) > room; length--) text = shorten(word, length);
     return measure(text, font) > room ? "" : text;
@@ -168,15 +182,29 @@ function paintNames({ values, names, label, about }) {
   writeLegend(`${label}. ${about}`, counts.filter((each) => each.label && each.count).sort((a, b) => b.count - a.count));
 }
 
+// Writes numbers as wide as a cell has room, in smaller letters and with fewer digits if need be.
+function fitNumbers(buttons, values, digits) {
+  const name = (value, places) => minus(number(value, places).replace(/^(-?)0\./, "$1."));
+  const isFit = (places, isSmall) => {
+    const { font, room } = setLetters(buttons, isSmall);
+    return values.every((value) => measure(name(value, places), font) <= room);
+  };
+  if (page.heads > MOST_NUMBERS) return () => "";
+  let places = digits;
+  if (!isFit(places, false)) while (places >= 0 && !isFit(places, true)) places--;
+  return (value) => (places < 0 ? "" : name(value, places));
+}
+
 function paint(state) {
-  const view = readVariable(state);
+  const view = readVariable(state), buttons = listButtons();
   const palette = paletteOf(view.diverging);
   const share = (value) => (value - view.low) / (view.top - view.low || 1);
   const isWhole = flat(view.values).every(Number.isInteger), digits = isWhole ? 0 : view.top < 0.1 ? 3 : 2;
+  const write = fitNumbers(buttons, flat(view.values), digits);
   find("about").textContent = [numbersOf(state).shows, view.about].filter(Boolean).join(" ");
-  for (const [button, place] of listButtons()) {
+  for (const [button, place] of buttons) {
     const value = view.values[place.layer][place.head], missing = value === null;
-    const text = missing || page.heads > MOST_NUMBERS ? "" : number(value, digits).replace(/^(-?)0\./, "$1.").replace("-", "\u2212");
+    const text = missing ? "" : write(value);
     const says = missing ? "no value" : number(value, isWhole ? 0 : 3);
     dress(button, place, { paint: missing ? null : colour(share(value), palette), text, says, spoken: missing ? says : `${says} ${view.units}` });
   }
