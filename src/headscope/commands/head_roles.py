@@ -6,7 +6,7 @@ corpora --measure, untrained too--> tables by corpus --find_head_roles--> head t
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xarray as xr
@@ -78,29 +78,23 @@ def measure_head_roles(
         HeadscopeError: no role can be measured of it.
     """
     wanted = [name for name, reducer in REDUCERS.items() if any(score.roles for score in reducer.scores)]
+    beside = _Beside(model, untrained, folder, plan)
     measured: list[tuple[xr.Dataset, xr.Dataset]] = []
     left_out: dict[str, str] = {}
     errors: list[HeadscopeError] = []
     for stem, corpus in corpora.items():
         summary = summarize(corpus)
         suited = [name for name in wanted if REDUCERS[name].is_annotated(summary)]
-        by_length = sorted(corpus, key=lambda document: len(document.words))
-        refused: dict[str, HeadscopeError] = {}
-        for subject in (untrained, model):
-            refused |= _find_refused(subject, corpus.name, by_length[0], suited, plan)
         wanted = [name for name in wanted if name not in suited]
-        for name, error in refused.items():
-            left_out |= {role: str(error) for score in REDUCERS[name].scores for role in score.roles.values()}
-            errors.append(error)
-        if able := [name for name in suited if name not in refused]:
-            step = f"finding the roles of heads on {corpus.name}"
-            some = by_length[:: max(1, min(UNTRAINED_PART, len(by_length) // FEWEST_UNTRAINED))]
-            table = folder.measure(stem, model, corpus, able, label=step, plan=plan, summary=summary)
-            control = folder.measure(
-                f"untrained-{stem}", untrained, some, able, label=f"{step}, untrained", plan=plan,
-                summary=summarize(some),
-            )  # fmt: skip
-            measured.append((table, control))
+        try:
+            measured += [beside.measure(stem, corpus, suited)] if suited else []
+        except HeadscopeError:
+            refused = beside.find_refused(corpus, suited)
+            for name, error in refused.items():
+                left_out |= {role: str(error) for score in REDUCERS[name].scores for role in score.roles.values()}
+                errors.append(error)
+            if able := [name for name in suited if name not in refused]:
+                measured.append(beside.measure(stem, corpus, able))
     if not measured:
         raise errors[0]
     roles = find_head_roles(measured, left_out)
@@ -108,24 +102,48 @@ def measure_head_roles(
     return roles.assign_attrs(about | roles.attrs | {CORPUS: about["corpus"]})
 
 
-def _find_refused(
-    model: Model, corpus: str, shortest: Document, names: Sequence[str], plan: Plan
-) -> dict[str, HeadscopeError]:
-    """The reducers that cannot be measured of a model, as the shortest text of a corpus shows, and why."""
+@dataclass(frozen=True)
+class _Beside:
+    """A model beside the same model untrained: what is measured of both."""
 
-    def find_error(some: Sequence[str]) -> HeadscopeError | None:
-        try:
-            measure(model, [shortest], list(some), plan=plan)
-        except CorpusError as error:
-            fits = f"no text of {corpus} fits into the {model.max_tokens} tokens that it reads"
-            return CorpusError(fits) if TOO_LONG in str(error) else error
-        except HeadscopeError as error:
-            return error
-        return None
+    model: Model
+    untrained: Model
+    folder: OutputFolder
+    plan: Plan
 
-    if not names or find_error(names) is None:
-        return {}
-    return {name: error for name in names if (error := find_error([name])) is not None}
+    def measure(self, stem: str, corpus: Corpus, names: Sequence[str]) -> tuple[xr.Dataset, xr.Dataset]:
+        """Return the table of the model, and that of the untrained model on some of the texts."""
+        by_length = _sort(corpus)
+        some = by_length[:: max(1, min(UNTRAINED_PART, len(by_length) // FEWEST_UNTRAINED))]
+        step = f"finding the roles of heads on {corpus.name}"
+        table = self.folder.measure(
+            stem, self.model, corpus, names, label=step, plan=self.plan, summary=summarize(corpus)
+        )
+        control = self.folder.measure(
+            f"untrained-{stem}", self.untrained, some, names, label=f"{step}, untrained", plan=self.plan,
+            summary=summarize(some),
+        )  # fmt: skip
+        return table, control
+
+    def find_refused(self, corpus: Corpus, names: Sequence[str]) -> dict[str, HeadscopeError]:
+        """Return the reducers that cannot be measured of either, as the shortest text of a corpus shows, and why."""
+        shortest = _sort(corpus)[0]
+        refused: dict[str, HeadscopeError] = {}
+        for model in (self.untrained, self.model):
+            for name in names:
+                try:
+                    measure(model, [shortest], [name], plan=self.plan)
+                except CorpusError as error:
+                    fits = f"no text of {corpus.name} fits into the {model.max_tokens} tokens that it reads"
+                    refused[name] = CorpusError(fits) if TOO_LONG in str(error) else error
+                except HeadscopeError as error:
+                    refused[name] = error
+        return refused
+
+
+def _sort(corpus: Corpus) -> list[Document]:
+    """Return the documents of a corpus, the shortest first."""
+    return sorted(corpus, key=lambda document: len(document.words))
 
 
 def _join_sources(tables: Sequence[xr.Dataset]) -> dict[str, Any]:
