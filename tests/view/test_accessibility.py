@@ -33,6 +33,35 @@ def test_a_page_breaks_no_rule_of_axe(open_page: OpenPage, name: str, width: int
     assert violations(page) == []
 
 
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_words_of_the_sentence_and_the_cells_can_be_read_on_their_ground(open_page: OpenPage, dark: bool) -> None:
+    # axe looks at no text in pictures.
+    page = open_page(draw(), address=f"#variable={ROW}&head=2-3&text=0&word=2", dark=dark)
+    words, cells = page.evaluate(
+        """() => {
+          const read = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+          const ground = read(getComputedStyle(document.getElementById("specimen")).backgroundColor);
+          const mix = ({ fill, opacity }) => read(fill).map((part, at) => part * opacity + ground[at] * (1 - opacity));
+          const find = (query) => [...document.querySelectorAll(query)].map((node) => getComputedStyle(node));
+          const list = (query, pair) => find(query).map(pair);
+          return [
+            list("#stage text", (style) => [mix(style), ground]),
+            list("#grid button", (style) => [read(style.color), read(style.backgroundColor)]),
+          ];
+        }"""
+    )
+    assert len(words) > 8
+    for pair in (*words, *cells):
+        low, high = sorted(map(luminance, pair))
+        assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+def luminance(parts: list[float]) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in (part / 255 for part in parts)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
 def violations(page) -> list[str]:
     """Each broken rule with the elements that break it."""
     page.evaluate(AXE)
