@@ -77,7 +77,7 @@ function underline(svg, units, laid, spans) {
       const y = laid.bases[line] + 0.2 * laid.size + 4 * level, bar = shape("rect", { class: `span ${kind}`, x: left, y, width: right - left, height: 3 });
       bar.style.fill = colour;
       svg.append(bar);
-      if (number) svg.append(shape("text", { class: "count", x: right, y: y + 11, "font-size": 11 }, number));
+      if (number) svg.append(shape("text", { class: "count", x: right - 10 * level, y: y + 11, "font-size": 11 }, number));
     }
   }
 }
