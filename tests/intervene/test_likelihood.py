@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -97,6 +98,16 @@ def test_a_sentence_is_as_probable_as_a_plain_loop_says(family: str) -> None:
         sums = [each.log_probability for each in likelihoods]
         assert sums == pytest.approx([total for total, _ in expected], rel=1e-5, abs=1e-5)
     assert len({round(each.log_probability / each.tokens, 3) for each in likelihoods}) == len(SENTENCES)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bloom", "bert"])
+def test_in_float64_margins_are_those_of_a_plain_loop_to_the_ninth_digit(family: str) -> None:
+    """Batches and padding change nothing but the last digits of float32, as no step of ours is in float32."""
+    model = Model.from_module(deepcopy(make(family).module).double(), make(family).tokenizer, name=family)
+    for batch_tokens in (1, 37, 2048):
+        scores = score_minimal_pairs(model, PAIRS, text="spaced", batch_tokens=batch_tokens)
+        for pair, margin in zip(PAIRS, scores["difference"], strict=True):
+            assert margin == pytest.approx(witness(model, pair.good)[0] - witness(model, pair.bad)[0], abs=1e-9)
 
 
 WRITTEN_SENTENCES = ["The dogs don't walk.", " a  cat\n\nsees 1984 dogs", "naïve, U.S. cats!"]

@@ -257,9 +257,9 @@ def batch_rows(model: Model, rows: Iterable[Row], batch_tokens: int) -> Iterator
 
 def score_rows(logits: Float[Tensor, "row token vocabulary"], rows: Sequence[Row]) -> Float[Tensor, " row"]:
     """The log-probability of what each row should predict, in nats."""
-    sums = []
+    sums, dtype = [], torch.promote_types(logits.dtype, torch.float32)
     # Row by row, since the logarithms are as large as the logits.
     for row, row_logits in zip(rows, logits, strict=True):
         targets = torch.tensor(row.targets, device=logits.device)[:, None]
-        sums.append(row_logits[row.places].float().log_softmax(-1).gather(-1, targets).double().sum())
+        sums.append(row_logits[row.places].to(dtype).log_softmax(-1).gather(-1, targets).double().sum())
     return torch.stack(sums)
