@@ -111,8 +111,8 @@ def test_an_atlas_of_a_decoder_has_roles_and_its_page_too(run, model: Path, tmp_
     row = next(row for row in data["scores"] if row["label"] == "role: previous token")
     assert row["values"][0][0][0][1] == pytest.approx(1, abs=1e-3)
     assert "lower" in row
-    codes = next(each for each in data["statistics"] if each["label"] == "main role")
-    assert f"{1 + table['role'].values.tolist().index('sink')}: sink" in codes["about"]
+    main = next(each for each in data["statistics"] if each["label"] == "main role")
+    assert main["names"][1 + table["role"].values.tolist().index("sink")] == "sink"
     assert "its role is previous token" in data["about"][0][0][1]
     assert "it rests there, and may not in other texts" in data["about"][0][1][2]
     assert (tmp_path / "atlas" / "tables" / "head-role-heads.csv").is_file()

@@ -236,10 +236,10 @@ def _statistic(table: xr.Dataset, name: str, values: xr.DataArray, place: Mappin
     """
     attrs = values.attrs
     baseline, note = _baseline(table, values)
-    about, texts = str(attrs["long_name"]), attrs.get("texts", "mean over all texts" if attrs.get("title") else "")
+    about, names = str(attrs["long_name"]), json.loads(attrs.get("names", "[]"))
+    texts = attrs.get("texts", "mean over all texts" if attrs.get("title") and not names else "")
     where = [f"{dim.replace('_', ' ')} {label}" for dim, label in place.items()]
-    codes = [f"{code}: {text}" for code, text in enumerate(json.loads(attrs.get("names", "[]"))) if text]
-    described = ", ".join(filter(None, (f"{about[:1].upper()}{about[1:]}", texts, *where, *codes)))
+    described = ", ".join(filter(None, (f"{about[:1].upper()}{about[1:]}", texts, *where)))
     return {
         "name": ":".join([name, *map(str, place.values())]),
         "select": {"variable": name, "place": dict(place)},
@@ -249,7 +249,7 @@ def _statistic(table: xr.Dataset, name: str, values: xr.DataArray, place: Mappin
         "about": f"{described}. {note}".strip(),
         "source": str(attrs["source"]),
         "units": str(attrs["units"]),
-        "names": json.loads(attrs.get("names", "[]")),
+        "names": names,
         "baseline": baseline,
         "diverging": attrs.get("scale") == "diverging" or float(values.min()) < 0,
         "values": list_by_head(values),

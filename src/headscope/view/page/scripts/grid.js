@@ -146,11 +146,13 @@ function setLetters([[button]], isSmall) {
   return { font: fontOf(getComputedStyle(button)), room: button.offsetWidth - EDGE };
 }
 
-// Writes words as wide as a cell has room.
+// Writes words as wide as a cell has room, the words of a name below one another if need be.
 function fitWords(buttons) {
   const { font, room } = setLetters(buttons, true);
+  const isFit = (word) => measure(word, font) <= room;
   return (word) => {
     if (room < WORD) return "";
+    if (!isFit(word) && word.split(" ").every(isFit)) return word.replaceAll(" ", "\n");
     let text = word;
     for (let length = Math.min(text.length, room); length > 1 && measure(text, font) > room; length--) text = shorten(word, length);
     return measure(text, font) > room ? "" : text;
@@ -171,15 +173,16 @@ function paintWord({ label, labels, choices, order, colours }) {
   );
 }
 
-// Heads by a name instead of a number, such as their main role.
-function paintNames({ values, names, label, about }) {
+// Heads by a name instead of a number, such as their main role; a name that has no room is in the legend alone.
+function paintNames({ values, names, about }) {
   const buttons = listButtons(), write = fitWords(buttons), colours = colourNames(names);
+  const isWhole = (name) => write(name).replaceAll("\n", " ") === name;
   for (const [button, place] of buttons) {
     const code = values[place.layer][place.head], name = names[code];
-    dress(button, place, { paint: name && paintOf(shade(colours[code], 0.75)), says: name || "none", text: name ? write(name) : "" });
+    dress(button, place, { paint: name && paintOf(shade(colours[code], 0.75)), says: name || "none", text: name && isWhole(name) ? write(name) : "" });
   }
   const counts = names.map((name, code) => ({ hex: colours[code], label: name, count: flat(values).filter((value) => value === code).length }));
-  writeLegend(`${label}. ${about}`, counts.filter((each) => each.label && each.count).sort((a, b) => b.count - a.count));
+  writeLegend(about, counts.filter((each) => each.label && each.count).sort((a, b) => b.count - a.count));
 }
 
 // Writes numbers as wide as a cell has room, in smaller letters and with fewer digits if need be.
