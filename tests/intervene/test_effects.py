@@ -195,7 +195,30 @@ def test_resampling_never_gives_a_text_its_own_output() -> None:
     evaluation = prepare_task(model, task, batch_tokens=64)
     ways = prepare_ways(capture_model(model), evaluation, ["resample"])
     for item in range(evaluation.items):
-        assert ways.items[ways._choose_other(item)] != item
+        assert ways.donors[ways._choose_other(item)] != item
+
+
+def test_the_sentences_of_a_pair_get_the_output_of_one_text_of_another_pair() -> None:
+    """A pair that shares a sentence with another shares its donor as well."""
+    texts = [("the dog sees", "the sees dog"), ("a cat walked", "a walked cat"), ("old dogs", "dogs old")]
+    texts += [("the dog sees", "dog the sees")]
+    pairs = [MinimalPair(str(number), *both, "order", "words", "syntax") for number, both in enumerate(texts)]
+    model = make_language_model("gpt2")
+    evaluation = prepare_pairs(SentenceReader(model), pairs, name="pairs")
+    assert [evaluation.groups[item] for item in range(evaluation.items)] == [0, 0, 1, 1, 2, 2, 0]
+    ways = prepare_ways(capture_model(model), evaluation, ["resample"])
+    assert sorted(ways.donors) == [0, 1, 2]
+    for batch in evaluation.batches:
+        donors = ways.choose("resample", batch).outputs[next(iter(model.layers)), 1]
+        by_group = {}
+        for item, donor in zip(batch.items.tolist(), donors, strict=True):
+            group = evaluation.groups[item]
+            assert by_group.setdefault(group, donor) is donor
+            assert (
+                ways.donors[[each is donor for each in ways.outputs[next(iter(model.layers)), 1]].index(True)] != group
+            )
+    with pytest.raises(HeadscopeError, match=r"^pairs has one text or pair only, whose outputs nothing can replace"):
+        prepare_ways(capture_model(model), prepare_pairs(SentenceReader(model), pairs[::3], name="pairs"), ["resample"])
 
 
 def test_the_mean_is_over_the_tokens_of_the_task() -> None:

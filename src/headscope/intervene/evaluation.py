@@ -67,6 +67,7 @@ class Evaluation:
         examples: ids of the examples.
         clusters: the text that each is from.
         subsets: parts of the examples, by name; `ALL` is the first.
+        groups: the number of the group of each item, such as a minimal pair; by default each item is one.
         source: the files and their SHA-256.
         skipped: counts of what was left out, by reason.
         reading: attributes of a table that say how a language model read the texts.
@@ -84,6 +85,7 @@ class Evaluation:
     examples: tuple[str, ...]
     clusters: tuple[str, ...]
     subsets: Mapping[str, Bool[np.ndarray, " example"]]
+    groups: Sequence[int] = ()
     source: Mapping[str, str] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     reading: Mapping[str, str | int] = field(default_factory=dict)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from headscope.analyse.metrics import ratio_metric
@@ -109,6 +111,7 @@ def prepare_pairs(
     item = np.array([numbers[tuple(each.ids)] for each in texts])
     distinct = {tuple(each.ids): each for each in texts}
     rows = [row for each in distinct.values() for row in make_rows(each, reader.mask)]
+    together = coo_array((np.ones(len(pairs)), (item[::2], item[1::2])), shape=(len(numbers), len(numbers)))
 
     def gather(sums: Float[np.ndarray, "... item quantity"]) -> Mapping[str, Float[np.ndarray, "... example"]]:
         good, bad = (name_sums(sums[..., item[side::2], :], QUANTITIES) for side in (0, 1))
@@ -128,7 +131,7 @@ def prepare_pairs(
         smooth="margin",
         examples=tuple(pair.id for pair in pairs),
         clusters=name_clusters([Origin("", pair.id) for pair in pairs], [*zip(item[::2], item[1::2], strict=True)]),
-        subsets=_divide(pairs), reading=reader.describe(texts),
+        subsets=_divide(pairs), groups=connected_components(together)[1].tolist(), reading=reader.describe(texts),
         skipped={"minimal pairs of twice the same sentence": given - len(pairs)} if given > len(pairs) else {},
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from headscope.intervene.replacement import Mean, Replacement, Resample
 from headscope.intervene.way_names import WAYS
 
 OTHERS = 16
-"""Texts whose outputs are held, to take the place of those of others."""
+"""Texts whose outputs are held, to take the place of those of others; of a minimal pair no more than one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,27 +27,30 @@ class Ways:
     Attributes:
         mean: the mean output of each head over all tokens of the evaluation.
         outputs: of each layer, for each of some texts.
-        items: which items of the evaluation these texts are.
+        donors: the group of the item that each of these texts is.
+        groups: the group of each item of the evaluation. Items of a group get the outputs of one text, which is of
+            another group, so that the two sentences of a minimal pair differ by what tells them apart alone.
     """
 
     mean: Mean = field(default_factory=lambda: Mean({}, {}))
     outputs: Mapping[Layer, Sequence[Float[Tensor, "head _ width"]]] = field(default_factory=dict)
-    items: Sequence[int] = ()
+    donors: Sequence[int] = ()
+    groups: Sequence[int] = ()
 
     def choose(self, how: str, batch: EvaluationBatch) -> Replacement:
         """What takes the place of the output of heads on a batch, in one of `WAYS`."""
         if how == "resample":
-            chosen = [self._choose_other(item) for item in batch.items.tolist()]
+            chosen = [self._choose_other(self.groups[item]) for item in batch.items.tolist()]
             return Resample({layer: tuple(texts[other] for other in chosen) for layer, texts in self.outputs.items()})
         simple: Mapping[str, Replacement] = {
             "uniform": replacement.uniform, "zero": replacement.zero, "mean": self.mean
         }  # fmt: skip
         return simple[how]
 
-    def _choose_other(self, item: int) -> int:
-        """The number of the text whose outputs an item gets: another text than its own."""
-        other = item % len(self.items)
-        return other if self.items[other] != item else (other + 1) % len(self.items)
+    def _choose_other(self, group: int) -> int:
+        """The number of the text whose outputs the items of a group get."""
+        other = group % len(self.donors)
+        return other if self.donors[other] != group else (other + 1) % len(self.donors)
 
 
 def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], *, seed: int = 0) -> Ways:
@@ -62,10 +65,15 @@ def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], 
         raise HeadscopeError(f"heads cannot be disabled by {unknown[0]!r}; name one or more of {', '.join(WAYS)}.")
     if not {"mean", "resample"} & {*ways}:
         return Ways()
-    if evaluation.items < 2:
-        raise HeadscopeError(f"{evaluation.name} has one text only, whose outputs nothing can replace; give more.")
+    groups = evaluation.groups or range(evaluation.items)
+    if len({*groups}) < 2:
+        raise HeadscopeError(
+            f"{evaluation.name} has one text or pair only, whose outputs nothing can replace; give more."
+        )
     order = torch.randperm(evaluation.items, generator=torch.Generator().manual_seed(seed)).tolist()
-    wanted = {*(order[:OTHERS] if "resample" in ways else ())}
+    by_group = {groups[item]: item for item in reversed(order)}
+    first = [item for item in order if by_group[groups[item]] == item]
+    items = sorted(first[:OTHERS] if "resample" in ways else ())
     sums: dict[Layer, Tensor] = {}
     counts: dict[Layer, int] = {}
     outputs: dict[Layer, dict[int, Tensor]] = {}
@@ -75,11 +83,11 @@ def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], 
         sums[layer] = sums[layer] + total if layer in sums else total
         counts[layer] = counts.get(layer, 0) + int(real.sum())
         for row, item in enumerate(batch.items.tolist()):
-            if item in wanted and item not in outputs.setdefault(layer, {}):
+            if item in items and item not in outputs.setdefault(layer, {}):
                 outputs[layer][item] = z[row][:, real[row]].clone()
     mean = Mean({layer: total / counts[layer] for layer, total in sums.items()}, {})
-    items = sorted(wanted)
-    return Ways(mean, {layer: [texts[item] for item in items] for layer, texts in outputs.items()}, items)
+    texts = {layer: [of_items[item] for item in items] for layer, of_items in outputs.items()}
+    return Ways(mean, texts, [groups[item] for item in items], groups)
 
 
 def _watch(capture: Capture, evaluation: Evaluation) -> Iterator[tuple[EvaluationBatch, Layer, Tensor]]:

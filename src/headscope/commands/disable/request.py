@@ -86,8 +86,8 @@ class Disable(
     how: str | Sequence[str] = option(
         MEASURED,
         "What takes the place of a head's output, such as zero: uniform (equal weights), zero, mean (over the texts of "
-        "the task) or resample (of another text); may be repeated, to see how alike they rank the heads. Placebos are "
-        "those of the first.",
+        "the task) or resample (of one of 16 other texts); may be repeated, to see how alike they rank the heads. "
+        "Placebos are those of the first.",
         default=("uniform",),
         unset="uniform",
         metavar="WAY",

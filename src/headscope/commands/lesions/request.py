@@ -77,7 +77,7 @@ class Lesions(ModelOptions, EvaluationOptions, Drawing, Listing, Resumable, Requ
     how: str = option(
         MEASURED,
         "What takes the place of the heads' output, such as zero: uniform (equal weights), zero, mean (over the texts "
-        "of the task) or resample (of another text).",
+        "of the task) or resample (of one of 16 other texts, the same for both sentences of a pair).",
         default="uniform",
         metavar="WAY",
         choices=WAYS,
