@@ -1,26 +1,27 @@
 """The lesion map: on which examples a model gets worse without the heads of a relation, beyond other heads.
 
 Each set of heads is disabled together, and so are random sets with as many heads, in each layer or in whatever layers.
-What a set changes more than they do is its *lesion*. Two sets that each harm what the other does not are a double
-dissociation.
+What a set changes more than they do is its *lesion*; it counts if no random set is as bad (`rank_test`). Two sets
+that each harm what the other does not are a double dissociation.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import permutations
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from headscope.analyse import student
-from headscope.analyse.effects import Quantities, compute_effects
+from headscope.analyse.effects import NEGLIGIBLE, Quantities, compute_effects
 from headscope.analyse.ends import BY_TEXT, ENDS, INTERVAL, describe_ends, make_ends
 from headscope.analyse.folding import is_pooled
 from headscope.analyse.metrics import ATTRIBUTE, Metric, describe_metrics, read_metrics
 from headscope.analyse.rank import rank_heads
-from headscope.analyse.significance import false_discoveries
+from headscope.analyse.rank_test import Parts
 from headscope.analyse.uncertainty import ALPHA
 from headscope.corpora.paths import KIND as PATH
 from headscope.errors import TableError
@@ -34,8 +35,7 @@ STATISTICS: Mapping[str, str] = {
         "change with the set less the mean change with random sets", f"{INTERVAL}, by how much random sets differ",
         "_excess",
     ),
-    "_p": "p-value of a change no worse than with one more random set (one-sided)",
-    "_q": "false discovery rate at this p-value, over all sets and the subsets of the same level",
+    "_p": "p-value of a change that is worse than all that random sets do, corrected for all sets, metrics and subsets",
 }  # fmt: skip
 """The endings of variables ``lesion_<metric>``, and what they are of."""
 
@@ -45,10 +45,12 @@ BY_LAYER, BY_SIZE = MATCHES = ("layer", "size")
 MATCH = "match"
 """The attribute of a table of lesions that says which of them its random sets have."""
 
-SUFFERS = "suffers"
-"""The verdict on a subset that a set of heads harms more than random sets do."""
+SUFFERS, UNDECIDED = "suffers", "cannot decide"
+"""The verdict on a subset that a set of heads harms more than random sets do; and where there are too few of these."""
 
 SOURCE = "headscope"
+
+Subsets: TypeAlias = Mapping[str, Bool[np.ndarray, " example"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +61,10 @@ class MeasuredSets:
         metrics: the most important first.
         whole: quantities of each example.
         disabled: the same, for each set and behind it its random sets.
+        of_set: the number of the set of each of these.
         sets: the heads of each set, by name: attention type, layer and head, counted from 1.
-        random: random sets of each set.
+        others: how many other sets there are with as many heads.
+        p: of `draw_until_decided`, for each part of `measure_harm`.
         norms: of what disabling each changes, as `disabled`.
         clusters: the text of each example.
         subsets: parts of the examples; the first has all.
@@ -71,21 +75,19 @@ class MeasuredSets:
     metrics: Sequence[Metric]
     whole: Quantities
     disabled: Quantities
+    of_set: Int[np.ndarray, " run"]
     sets: Mapping[str, Sequence[tuple[str, int, int]]]
-    random: int
-    norms: Float[np.ndarray, "set drawn"]
+    others: Sequence[int]
+    p: Float[np.ndarray, "set part"]
+    norms: Float[np.ndarray, " run"]
     clusters: Sequence[str]
-    subsets: Mapping[str, Bool[np.ndarray, " example"]]
+    subsets: Subsets
     sizes: Mapping[str, int]
     attention_types: Sequence[str]
 
 
 def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
-    """The lesions of an evaluation as a head table, without the attributes that say where it came from.
-
-    A p-value compares a set with its random sets by Student's t with one degree of freedom less than there are of them
-    (a prediction interval), so that sets of layers that bear little are not compared with those of others.
-    """
+    """The lesions of an evaluation as a head table, without the attributes that say where it came from."""
     types = {"attention_type": [*measured.attention_types]} if len(measured.attention_types) > 1 else {}
     heads = types | {dim: np.arange(1, measured.sizes[dim] + 1) for dim in ("layer", "head")}
     coords = {"set": [*measured.sets], "set_other": [*measured.sets], "subset": [*measured.subsets], **heads}
@@ -96,45 +98,81 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
             member[row, measured.attention_types.index(kind), layer - 1, head - 1] = 1
     if not types:
         member = member[:, 0]
+    runs = [np.flatnonzero(measured.of_set == row) for row in range(len(measured.sets))]
+    norms = [measured.norms[each] for each in runs]
+    own, beside = np.array([each[0] for each in norms]), np.array([len(each) - 1 for each in norms])
+    norms_beside = np.array([each[1:].sum() / (len(each) - 1 or np.nan) for each in norms])
     norm = "norm of what disabling the heads changes, root mean square over tokens"
     random = "the same of their random sets, as a mean"
     described: dict[str, Described] = {
         "set_member": (member, ["set", *heads], "1 if a head is in the set", "flag"),
-        "set_removed_norm": (measured.norms[:, 0], ["set"], norm, "norm of a vector"),
-        "set_removed_norm_random": (measured.norms[:, 1:].mean(1), ["set"], random, "norm of a vector"),
+        "set_removed_norm": (own, ["set"], norm, "norm of a vector"),
+        "set_removed_norm_random": (norms_beside, ["set"], random, "norm of a vector"),
+        "set_random_sets": (beside, ["set"], "random sets that were run", "sets"),
+        "set_others": (np.array(measured.others), ["set"], "other sets with as many heads", "sets"),
     }
     new = describe(described, SOURCE)
+    judged = [metric.name for metric in measured.metrics if metric.better]
+    p = dict(zip(judged, np.split(measured.p, len(judged), axis=1), strict=True))
     for metric in measured.metrics:
-        new |= _tabulate_metric(measured, metric)
-    table = xr.Dataset(new, coords=coords)
-    return table.assign_attrs({ATTRIBUTE: describe_metrics(measured.metrics), "random_sets": measured.random})
+        new |= _tabulate_metric(measured, metric, runs, p.get(metric.name, np.nan))
+    return xr.Dataset(new, coords=coords).assign_attrs({ATTRIBUTE: describe_metrics(measured.metrics)})
 
 
-def _tabulate_metric(measured: MeasuredSets, metric: Metric) -> dict[str, xr.Variable]:
+def measure_harm(
+    metrics: Sequence[Metric], whole: Quantities, disabled: Quantities, subsets: Subsets
+) -> Float[np.ndarray, "run part"]:
+    """By how much each run is worse than the whole model, by all metrics that can be worse, in all subsets."""
+    judged = [metric for metric in metrics if metric.better]
+    return np.concatenate([-each.better * _compute_changes(each, whole, disabled, subsets) for each in judged], axis=1)
+
+
+def list_parts(metrics: Sequence[Metric], subsets: Subsets) -> Parts:
+    """The parts of `measure_harm`: random sets differ by half an example at least, and subsets of a level are alike."""
+    times = sum(metric.better != 0 for metric in metrics)
+    levels = [name.partition(" ")[0] for name in subsets]
+    half = [0.5 / max(1, int(subset.sum())) for subset in subsets.values()]
+    return Parts(np.tile(half, times), np.tile([float(levels.count(level)) for level in levels], times))
+
+
+def _compute_changes(
+    metric: Metric, whole: Quantities, disabled: Quantities, subsets: Subsets
+) -> Float[np.ndarray, "run subset"]:
+    chosen = np.stack([*subsets.values()], axis=1).astype(float)
+    sums = ({name: values @ chosen for name, values in each.items()} for each in (whole, disabled))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        base, without = map(metric.compute, sums)
+    return np.asarray(without - base)
+
+
+def _tabulate_metric(
+    measured: MeasuredSets,
+    metric: Metric,
+    runs: Sequence[Int[np.ndarray, " run"]],
+    p: Float[np.ndarray, "set subset"] | float,
+) -> dict[str, xr.Variable]:
     sets, shape = len(measured.sets), (len(measured.sets), len(measured.subsets))
     values = {end: np.full(shape, np.nan) for end in STATISTICS}
     between = np.full((len(ENDS), sets, *shape), np.nan)
-    whole, examples = np.full(shape[1], np.nan), np.zeros(shape[1], dtype=int)
+    whole, examples = np.full(shape[1], np.nan), np.array([int(subset.sum()) for subset in measured.subsets.values()])
+    first = {name: each[[of_set[0] for of_set in runs]] for name, each in measured.disabled.items()}
     for place, subset in enumerate(measured.subsets.values()):
-        effects = compute_effects(metric, measured.whole, measured.disabled, measured.clusters, subset)
-        whole[place], examples[place] = effects.whole, int(subset.sum())
-        by_set = effects.values.reshape(shape[0], 1 + measured.random)
-        ends = [end.reshape(by_set.shape)[:, 0] for end in effects.interval()]
-        values[""][:, place], values["_lower"][:, place], values["_upper"][:, place] = by_set[:, 0], *ends
-        for end, statistic in compare_with_random(by_set, metric.better, int(examples[place])).items():
-            values[end][:, place] = statistic
-        own = effects.select(np.arange(sets) * by_set.shape[1])
+        effects = compute_effects(metric, measured.whole, first, measured.clusters, subset)
+        whole[place] = effects.whole
+        for end, value in zip(ENDS, (effects.values, *effects.interval()), strict=True):
+            values[end][:, place] = value
         for other in range(sets):
-            less = own.less(own.select(np.full(sets, other)))
+            less = effects.less(effects.select(np.full(sets, other)))
             between[:, :, other, place] = less.values, *less.interval()
-    levels = np.array([name.partition(" ")[0] for name in measured.subsets])
-    for level in dict.fromkeys(levels):
-        at = levels == level
-        values["_q"][:, at] = false_discoveries(values["_p"][:, at])
+    changes = _compute_changes(metric, measured.whole, measured.disabled, measured.subsets)
+    for row, of_set in enumerate(runs):
+        for end, statistic in compare_with_random(changes[of_set].T, examples).items():
+            values[end][row] = statistic
+    values["_p"][:] = p
     new = {
         f"lesion_{metric.name}{end}": variable(
             values[end], ["set", "subset"], name=text.format(title=metric.title),
-            units="probability" if end in ("_p", "_q") else metric.units, source=SOURCE,
+            units="probability" if end == "_p" else metric.units, source=SOURCE,
         )
         for end, text in STATISTICS.items()
     }  # fmt: skip
@@ -150,31 +188,37 @@ def _tabulate_metric(measured: MeasuredSets, metric: Metric) -> dict[str, xr.Var
 
 
 def compare_with_random(
-    changes: Float[np.ndarray, "set drawn"], better: int, examples: int
-) -> dict[str, Float[np.ndarray, " set"]]:
-    """The change with each set beside those with its random sets.
+    changes: Float[np.ndarray, "row drawn"], examples: Int[np.ndarray, " row"] | int
+) -> dict[str, Float[np.ndarray, " row"]]:
+    """The change with a set beside those with its random sets.
 
     Args:
         changes: of a metric, with the set and behind it with its random sets.
-        better: of the metric: 1 if more is better, -1 if less is, 0 if any change is the worse the larger it is.
         examples: on which it was measured. Random sets that differ by less than half an example count as if they
             differed by that much.
     """
-    own, random = changes[:, 0], changes[:, 1:]
-    count = random.shape[1]
-    spread = np.maximum(random.std(1, ddof=1), 0.5 / max(examples, 1))
-    error = spread * np.sqrt(1 + 1 / count)
-    excess = own - random.mean(1)
-    lower, upper = student.t_interval(excess, error, count - 1)
-    p = student.cdf(excess * (1 if better > 0 else -1) / error, count - 1)
-    return {"_random": random.mean(1), "_excess": excess, "_excess_lower": lower, "_excess_upper": upper, "_p": p}
+    own, random, count = changes[:, 0], changes[:, 1:], changes.shape[1] - 1
+    mean = random.sum(1) / (count or np.nan)
+    spread = np.sqrt(((random - mean[:, None]) ** 2).sum(1) / max(1, count - 1))
+    error = np.maximum(spread, 0.5 / np.maximum(examples, 1)) * np.sqrt(1 + 1 / max(1, count))
+    lower, upper = student.t_interval(own - mean, error, count - 1)
+    return {"_random": mean, "_excess": own - mean, "_excess_lower": lower, "_excess_upper": upper}
+
+
+def find_suffering(table: xr.Dataset, metric: str) -> xr.DataArray:
+    """What suffers without which set: true where no random set is as bad, corrected for all that is compared.
+
+    Changes below `NEGLIGIBLE` are not judged.
+    """
+    harm = -_sign_of(table, metric) * table[f"lesion_{metric}"]
+    return (table[f"lesion_{metric}_p"] <= ALPHA) & (harm >= NEGLIGIBLE)
 
 
 def find_dissociations(table: xr.Dataset, metric: str, level: str = "phenomenon") -> pd.DataFrame:
-    """The double dissociations: of two sets each harms a subset that the other harms less, beyond random sets.
+    """The double dissociations: two sets, each of which makes a subset suffer that the other surely harms less.
 
-    Both halves must hold, so the p-value of a pair is the larger of the two (intersection-union test: Berger 1982); it
-    is corrected for all pairs of sets and of subsets (Benjamini and Hochberg 1995).
+    Both subsets suffer beyond random sets, as `find_suffering` says; and on each the metric is worse without the one
+    set than without the other, by an interval that is paired on the same examples.
 
     Args:
         table: of `tabulate_lesions`.
@@ -182,31 +226,21 @@ def find_dissociations(table: xr.Dataset, metric: str, level: str = "phenomenon"
         level: of the subsets: ``field``, ``phenomenon`` or ``paradigm``.
 
     Returns:
-        A row for each that has a false discovery rate below 0.05: ``set``, ``subset``, ``set_other``, ``subset_other``,
-        how much more each harms its own subset than the other set does (``harm`` and ``harm_other``), ``p`` and ``q``.
+        A row for each: ``set``, ``subset``, ``set_other``, ``subset_other``, and how much more each harms its own
+        subset than the other set does (``harm`` and ``harm_other``).
     """
-    sign, count = _sign_of(table, metric), int(table.attrs["random_sets"])
-    subsets = [str(name) for name in table["subset"].values if str(name).partition(" ")[0] == level]
-    chosen = table.sel(subset=subsets)
-    harm = -sign * chosen[f"lesion_{metric}_excess"].transpose("set", "subset").values
-    width = chosen[f"lesion_{metric}_excess_upper"] - chosen[f"lesion_{metric}_excess"]
-    error = width.transpose("set", "subset").values / student.half_width(1, count - 1)
-    names, rows = [str(name) for name in table["set"].values], []
-    for first, second in combinations(range(len(names)), 2):
-        difference = harm[first] - harm[second]
-        both = np.sqrt(error[first] ** 2 + error[second] ** 2)
-        # Welch's degrees of freedom.
-        freedom = both**4 / ((error[first] ** 4 + error[second] ** 4) / (count - 1))
-        p_first, p_second = student.sf(difference / both, freedom), student.sf(-difference / both, freedom)
-        for own, other in permutations(range(len(subsets)), 2):
-            p = max(p_first[own], p_second[other])
-            rows.append(
-                (names[first], subsets[own], names[second], subsets[other], difference[own], -difference[other], p)
-            )
-    columns = ["set", "subset", "set_other", "subset_other", "harm", "harm_other", "p"]
-    frame = pd.DataFrame(rows, columns=columns)
-    frame["q"] = false_discoveries(frame["p"].to_numpy(dtype=float))
-    return frame[frame["q"] < ALPHA].sort_values("p", kind="stable").reset_index(drop=True)
+    sign, name = _sign_of(table, metric), f"lesion_{metric}_less"
+    table = table.sel(subset=[each for each in table["subset"].values if str(each).partition(" ")[0] == level])
+    table = table.transpose("set", "set_other", "subset", ...)
+    less, *ends = (-sign * table[f"{name}{end}"].values for end in ENDS)
+    surely, suffering = np.minimum(*ends), np.argwhere(find_suffering(table, metric).values)
+    names, subsets = table["set"].values, table["subset"].values
+    rows = [
+        (names[own], subsets[mine], names[other], subsets[its], less[own, other, mine], less[other, own, its])
+        for (own, mine), (other, its) in permutations(suffering, 2)
+        if own < other and surely[own, other, mine] > 0 and surely[other, own, its] > 0
+    ]
+    return pd.DataFrame(rows, columns=["set", "subset", "set_other", "subset_other", "harm", "harm_other"])
 
 
 def _sign_of(table: xr.Dataset, metric: str) -> int:

@@ -198,7 +198,9 @@ def evaluate_ablations(
         seed: of placebos.
         run: the name of the model among several.
     """
-    labels = [f"{each.unit.name} {each.how} {each.placebo} {each.path}" for each in ablations]
+    labels = [
+        f"{each.unit.name} {dict(each.unit.selection)} {each.how} {each.placebo} {each.path}" for each in ablations
+    ]
     identity = {"about": identify_evaluation(capture.model, evaluation), "ablations": labels, "seed": seed}
     path, outcomes = folder.sums(name), Outcomes.empty(evaluation, len(ablations))
     if run:

@@ -1,11 +1,13 @@
 """Sets of heads that are disabled together, and random sets to compare them with."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
+from math import comb, prod
+from operator import itemgetter
 from random import Random
 
 from headscope.analyse.lesions import BY_LAYER
 from headscope.capture.model.model import Model
-from headscope.errors import HeadscopeError
 from headscope.intervene.ablation import SET, Unit
 from headscope.intervene.selected_heads import Selection, select_heads
 
@@ -19,55 +21,36 @@ def unite_heads(model: Model, name: str, heads: Iterable[str]) -> Unit:
     return Unit(name, SET, select_heads(model, heads))
 
 
-def draw_random_sets(model: Model, unit: Unit, count: int, seed: int = 0, match: str = BY_LAYER) -> list[Unit]:
-    """So many random sets with as many heads as a set, none of which is in the set.
+def count_random_sets(model: Model, unit: Unit, match: str = BY_LAYER) -> int:
+    """Return how many other sets `draw_random_sets` can draw."""
+    return prod(comb(len(pool), chosen) for pool, chosen in _list_pools(model, unit.selection, match)) - 1
 
-    They match the set by ``layer``, with as many heads in each layer (where a layer has too few others, the rest comes
-    from the nearest layers that have some), or by ``size``, with as many heads in whatever layers.
 
-    Raises:
-        HeadscopeError: the model has too few heads that are not in the set.
+def draw_random_sets(model: Model, unit: Unit, seed: int = 0, match: str = BY_LAYER) -> Iterator[Unit]:
+    """Yield all other sets with as many heads as a set, in random order; heads of the set may be in them.
+
+    They match the set by ``layer``, with as many heads in each layer, or by ``size``, with as many in whatever layers.
+    If the set was drawn so too, nothing tells it from them.
     """
-    chosen = unit.selection
-    others: Mapping[tuple[str, int], list[int]] = {
-        (kind, layer): [head for head in range(model.shape.heads[kind]) if head not in chosen.get((kind, layer), ())]
+    pools, random = _list_pools(model, unit.selection, match), Random(f"{seed} {unit.name}")
+    seen = {tuple(sorted((layer, head) for layer, heads in unit.selection.items() for head in heads))}
+    for number in range(1, count_random_sets(model, unit, match) + 1):
+        while (heads := tuple(sorted(head for pool, count in pools for head in random.sample(pool, count)))) in seen:
+            pass
+        seen.add(heads)
+        by_layer = groupby(heads, key=itemgetter(0))
+        yield Unit(
+            f"{unit.name} random {number}", SET, {layer: tuple(head for _, head in group) for layer, group in by_layer}
+        )
+
+
+def _list_pools(model: Model, chosen: Selection, match: str) -> list[tuple[list[tuple[tuple[str, int], int]], int]]:
+    """The heads to draw from, and how many: those of each layer of a set, or all heads."""
+    every = {
+        (kind, layer): [((kind, layer), head) for head in range(model.shape.heads[kind])]
         for kind, layers in model.attention_layers.items()
         for layer in layers
     }
-    size, left = sum(map(len, chosen.values())), sum(map(len, others.values()))
-    if left < size:
-        raise HeadscopeError(
-            f"the set {unit.name!r} has {size} heads, and the model only {left} others for random sets of as many; "
-            "name fewer heads."
-        )
-    draw = _draw_by_layer if match == BY_LAYER else _draw_by_size
-    return [
-        Unit(f"{unit.name} random {number}", SET, draw(chosen, others, Random(f"{seed} {unit.name} {number}")))
-        for number in range(1, count + 1)
-    ]
-
-
-def _draw_by_size(chosen: Selection, others: Mapping[tuple[str, int], list[int]], random: Random) -> Selection:
-    """Random heads, as many as are chosen."""
-    every = [(layer, head) for layer, heads in others.items() for head in heads]
-    placed: dict[tuple[str, int], list[int]] = {}
-    for layer, head in random.sample(every, sum(map(len, chosen.values()))):
-        placed.setdefault(layer, []).append(head)
-    return _sort(placed)
-
-
-def _draw_by_layer(chosen: Selection, others: Mapping[tuple[str, int], list[int]], random: Random) -> Selection:
-    """Random heads, as many as are chosen in each layer."""
-    left = {layer: random.sample(heads, len(heads)) for layer, heads in others.items()}
-    placed: dict[tuple[str, int], list[int]] = {}
-    for (kind, layer), heads in sorted(chosen.items()):
-        # The nearest layers first; of the same attention type before all others.
-        near = sorted(left, key=lambda other: (other[0] != kind, abs(other[1] - layer), other[1]))
-        for _ in heads:
-            place = next(other for other in near if left[other])
-            placed.setdefault(place, []).append(left[place].pop())
-    return _sort(placed)
-
-
-def _sort(placed: Mapping[tuple[str, int], list[int]]) -> Selection:
-    return {place: tuple(sorted(heads)) for place, heads in sorted(placed.items())}
+    if match == BY_LAYER:
+        return [(every[layer], len(heads)) for layer, heads in sorted(chosen.items())]
+    return [([*chain.from_iterable(every.values())], sum(map(len, chosen.values())))]

@@ -8,9 +8,17 @@ import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 
-from headscope.analyse.lesions import BY_LAYER, MATCH, STATISTICS, SUFFERS, find_dissociations
+from headscope.analyse.lesions import (
+    BY_LAYER,
+    MATCH,
+    STATISTICS,
+    SUFFERS,
+    UNDECIDED,
+    find_dissociations,
+    find_suffering,
+)
 from headscope.analyse.metrics import read_metrics
-from headscope.analyse.uncertainty import ALPHA
+from headscope.analyse.rank_test import count_needed_runs
 from headscope.view.headings import name_row
 from headscope.view.lines import (
     format_range,
@@ -36,29 +44,29 @@ def list_lesions(table: xr.Dataset) -> pd.DataFrame:
 
     Columns are ``set``, ``heads``, ``metric``, ``subset``, ``examples``, ``whole`` (the metric of the whole model),
     ``change`` with ``lower`` and ``upper``, ``random`` (the mean change with random sets), ``excess`` with
-    ``excess_lower`` and ``excess_upper``, ``p``, ``q`` and ``verdict``, which is ``suffers`` or empty.
+    ``excess_lower`` and ``excess_upper``, ``p`` and ``verdict``: ``suffers``, ``cannot decide`` (too few other sets
+    have as many heads) or empty.
     """
     heads, frames = list_members(table), []
     for metric in read_metrics(table):
         name = f"lesion_{metric['name']}"
         variables = {column: table[f"{name}{end}"] for end, column in COLUMNS.items()}
         variables |= {"examples": table["examples"], "whole": table[f"whole_{metric['name']}"]}
+        variables["verdict"] = find_suffering(table, metric["name"])
         frame = xr.Dataset(variables).to_dataframe(dim_order=["set", "subset"]).reset_index()
-        sign = 1 if metric["better"] > 0 else -1
-        harmed = (frame["q"] < ALPHA) & (sign * frame["excess"] < 0) & (sign * frame["change"] < 0)
-        frames.append(
-            frame.assign(
-                metric=metric["name"], heads=frame["set"].map(heads), verdict=harmed.map({True: SUFFERS, False: ""})
-            )
-        )
+        verdict = frame["verdict"].map({True: SUFFERS, False: ""})
+        if metric["better"]:
+            verdict[frame["p"].isna()] = UNDECIDED
+        frames.append(frame.assign(metric=metric["name"], heads=frame["set"].map(heads), verdict=verdict))
     order = ["set", "heads", "metric", "subset", "examples", "whole", *COLUMNS.values(), "verdict"]
     return pd.concat(frames, ignore_index=True)[order]
 
 
 def describe_random_sets(table: xr.Dataset) -> str:
-    """The random sets of a table in words: ``10 random sets of as many heads in each layer``."""
+    """The random sets of a table in words: ``10 to 160 random sets of as many heads in each layer``."""
     where = " in each layer" if table.attrs.get(MATCH, BY_LAYER) == BY_LAYER else ""
-    return f"{int(table.attrs['random_sets'])} random sets of as many heads{where}"
+    numbers = sorted({int(table["set_random_sets"].min()), int(table["set_random_sets"].max())})
+    return f"{' to '.join(map(str, numbers))} random sets of as many heads{where}"
 
 
 def list_members(table: xr.Dataset) -> dict[str, str]:
@@ -78,7 +86,15 @@ def print_lesions(table: xr.Dataset, console: Console, *, whole: bool = False) -
     )
     print_reading(table, console)
     frame = list_lesions(table)
-    print_findings(_list_findings(table, frame, scored), console)
+    undecided = frame[frame["verdict"] == UNDECIDED]["set"].unique().tolist()
+    print_findings(_list_findings(table, frame[~frame["set"].isin(undecided)], scored), console)
+    if undecided:
+        write(
+            console,
+            f"Cannot decide on {escape(', '.join(undecided[:SHOWN]))}: no more than "
+            f"{int(table['set_others'].sel(set=undecided).max())} other sets have as many heads, and "
+            f"{count_needed_runs(table.sizes['set'])} are needed.",
+        )
     for metric in scored if whole else scored[:1]:
         chosen = frame[frame["metric"] == metric["name"]]
         _print_sets(chosen[chosen["subset"] == chosen["subset"].iloc[0]], metric, table, console)
@@ -95,7 +111,7 @@ def _list_findings(
     table: xr.Dataset, frame: pd.DataFrame, scored: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:  # fmt: skip
     """Yield sentences on which sets of heads harm all examples, or phenomena, by each metric."""
-    for metric in scored:
+    for metric in scored if len(frame) else ():
         chosen = frame[frame["metric"] == metric["name"]]
         of_all = chosen[chosen["subset"] == chosen["subset"].iloc[0]]
         harming = of_all[of_all["verdict"] == SUFFERS]["set"].tolist()
@@ -132,19 +148,19 @@ def _print_harmed(frame: pd.DataFrame, metric: Mapping[str, Any], console: Conso
     parts = frame[frame["subset"].str.startswith("phenomenon ")]
     if parts.empty:
         return
-    harmed = parts[parts["verdict"] == SUFFERS].sort_values("q", kind="stable")
+    harmed = parts[parts["verdict"] == SUFFERS].sort_values("p", kind="stable")
     write(
         console,
-        f"\n{len(harmed)} of {len(parts)} phenomena and sets: the {metric['title']} suffers beyond random sets (q "
-        f"below {ALPHA})",
+        f"\n{len(harmed)} of {len(parts)} phenomena and sets: the {metric['title']} suffers more than with any random "
+        "set",
     )
     if harmed.empty:
         return
-    lines = make_grid("set", "phenomenon", "whole", "change", "random sets", "q", left=("phenomenon",))
+    lines = make_grid("set", "phenomenon", "whole", "change", "random sets", "p", left=("phenomenon",))
     for row in harmed.to_dict("records"):
         lines.add_row(
             escape(row["set"]), escape(row["subset"].partition(" ")[2]), f"{row['whole']:.3f}", f"{row['change']:+.3f}",
-            f"{row['random']:+.3f}", format_brief_p(row["q"]),
+            f"{row['random']:+.3f}", format_brief_p(row["p"]),
         )  # fmt: skip
     print_grid(lines, console)
 
@@ -155,13 +171,13 @@ def _print_dissociations(table: xr.Dataset, metric: Mapping[str, Any], console: 
     write(
         console,
         f"\n{len(frame)} double dissociations by {metric['title']}: each of two sets harms a phenomenon that the other "
-        f"harms less (q below {ALPHA})",
+        "harms less",
     )
     for row in frame.to_dict("records"):
         (own, other) = (row[column].partition(" ")[2] for column in ("subset", "subset_other"))
         write(
             console,
             f"  {row['set']} harms {own} more than {row['set_other']} does ({row['harm']:+.3f}), which harms {other} "
-            f"more ({row['harm_other']:+.3f}); q {format_brief_p(row['q'])}",
+            f"more ({row['harm_other']:+.3f})",
             markup=False,
         )

@@ -93,7 +93,7 @@ def draw_drops(lesions: Mapping[str, tuple[xr.Dataset, xr.Dataset]]) -> Figure:
         f"{int(table['examples'].isel(subset=0)):,} {table.attrs['content']} ({name_corpus(table.attrs['corpus'])})"
         for table, _ in lesions.values()
     ]
-    note = " · ".join([*examples, f"{int(first.attrs['random_sets'])} random sets of each kind"])
+    note = " · ".join([*examples, f"{int(first.attrs['random_sets'])} random sets of each kind or more"])
     model = xr.Dataset(attrs={"model": first.attrs["model"]})
     return finish(figure, model, "What the model loses without sets of heads, and without random heads", note)
 

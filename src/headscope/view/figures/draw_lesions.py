@@ -8,10 +8,10 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from headscope.analyse.lesions import BY_LAYER, MATCH, SUFFERS
+from headscope.analyse.lesions import SUFFERS
 from headscope.analyse.metrics import read_metrics
 from headscope.view.figures.style import DIVERGING, add_colour_bar, centre, finish, styled
-from headscope.view.lesions_report import list_lesions
+from headscope.view.lesions_report import describe_random_sets, list_lesions
 
 LEVELS = ("phenomenon", "paradigm")
 """The parts of minimal pairs that have a map of their own."""
@@ -34,8 +34,7 @@ def draw_lesions(table: xr.Dataset) -> dict[str, Figure]:
 def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "phenomenon") -> Figure:
     """How much each set of heads changes a metric more than random sets do, a row for each subset of a level.
 
-    Red is worse. A dot marks what suffers: a change that is worse than that of random sets, with a false discovery rate
-    below 0.05.
+    Red is worse. A dot marks what suffers: a change that is worse than all that random sets do.
     """
     frame = list_lesions(table)
     at_level = frame["subset"].str.partition(" ")[0] == level if level else frame["subset"] == frame["subset"].iloc[0]
@@ -60,10 +59,9 @@ def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     add_colour_bar(figure, axes, scale, colours, f"beyond random sets ({metric['units']})")
-    where = " of the same layers" if table.attrs.get(MATCH, BY_LAYER) == BY_LAYER else ""
-    title = f"Heads disabled together: change of the {metric['title']} beyond random heads{where}"
-    result = "dot: worse than these, q below 0.05" if len(down) else "none is surely worse than these"
-    return finish(figure, table, title, f"{int(table.attrs['random_sets'])} random sets each; {result}")
+    title = f"Heads disabled together: change of the {metric['title']} beyond random heads"
+    result = "dot: worse than all of these (p at most .05 for the table)" if len(down) else "none is surely worse"
+    return finish(figure, table, title, f"beside {describe_random_sets(table)}; {result}")
 
 
 def _label(part: str, frame: pd.DataFrame) -> str:
