@@ -13,7 +13,7 @@ import headscope
 from commands.interrupted import interrupt
 from headscope import cli
 from headscope.errors import HeadscopeError
-from headscope.view.lesions_report import list_lesions
+from headscope.view.lesions_report import describe_random_sets, list_lesions
 from planted_task import save_task
 
 SETS = {"nouns": ["1-4", "2-3", "3-2"], "others": ["1-1", "2-1", "3-5"], "one": ["2-3"]}
@@ -60,6 +60,7 @@ def test_the_task_suffers_without_the_needed_heads_and_not_without_others(lesion
     }  # fmt: skip
     assert lesions["set_random_sets"].sel(set=["nouns", "one"]).values.tolist() == [60, 4]
     assert int(lesions["set_random_sets"].sel(set="others")) in (7, 14, 28, 56)
+    assert describe_random_sets(lesions) == "4 to 60 random sets of as many heads in each layer"
     assert lesions["set_others"].values.tolist() == [124, 124, 4]
     assert int(lesions["set_member"].sum()) == 7
     assert int(lesions["set_member"].sel(set="nouns", layer=2, head=3)) == 1
@@ -78,10 +79,9 @@ def test_a_change_is_that_of_disabling_the_heads_by_hand(inputs: Path, lesions: 
 def test_the_folder_has_a_table_rows_and_maps(inputs: Path, tmp_path: Path, capsys, monkeypatch) -> None:
     code, printed, complaint = run(
         capsys, monkeypatch, inputs / "model", inputs / "nouns", "--atlas", inputs / "heads.nc", "--row", "nsubj",
-        "--row", "det", "--size", 2, "--random", 4, "--figures", "-o", tmp_path / "out",
+        "--row", "det", "--size", 2, "--random", 4, "--match", "size", "--figures", "-o", tmp_path / "out",
     )  # fmt: skip
     assert code == 0, complaint
-    assert "random sets of as many heads in each layer" in " ".join(printed.split())
     frame = pd.read_csv(tmp_path / "out" / "lesions.csv")
     harmed = frame[(frame["metric"] == "accuracy") & (frame["subset"] == "all") & (frame["verdict"] == "suffers")]
     (verdict,) = [line for line in printed.splitlines() if "of heads harm" in line and "accuracy" in line]
