@@ -1,13 +1,21 @@
-"""How often something is said to suffer without heads that are like random ones, and how often what does is named.
+"""How often something is said to suffer without heads that are like random ones, and how often what does is named."""
 
-1,000 tables and more of each world are measured by ``benchmarks/lesion_worlds.py``; here are as many as are quick.
-"""
+import json
+import random
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import transformers as hf
 from scipy.stats import beta, binom
 
+import headscope
+import tiny
+from headscope.analyse.lesions import choose_sets
 from headscope.analyse.rank_test import Parts, count_needed_runs, draw_until_decided, rank_first_run
+from headscope.capture.model.model import Model
+from headscope.view.lesions_report import list_lesions
 from worlds.lesion_worlds import PHENOMENA, SETS, WORLDS, judge
 
 
@@ -44,10 +52,10 @@ def test_equal_harm_and_what_no_run_has_count_as_as_bad() -> None:
 @pytest.mark.parametrize("name", WORLDS)
 def test_p_values_of_early_ends_hold(name: str) -> None:
     """A p-value of at most p has a probability of at most p, at whatever stage it ends."""
-    random, world = np.random.default_rng(7), WORLDS[name]
+    generator, world = np.random.default_rng(7), WORLDS[name]
     p = []
     for _ in range(400):
-        draws = world.begin(random)
+        draws = world.begin(generator)
         harm = [draws(1)]
 
         def draw(going, done, until, harm=harm, draws=draws):
@@ -110,3 +118,26 @@ def test_a_lesion_of_seven_standard_deviations_is_named() -> None:
     named, _ = find("normal", 7, 20)
     assert named >= 0.9
     assert SETS == 8
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_suffers_without_the_heads_of_an_untrained_model(seed: int, tmp_path: Path) -> None:
+    """The heads that lead relations, of a decoder with random weights; sentences and what they shuffle to."""
+    torch.manual_seed(seed)
+    body, tokenizer = tiny.make("gpt2")
+    sizes = {"n_layer": 4, "n_head": 6, "n_embd": 48, "initializer_range": 0.3}
+    config = hf.GPT2Config.from_dict(body.config.to_dict() | sizes)
+    model = Model.from_module(hf.GPT2LMHeadModel(config).eval(), tokenizer, name="untrained")
+    words, lines = random.Random(seed), []
+    for number in range(64):
+        good = words.choices(tiny.WHOLE, k=5)
+        bad = words.sample(good, k=5)
+        pair = {"sentence_good": " ".join(good), "sentence_bad": " ".join(bad), "linguistics_term": f"p{number % 8}"}
+        lines.append(json.dumps(pair | {"UID": f"u{number % 16}", "pairID": str(number)}))
+    (tmp_path / "pairs.jsonl").write_text("\n".join(lines))
+    sets = choose_sets(headscope.measure(model, "grammar:150", "relations", permutations=0), 5, most=3)
+    table = headscope.lesions(model, tmp_path / "pairs.jsonl", sets, progress=False)
+    assert {f"phenomenon p{number}" for number in range(8)} <= {*table["subset"].values}
+    assert "suffers" not in {*list_lesions(table)["verdict"]}
+    assert int(table["set_random_sets"].min()) >= 10

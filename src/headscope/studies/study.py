@@ -158,7 +158,7 @@ class Lesions:
         on: the measurement from whose table the sets are chosen.
         choose: the heads of each set by its name, from that table.
         task: stands before the path of the corpus in the name of the task: ``last-word:``, or nothing.
-        random: random sets of each set.
+        random: random sets of each set at least.
     """
 
     corpus: str
