@@ -115,7 +115,7 @@ def test_the_request_that_a_table_records_gives_it_again() -> None:
 
 @pytest.mark.full
 def test_training_is_the_same_each_time_and_learns(few_folds) -> None:
-    images, labels = generate_images(7, seed=3)
+    images, labels = generate_images(23, seed=3)
     heads_of = tuple(f"{number % 3}-{number % 4}" for number in range(len(labels)))
     labelled = LabelledImages(images, labels, heads_of)
     start = pretrain(1)

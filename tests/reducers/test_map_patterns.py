@@ -12,7 +12,15 @@ import witnesses
 from headscope.capture.model.model import Model
 from headscope.errors import HeadscopeError
 from headscope.reducers import MapPatterns
-from headscope.reducers.support.pattern_network import PATTERNS, MapClassifier, make_images
+from headscope.reducers.support.pattern_network import (
+    LEAST_TOKENS,
+    NEAR,
+    PATTERNS,
+    SIDE,
+    MapClassifier,
+    MapNetwork,
+    make_images,
+)
 from headscope.runner import Plan, measure
 from headscope.score import read_scores
 from witnesses.map_patterns import draw_image
@@ -82,6 +90,19 @@ def test_uniform_attention_follows_no_pattern(length: int) -> None:
         assert NAMES[int(predicted)] == "heterogeneous"
 
 
+def test_each_diagonal_is_either_near_the_main_one_or_far_from_it() -> None:
+    network = MapNetwork().eval()
+    network.convolutions, network.classifier = torch.nn.AvgPool2d(2), torch.nn.Identity()
+    offsets = np.arange(1 - SIDE // 3, SIDE // 3)
+    images = np.stack([np.kron(np.eye(SIDE // 2, k=offset), np.ones((2, 2))) for offset in offsets])
+    averages = network(torch.from_numpy(np.stack([images, images], 1)).float())
+    # Two channels each: the columns three times, then the near diagonals, the main one, and the far ones.
+    near, main, far = averages[:, [6, 8, 10]].T
+    np.testing.assert_allclose(near, np.abs(offsets) <= NEAR, rtol=1e-5)
+    np.testing.assert_allclose(main, offsets == 0, rtol=1e-5)
+    np.testing.assert_allclose(far, np.abs(offsets) > NEAR, rtol=1e-5)
+
+
 @pytest.mark.parametrize("family", ["bert", "gpt2", "mistral", "bart"])
 def test_shares_are_those_of_maps_that_are_classified_one_by_one(family: str) -> None:
     module, tokenizer = tiny.make(family)
@@ -99,19 +120,28 @@ def test_shares_are_those_of_maps_that_are_classified_one_by_one(family: str) ->
         shares = shares.sel(attention_type=attention_type) if "attention_type" in shares.dims else shares
         layers, heads, _ = expected.shape
         np.testing.assert_allclose(shares.values[:layers, :heads], expected)
-    assert int(table["pattern_count"]) == len(documents)
+    short = sum(len(text.keys) < LEAST_TOKENS for text in next(iter(attention_types.values())))
+    assert 0 < short < len(documents)
+    assert int(table["pattern_count"]) == len(documents) - short
+    assert int(table["pattern_left_out"]) == short
     assert [score.variable for score in read_scores(table)] == ["pattern_share"]
 
 
 def test_a_file_that_is_no_classifier_is_refused(tmp_path: Path) -> None:
-    missing, text, other = (tmp_path / f"{name}.safetensors" for name in ("missing", "text", "other"))
+    missing, text, other, old = (tmp_path / f"{name}.safetensors" for name in ("missing", "text", "other", "old"))
     text.write_text("weights")
     save_file({"weight": torch.zeros(3)}, other)
+    save_file(MapNetwork().state_dict(), old)
     says = "holds no weights of a map classifier; give a file that `headscope patterns --labels` wrote, such as "
     for path, sentence in (
         (missing, f"the map classifier {missing} cannot be read: No such file or directory."),
         (text, f"{text} {says}classifier.safetensors."),
         (other, f"{other} {says}classifier.safetensors."),
+        (
+            old,
+            f"{old} holds weights of version 1 of the map classifier, and this headscope reads version 2; train it "
+            "again with `headscope patterns --labels`.",
+        ),
     ):
         with pytest.raises(HeadscopeError) as refused:
             MapClassifier.read(path)

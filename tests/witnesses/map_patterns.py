@@ -8,6 +8,7 @@ import numpy as np
 from witnesses.seen import Seen
 
 SIDE = 48
+LEAST_TOKENS = 6
 
 
 def draw_image(weights: np.ndarray, separators: Sequence[int]) -> np.ndarray:
@@ -27,10 +28,11 @@ def draw_image(weights: np.ndarray, separators: Sequence[int]) -> np.ndarray:
 
 
 def map_patterns(seen: Sequence[Seen], classify: Callable[[np.ndarray], int], patterns: int) -> np.ndarray:
-    """Per head and pattern the share of maps that a classifier of images says show it."""
+    """Per head and pattern the share of maps that a classifier of images says show it; short ones do not count."""
     shown = np.zeros((*seen[0].weights.shape[:2], patterns))
-    for text in seen:
+    long = [text for text in seen if min(text.weights.shape[2:]) >= LEAST_TOKENS]
+    for text in long:
         ends = [place for place, token in enumerate(text.keys) if token.kind == "sep"]
         for head in np.ndindex(shown.shape[:2]):
             shown[(*head, classify(draw_image(text.weights[head], ends)))] += 1
-    return shown / len(seen)
+    return shown / len(long)

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from headscope.reducers.support.pattern_network import BLOCK, PATTERNS, make_images
 
-LENGTHS = (12, 128)
-"""Tokens of the shortest and the longest map, as of a pair of sentences."""
+LENGTHS = (5, 128)
+"""Tokens of the shortest and the longest map: of two words with their special tokens, and of a pair of sentences."""
 
 SINGLE = 0.3
 """The share of maps of a single sentence, which never show a block."""
@@ -23,25 +23,39 @@ UNIFORM = 0.4
 CAUSAL = 0.3
 """The share of maps in which no token sees those behind it, as in a decoder."""
 
+PARALLEL = 0.3
+"""The share of bands that are parallel to the diagonal at any distance up to a third of the map; others are near it."""
 
-def generate_images(count: int, seed: int = 0) -> tuple[Float[Tensor, "map 2 side side"], Int64[Tensor, " map"]]:
-    """Images of so many maps of each pattern, and the number of the pattern of each."""
+
+def generate_images(
+    count: int, seed: int = 0, lengths: tuple[int, int] = LENGTHS
+) -> tuple[Float[Tensor, "map 2 side side"], Int64[Tensor, " map"]]:
+    """Images of so many maps of each pattern, and the number of the pattern of each.
+
+    Args:
+        count: of each pattern.
+        seed: of what is random.
+        lengths: tokens of the shortest and of the longest map.
+    """
     generator = np.random.default_rng(seed)
     labels = torch.arange(len(PATTERNS)).repeat_interleave(count)
     names = list(PATTERNS)
-    return torch.cat([_generate_image(names[label], generator) for label in labels]), labels
+    return torch.cat([_generate_image(names[label], lengths, generator) for label in labels]), labels
 
 
-def _generate_image(pattern: str, generator: np.random.Generator) -> Float[Tensor, "1 2 side side"]:
+def _generate_image(
+    pattern: str, lengths: tuple[int, int], generator: np.random.Generator
+) -> Float[Tensor, "1 2 side side"]:
     """The image of a map of one pattern."""
-    length = int(np.exp(generator.uniform(*np.log(LENGTHS))))
+    length = int(np.exp(generator.uniform(np.log(lengths[0]), np.log(lengths[1] + 1))))
+    causal = bool(generator.random() < CAUSAL)
     scores = generator.normal(0, generator.uniform(0.0, 0.9), (length, length))
     scores += generator.normal(0, generator.uniform(0.0, 0.4), length)
-    boundary = int(length * generator.uniform(0.3, 0.7))
+    boundary = max(2, int(length * generator.uniform(0.3, 0.7)))
     if "vertical" in pattern:
-        scores += _make_columns(length, generator)
+        scores += _make_columns(length, generator, causal=causal)
     if "diagonal" in pattern:
-        scores += _make_band(length, generator)
+        scores += _make_band(length, generator, causal=causal)
         if generator.random() < 0.4:
             # The band of a head that stays within the sentence: an edge at the separator, and no square.
             scores -= generator.uniform(0.5, 2.5) * ~_find_same_sentence(length, boundary)
@@ -51,7 +65,7 @@ def _generate_image(pattern: str, generator: np.random.Generator) -> Float[Tenso
         scores += _make_spots(length, generator)
         if generator.random() < UNIFORM:
             scores *= generator.uniform(0.0, 0.1)
-    if generator.random() < CAUSAL:
+    if causal:
         scores[np.triu_indices(length, 1)] = -np.inf
     weights = np.exp(scores - scores.max(1, keepdims=True))
     weights /= weights.sum(1, keepdims=True)
@@ -59,10 +73,14 @@ def _generate_image(pattern: str, generator: np.random.Generator) -> Float[Tenso
     return make_images(torch.from_numpy(weights)[None], (boundary - 1, length - 1) if pair else (length - 1,))
 
 
-def _make_columns(length: int, generator: np.random.Generator) -> Float[np.ndarray, "query key"]:
-    """Scores that prefer one to four tokens in all rows: mostly the first, where [CLS] stands."""
+def _make_columns(length: int, generator: np.random.Generator, *, causal: bool) -> Float[np.ndarray, "query key"]:
+    """Scores that prefer one to four tokens in all rows: mostly the first, where [CLS] stands.
+
+    In a causal map they are in the first quarter, since a column cannot be followed above its own token.
+    """
     scores = np.zeros((length, length))
-    columns = generator.choice(length, generator.integers(0, 4), replace=False).tolist()
+    choices = max(length // 4, 1) if causal else length
+    columns = generator.choice(choices, min(int(generator.integers(0, 4)), choices), replace=False).tolist()
     if not columns or generator.random() < 0.7:
         columns.append(0)
     for column in columns:
@@ -70,12 +88,17 @@ def _make_columns(length: int, generator: np.random.Generator) -> Float[np.ndarr
     return scores
 
 
-def _make_band(length: int, generator: np.random.Generator) -> Float[np.ndarray, "query key"]:
-    """Scores that prefer tokens at one distance, and those near them; sometimes a second band far away."""
+def _make_band(length: int, generator: np.random.Generator, *, causal: bool) -> Float[np.ndarray, "query key"]:
+    """Scores that prefer tokens at one distance, and those near them; sometimes a second band far away.
+
+    In a causal map the distance is to a token before, or to the token itself.
+    """
     distance = np.arange(length) - np.arange(length)[:, None]
     width = generator.uniform(0.3, max(0.6, length / 16))
     height = generator.uniform(2.5, 6.0) + generator.normal(0, 0.5, (length, 1))
-    band = height * np.exp(-(((distance - generator.integers(-2, 3)) / width) ** 2) / 2)
+    reach = length // 3 if generator.random() < PARALLEL else min(2, length // 3)
+    center = generator.integers(-reach, 1 if causal else reach + 1)
+    band = height * np.exp(-(((distance - center) / width) ** 2) / 2)
     if generator.random() < 0.2:
         far = generator.choice([-1, 1]) * generator.integers(length // 3, length // 2 + 1)
         band += 0.8 * height * np.exp(-(((distance - far) / width) ** 2) / 2)
@@ -88,7 +111,7 @@ def _make_squares(length: int, boundary: int, generator: np.random.Generator) ->
     if generator.random() < 0.6:
         scores[:, 0] += generator.uniform(1.5, 4.0)
     if generator.random() < 0.6:
-        scores += generator.uniform(0.2, 0.4) * _make_band(length, generator)
+        scores += generator.uniform(0.2, 0.4) * _make_band(length, generator, causal=False)
     return np.asarray(scores + generator.normal(0, generator.uniform(0, 0.6), length))
 
 

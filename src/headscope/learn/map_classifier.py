@@ -21,7 +21,7 @@ from headscope.errors import CorpusError
 from headscope.files import atomic_write
 from headscope.learn.generated_maps import SINGLE, generate_images
 from headscope.learn.map_sample import HeadMap
-from headscope.reducers.support.pattern_network import BLOCK, PATTERNS, MapNetwork, make_images
+from headscope.reducers.support.pattern_network import BLOCK, PATTERNS, VERSION, MapNetwork, make_images
 
 FOLDS = 10
 """Parts of a cross-validation, as in the paper."""
@@ -169,7 +169,7 @@ def write_classifier(network: MapNetwork, path: Path) -> None:
         name: values.half() if values.is_floating_point() else values for name, values in network.state_dict().items()
     }
     with atomic_write(path) as fresh:
-        fresh.write_bytes(save(tensors))
+        fresh.write_bytes(save(tensors | {"version": torch.tensor(VERSION)}))
 
 
 def _train(

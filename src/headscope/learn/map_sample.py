@@ -15,6 +15,7 @@ from headscope.capture.passes.stream import Plan, Stream
 from headscope.capture.rows.attention import Attention
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError
+from headscope.reducers.support.pattern_network import LEAST_TOKENS
 
 MAX_TOKENS = 512
 """Longer documents are left out: their maps are too fine to be seen."""
@@ -73,7 +74,7 @@ def read_maps(
 ) -> Iterator[HeadMap]:
     """The maps of these names, in the order in which their documents are read.
 
-    Documents that are too long for the model, and what else cannot be read, are left out.
+    Documents that are too long for the model, maps that are too short, and what else cannot be read, are left out.
     """
     wanted = defaultdict(list)
     for name in names:
@@ -94,7 +95,7 @@ def read_maps(
                         maps[name] = _cut_map(attention, rows[name.document], name)  # noqa: B023
 
             capture.run(batch, keep, whole=True)
-            yield from (maps[name] for name in of_batch)
+            yield from (maps[name] for name in of_batch if len(maps[name].weights) >= LEAST_TOKENS)
 
 
 def _cut_map(attention: Attention, row: int, name: MapName) -> HeadMap:

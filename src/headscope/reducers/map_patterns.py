@@ -10,16 +10,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 import xarray as xr
+from jaxtyping import Bool
+from torch import Tensor
 from torch.nn.functional import one_hot
 
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
 from headscope.corpora.summary import CorpusSummary
+from headscope.heads import describe
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.sparse_shapes import SparseShapes
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.maps import Maps
-from headscope.reducers.support.pattern_network import PATTERNS, MapClassifier, make_images
+from headscope.reducers.support.pattern_network import LEAST_TOKENS, PATTERNS, MapClassifier, make_images
 from headscope.reducers.support.ratios import score_table
 from headscope.score import Score
 
@@ -28,7 +31,7 @@ KOVALEVA = "Kovaleva et al. 2019, section 4.1"
 SHARE = Score(
     "pattern_share",
     "Patterns of attention maps",
-    "the share of a head's maps that show the pattern, one map a document",
+    f"the share of a head's maps of {LEAST_TOKENS} tokens or more that show the pattern, one map a document",
     numerator=("fold_pattern",), denominator=("fold_maps",),
     items="maps", rows="patterns", attends="each token",
 )  # fmt: skip
@@ -39,7 +42,7 @@ class MapPatterns(Reducer):
     """How often the maps of a head show each of five patterns: vertical, diagonal, both, block or none of these.
 
     A map is the attention of a head on a document. It is classified as a whole, with the places where sentences end,
-    so the share of a pattern is that of documents.
+    so the share of a pattern is that of documents. Maps of fewer than 6 tokens are counted and not classified.
 
     Attributes:
         classifier: the network that classifies; by default the one that comes with headscope.
@@ -62,14 +65,15 @@ class MapPatterns(Reducer):
         return Maps.of_batch(batch, attention_type, separators, self.fold_assignment)
 
     def count(self, facts: Maps) -> Sums:
-        """The number of maps of each fold, one a document."""
-        return {"fold_maps": facts.count()}
+        """The number of maps of each fold, one a document, and of those that are too short."""
+        long = _find_long(facts).long()
+        return {"fold_maps": total_by_fold(long, facts.folds), "short_maps": (1 - long).sum()}
 
     def observe(self, facts: Maps, attention: Attention) -> Sums:
         """The number of maps of each pattern, by fold."""
         maps = facts.cut(attention.weights())
         patterns = [self.classifier.classify(make_images(real, separators)) for real, separators in maps]
-        shown = one_hot(torch.stack(patterns), len(PATTERNS)).to(facts.folds.device)
+        shown = one_hot(torch.stack(patterns), len(PATTERNS)).to(facts.folds.device) * _find_long(facts)[:, None, None]
         return {"fold_pattern": total_by_fold(shown, facts.folds).movedim(0, -1)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
@@ -77,7 +81,14 @@ class MapPatterns(Reducer):
         table = score_table(
             SHARE, {**sums, **counts}, {"pattern": list(PATTERNS)}, source=KOVALEVA, fold_unit=self.fold_assignment.unit
         )
+        short = f"documents of fewer than {LEAST_TOKENS} tokens, whose maps are not classified"
+        table = table.assign(describe({"pattern_left_out": (counts["short_maps"], (), short, "documents")}, KOVALEVA))
         return table.assign_attrs(pattern_classifier=f"{self.classifier.source}, SHA-256 {self.classifier.sha256}")
+
+
+def _find_long(facts: Maps) -> Bool[Tensor, " document"]:
+    """Which maps have tokens enough to be classified."""
+    return torch.minimum(facts.queries.sum(1), facts.keys.sum(1)) >= LEAST_TOKENS
 
 
 def list_map_reducers(classifier: MapClassifier, summary: CorpusSummary, *, causal: bool) -> list[Reducer]:

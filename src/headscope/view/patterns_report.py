@@ -33,11 +33,13 @@ def list_validation(validation: Mapping[str, xr.DataArray]) -> pd.DataFrame:
 def print_patterns(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
     """Print the share of each pattern in the maps of each layer, and of all; of the `whole` also of each head."""
     frame = list_patterns(table)
+    short = int(table["pattern_left_out"])
     names = list(dict.fromkeys(frame["pattern"]))
     write(
         console,
         f"\n[bold]Patterns of attention maps[/bold]: {escape(name_model(table.attrs['model']))} on "
-        f"{escape(name_corpus(table.attrs['corpus']))}, {int(table['pattern_count'])} maps a head",
+        f"{escape(name_corpus(table.attrs['corpus']))}, {int(table['pattern_count'])} maps a head"
+        + (f"; {short} {table['pattern_left_out'].attrs['long_name']}" if short else ""),
     )
     print_findings(_list_findings(table, frame), console)
     by_type = frame.groupby("attention_type", sort=False) if "attention_type" in frame else [("", frame)]

@@ -36,7 +36,7 @@ from headscope.learn.map_classifier import (
 )
 from headscope.learn.map_labels import read_maps_to_label
 from headscope.reducers.map_patterns import list_map_reducers
-from headscope.reducers.support.pattern_network import PATTERNS, MapClassifier
+from headscope.reducers.support.pattern_network import LEAST_TOKENS, PATTERNS, MapClassifier
 from headscope.view.figures.draw_patterns import draw_heads, draw_layers, draw_shares
 from headscope.view.headings import name_model
 from headscope.view.patterns_report import list_patterns, list_validation
@@ -52,6 +52,9 @@ def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
     """Classify the maps of the model, and of runs if there are any, and write the folder.
 
     Maps that are to be labelled on the terminal are prepared instead: the page is shown when the progress has ended.
+
+    Raises:
+        CorpusError: all maps are too short.
     """
     if isinstance(request, TypedPatterns) and request.labelling is not None:
         prepare_maps(request.labelling, progress)
@@ -70,6 +73,11 @@ def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
         if runs is not None:
             step = f"classifying the maps of {len(runs.runs)} runs of {runs.task}"
             tables[RUNS] = assess(measure(RUNS, model, documents, reducers[:1], label=step, runs=runs))
+        if not tables[TABLE]["pattern_count"].any():
+            raise CorpusError(
+                f"no text of {name_documents(documents)} has {LEAST_TOKENS} tokens, and shorter maps show no pattern; "
+                "give longer texts."
+            )
         names = {"model": model.name, "corpus": name_documents(documents)} | ({"runs": runs.task} if runs else {})
         tables = {name: table.assign_attrs(_describe(validations)) for name, table in tables.items()}
         files = _list_files(tables, trained if request.labels else None, validations)

@@ -43,6 +43,12 @@ CHANNELS = (2, 16, 32, 32)
 NEAR = 2
 """Diagonals on each side of the main one that count as near it, in a convolved image of half the side."""
 
+LEAST_TOKENS = 6
+"""Tokens of the shortest map that is labelled: in a shorter one a column, a band and a spot look alike."""
+
+VERSION = 2
+"""Of what the network computes of its weights; version 1 passed over two diagonals, and knew no band far from them."""
+
 SHIPPED = "pattern_network.safetensors"
 """The weights of the network, beside this file."""
 
@@ -94,7 +100,7 @@ class MapNetwork(nn.Module):
         columns, diagonals = seen.mean(2), seen.flatten(2) @ self.diagonals
         main = diagonals.shape[-1] // 2
         near = diagonals[..., main - NEAR : main + NEAR + 1]
-        far = torch.cat([diagonals[..., : main - NEAR - 1], diagonals[..., main + NEAR + 2 :]], dim=-1)
+        far = torch.cat([diagonals[..., : main - NEAR], diagonals[..., main + NEAR + 1 :]], dim=-1)
         same = nn.functional.adaptive_max_pool2d(images[:, 1:], SIDE // 2)
         averages = (
             columns.amax(-1), columns[..., 0], columns.mean(-1),
@@ -138,13 +144,15 @@ class MapClassifier:
         """The classifier of a file of safetensors; the one that comes with headscope if none is given.
 
         Raises:
-            HeadscopeError: the file is missing, or has no weights of such a network.
+            HeadscopeError: the file is missing, or has no weights of such a network, or those of another version.
         """
         path = None if path is None else Path(path).expanduser()
         try:
             content = (files(__package__) / SHIPPED).read_bytes() if path is None else path.read_bytes()
+            tensors = load_tensors(content)
+            version = int(tensors.pop("version", torch.tensor(1)))
             network = MapNetwork()
-            network.load_state_dict({name: values.float() for name, values in load_tensors(content).items()})
+            network.load_state_dict({name: values.float() for name, values in tensors.items()})
         except OSError as error:
             raise HeadscopeError(f"the map classifier {path} cannot be read: {error.strerror}.") from error
         except (SafetensorError, RuntimeError) as error:
@@ -152,6 +160,11 @@ class MapClassifier:
                 f"{path} holds no weights of a map classifier; give a file that `headscope patterns --labels` "
                 "wrote, such as classifier.safetensors."
             ) from error
+        if version != VERSION:
+            raise HeadscopeError(
+                f"{path} holds weights of version {version} of the map classifier, and this headscope reads version "
+                f"{VERSION}; train it again with `headscope patterns --labels`."
+            )
         return cls("headscope" if path is None else path.name, hashlib.sha256(content).hexdigest(), network.eval())
 
     @torch.no_grad()
