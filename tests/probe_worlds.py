@@ -50,14 +50,23 @@ def by_type(maps: np.ndarray, types: np.ndarray, random: np.random.Generator) ->
     return numbers.argmax(-1)
 
 
+def nearest_of_type(maps: np.ndarray, types: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """The nearest other word of some types, the first of two; where there is none, the first other word."""
+    place = np.arange(WORDS)
+    distance = np.abs(place[:, None] - place) + WORDS * (types >= 4)[:, None, :]
+    distance[:, place, place] = 2 * WORDS
+    return distance.argmin(-1)
+
+
 def at_random(maps: np.ndarray, types: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Any other word."""
     offsets = random.integers(1, WORDS, types.shape)
     return (np.arange(WORDS) + offsets) % WORDS
 
 
-STYLES = ("random", "uniform", "nearby", "lexical", "same word")
-"""What the heads of a world attend to: to anything, to all alike, to near words, to some types, to the same type."""
+STYLES = ("random", "uniform", "nearby", "lexical", "near and lexical", "same word")
+"""What the heads of a world attend to: to anything, to all alike, to near words, to some types, to near words of some
+types, to the same type."""
 
 
 def make_maps(random: np.random.Generator, types: np.ndarray, style: str = "random") -> np.ndarray:
@@ -65,9 +74,9 @@ def make_maps(random: np.random.Generator, types: np.ndarray, style: str = "rand
     logits = random.normal(scale=1.5, size=(*types.shape, WORDS + 2, HEADS)) * (style == "random")
     place = np.arange(WORDS)
     between = logits[:, :, :WORDS]
-    if style == "nearby":
+    if style in ("nearby", "near and lexical"):
         between -= np.abs(place[:, None] - place)[None, :, :, None]
-    if style == "lexical":
+    if style in ("lexical", "near and lexical"):
         between += 0.5 * types[:, None, :, None]
     if style == "same word":
         between += 3.0 * (types[:, :, None] == types[:, None])[..., None]

@@ -1,11 +1,16 @@
 """Probes: their scores beside naive loops, their optimum beside another solver's, and the weights that were planted."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from statsmodels.discrete.conditional_models import ConditionalLogit
 
+from headscope.learn.probe_data import ALL, Block, Documents
 from headscope.learn.probe_models import (
     AttentionProbe,
     WordAttentionProbe,
@@ -24,7 +29,7 @@ from headscope.learn.probe_training import (
     minimize_loss,
     spread_evenly,
 )
-from probe_worlds import FEATURES, HEADS, WORDS, at_random, by_weights, make_data, make_vectors
+from probe_worlds import FEATURES, HEADS, TEXTS, WORDS, at_random, by_weights, make_data, make_vectors
 
 WEIGHTS = np.array([[6.0, 0.0], [0.0, 4.0], [0.0, 0.0], [-3.0, 0.0], [0.0, 0.0]])
 """The planted weights: of five heads, two speak for a candidate, one against it, and two say nothing."""
@@ -178,6 +183,44 @@ def test_training_is_the_same_again(reader: Reader) -> None:
         fit_until_worse(probe, train, held_out, 2e-3, seed=1)
         weights.append(torch.cat([parameter.flatten() for parameter in probe.parameters()]))
     assert torch.equal(*weights)
+
+
+@dataclass
+class Recorder:
+    """The batches of a reader, with the documents that were loaded and, if they are given, losses in its place."""
+
+    reader: Reader
+    losses: list[float] = field(default_factory=list)
+    loaded: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        return self.reader.blocks
+
+    def load(self, place: int, documents: Documents = ALL) -> Any:
+        self.loaded += [(place, document) for document in ([] if isinstance(documents, slice) else documents)]
+        return self.reader.load(place, documents)
+
+    def sum_losses(self, probe: torch.nn.Module, batch: Any) -> tuple[torch.Tensor, int]:
+        loss, count = self.reader.sum_losses(probe, batch)
+        return (torch.tensor(self.losses.pop(0) * count), count) if self.losses else (loss, count)
+
+
+def test_documents_come_in_random_order_across_batches_and_each_once(reader: Reader) -> None:
+    recorder = Recorder(Reader(reader.blocks[:23], reader.vectors))
+    fit_single_pass(AttentionProbe(measure_scale(recorder.reader)), recorder, seed=3)
+    assert sorted(recorder.loaded) == [(place, document) for place in range(23) for document in range(TEXTS)]
+    batches = np.array(recorder.loaded)[:, 0]
+    assert (batches[1:] == batches[:-1]).mean() < 0.3  # one in eight by chance, all but one in 13 if batch by batch
+
+
+def test_the_rate_is_halved_after_three_epochs_without_gain_and_three_times(reader: Reader) -> None:
+    train, one = (Reader(reader.blocks[:count], reader.vectors) for count in (2, 1))
+    losses = [2.0, 1.9, 1.95, 1.95, 1.8, *[1.85] * 20]
+    held_out = Recorder(one, [*losses])
+    assert fit_until_worse(AttentionProbe(measure_scale(train)), train, held_out, 1e-3, seed=0) == 4
+    epochs = len(losses) - len(held_out.losses) - 1
+    assert epochs == 4 + (1 + 3) * 3
 
 
 def test_without_attention_maps_say_nothing(reader: Reader) -> None:

@@ -41,6 +41,11 @@ SIDES = ("before", "behind")
 LONGEST = 6
 """Words of the longest links that are counted apart; longer ones count with them."""
 
+Documents = Sequence[int] | slice
+"""Some documents of a batch, by their places."""
+
+ALL = slice(None)
+
 
 @dataclass(frozen=True, eq=False)
 class Questions:
@@ -76,7 +81,7 @@ class Questions:
         """The number of choices."""
         return int(self.chosen_for.sum())
 
-    def __getitem__(self, documents: Sequence[int]) -> "Questions":
+    def __getitem__(self, documents: Documents) -> "Questions":
         """Those of some documents."""
         tensors = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "skipped"}
         return replace(self, **{name: value[documents] for name, value in tensors.items()})
@@ -167,15 +172,15 @@ class Block:
     maps: Path
     hidden: Path | None = None
 
-    def load_maps(self) -> Float[Tensor, "document word key head"]:
-        """The attention of all heads, the heads of the first layer first."""
-        return torch.from_numpy(np.load(self.maps)).float()
+    def load_maps(self, documents: Documents = ALL) -> Float[Tensor, "document word key head"]:
+        """The attention of all heads in some documents, the heads of the first layer first."""
+        return _read_rows(np.load(self.maps, mmap_mode="r"), documents)
 
-    def load_hidden(self, layer: int) -> Float[Tensor, "document word width"]:
+    def load_hidden(self, layer: int, documents: Documents = ALL) -> Float[Tensor, "document word width"]:
         """The hidden states of a layer, as means over the tokens of each word; of layer 0 the embeddings."""
         if self.hidden is None:
             raise ValueError("the hidden states of the batch were not kept")
-        return torch.from_numpy(np.load(self.hidden, mmap_mode="r")[layer].copy()).float()
+        return _read_rows(np.load(self.hidden, mmap_mode="r")[layer], documents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,6 +272,11 @@ def extract(
                 yield sum(len(document.words) for document in batch.documents)
         blocks.append(tuple(of_part))
     yield ProbeData(tuple(blocks), tuple(names), layers, skipped, documents, tokens)
+
+
+def _read_rows(values: np.ndarray, documents: Documents) -> Tensor:
+    """Those of some documents, of a file of which nothing else is read."""
+    return torch.from_numpy(np.array(values[documents])).float()
 
 
 def _save(path: Path, values: np.ndarray) -> None:

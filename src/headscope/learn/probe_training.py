@@ -5,7 +5,8 @@ The loss is the mean over choices of -ln p(right candidate), in nats; of several
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,17 +17,23 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from torch import Tensor, nn
 
-from headscope.learn.probe_data import Block, Questions
+from headscope.learn.probe_data import ALL, Block, Documents, Questions
 from headscope.learn.probe_models import AttentionProbe
 
 RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Penalties on half the squared weights, from the strongest on, until held-out texts are predicted worse."""
 
-HALVINGS, MAX_EPOCHS = 3, 60
-"""The rate of Adam is halved when held-out texts are predicted worse, and after so many halvings training ends."""
+PATIENCE, HALVINGS, MAX_EPOCHS = 3, 3, 100
+"""The rate of Adam is halved after so many epochs that predict held-out texts no better, so many times at most.
 
-STEP_WORDS = 512
-"""Words in a step, padding included."""
+Held-out texts are few: after a single epoch chance alone would stop a probe of words that still learns.
+"""
+
+STEP_WORDS, FEWEST_STEPS = 512, 20
+"""Words in a step, padding included; fewer where an epoch would not have so many steps."""
+
+TOGETHER = 8
+"""Batches of which documents come together in a step, since those of one batch are of few texts and of one length."""
 
 PAPER_LEARNING_RATE = 0.002
 """Of the single pass (Clark et al. 2019, in the released code)."""
@@ -36,11 +43,12 @@ PAPER_LEARNING_RATE = 0.002
 class Examples(Protocol):
     """Batches on which a probe is trained or tested."""
 
-    def __len__(self) -> int:
-        """The number of batches."""
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The batches."""
 
-    def load(self, place: int) -> Any:
-        """Return a batch as parts that can each be indexed by document."""
+    def load(self, place: int, documents: Documents = ALL) -> Any:
+        """Return what is known of some documents of a batch."""
 
     def sum_losses(self, probe: nn.Module, batch: Any) -> tuple[Tensor, int]:
         """Return the sum of the losses of a batch, and the number of choices in it."""
@@ -62,18 +70,14 @@ class Reader:
     attention: str = "model"
     change: Callable[[Questions], Questions] = lambda questions: questions
 
-    def __len__(self) -> int:
-        """The number of batches."""
-        return len(self.blocks)
-
     def __iter__(self) -> Iterator[tuple[Questions, Tensor, Tensor]]:
-        return (self.load(place) for place in range(len(self)))
+        return (self.load(place) for place in range(len(self.blocks)))
 
-    def load(self, place: int) -> tuple[Questions, Tensor, Tensor]:
-        """The choices of a batch, the attention between its words, and their vectors."""
+    def load(self, place: int, documents: Documents = ALL) -> tuple[Questions, Tensor, Tensor]:
+        """The choices of some documents of a batch, the attention between their words, and the words' vectors."""
         block = self.blocks[place]
-        questions = self.change(block.questions)
-        maps = block.load_maps() if self.attention == "model" else spread_evenly(questions)
+        questions = self.change(block.questions[documents])
+        maps = block.load_maps(documents) if self.attention == "model" else spread_evenly(questions)
         return questions, maps, self.vectors[questions.words]
 
     def sum_losses(self, probe: nn.Module, batch: tuple[Questions, Tensor, Tensor]) -> tuple[Tensor, int]:
@@ -113,7 +117,7 @@ def measure_scale(reader: Reader) -> Float[Tensor, " head"]:
 @torch.no_grad()
 def measure_loss(probe: nn.Module, examples: Examples) -> float:
     """The mean loss over all choices."""
-    sums = [examples.sum_losses(probe, examples.load(place)) for place in range(len(examples))]
+    sums = [examples.sum_losses(probe, examples.load(place)) for place in range(len(examples.blocks))]
     return sum(float(total) for total, _ in sums) / max(sum(count for _, count in sums), 1)
 
 
@@ -180,23 +184,27 @@ def measure_curvature(probe: AttentionProbe, train: Reader) -> Float[np.ndarray,
 
 
 def fit_until_worse(probe: nn.Module, train: Examples, held_out: Examples, learning_rate: float, *, seed: int) -> int:
-    """Fit a probe with Adam, batches in random order, and keep what predicts held-out texts best.
+    """Fit a probe with Adam, documents in random order, and keep what predicts held-out texts best.
 
     Returns:
         The epoch that was kept, counted from 1; 0 where no epoch was better than none.
     """
     random = torch.Generator().manual_seed(seed)
-    halvings, best_epoch = 0, 0
+    step_words = min(STEP_WORDS, sum(block.questions.words.numel() for block in train.blocks) // FEWEST_STEPS)
+    halvings, best_epoch, waited = 0, 0, 0
     best, best_loss = copy.deepcopy(probe.state_dict()), measure_loss(probe, held_out)
     optimizer = torch.optim.Adam(probe.parameters(), learning_rate)
     for epoch in range(1, MAX_EPOCHS + 1):
-        for batch, documents in _shuffle(train, STEP_WORDS, random):
-            _step(probe, optimizer, train, [part[documents] for part in batch])
+        for documents in _shuffle(train, step_words, random):
+            _step(probe, optimizer, train, documents)
         loss = measure_loss(probe, held_out)
         if loss < best_loss:
-            best, best_loss, best_epoch = copy.deepcopy(probe.state_dict()), loss, epoch
+            best, best_loss, best_epoch, waited = copy.deepcopy(probe.state_dict()), loss, epoch, 0
             continue
-        halvings += 1
+        waited += 1
+        if waited < PATIENCE:
+            continue
+        halvings, waited = halvings + 1, 0
         if halvings > HALVINGS:
             break
         probe.load_state_dict(best)
@@ -208,27 +216,39 @@ def fit_until_worse(probe: nn.Module, train: Examples, held_out: Examples, learn
 def fit_single_pass(probe: nn.Module, train: Examples, *, seed: int) -> None:
     """Fit a probe in one pass of Adam over the texts, one text a step, as the paper does."""
     optimizer = torch.optim.Adam(probe.parameters(), PAPER_LEARNING_RATE)
-    for batch, documents in _shuffle(train, 1, torch.Generator().manual_seed(seed)):
-        _step(probe, optimizer, train, [part[documents] for part in batch])
+    for documents in _shuffle(train, 1, torch.Generator().manual_seed(seed)):
+        _step(probe, optimizer, train, documents)
 
 
-def _shuffle(train: Examples, words: int, random: torch.Generator) -> Iterator[tuple[Any, list[int]]]:
-    """Batches in random order, each with some of its documents after others, of so many words together."""
-    for place in torch.randperm(len(train), generator=random).tolist():
-        batch = train.load(place)
-        documents, width = batch[1].shape[:2]
-        order = torch.randperm(documents, generator=random).tolist()
-        size = max(1, words // width)
-        for start in range(0, documents, size):
-            yield batch, order[start : start + size]
+def _shuffle(train: Examples, words: int, random: torch.Generator) -> Iterator[Mapping[int, Sequence[int]]]:
+    """Yield the documents of each step by the place of their batch: at random of some batches, so many words together.
+
+    Of documents that are longer than that there is one in a step.
+    """
+    places = torch.randperm(len(train.blocks), generator=random).tolist()
+    for start in range(0, len(places), TOGETHER):
+        sizes = {place: train.blocks[place].questions.words.shape for place in places[start : start + TOGETHER]}
+        documents = [(place, document) for place, (count, _) in sizes.items() for document in range(count)]
+        step, width = defaultdict[int, list[int]](list), 0
+        for number in torch.randperm(len(documents), generator=random).tolist():
+            place, document = documents[number]
+            if width + sizes[place][1] > words and step:
+                yield step
+                step, width = defaultdict(list), 0
+            step[place].append(document)
+            width += sizes[place][1]
+        yield step
 
 
-def _step(probe: nn.Module, optimizer: torch.optim.Optimizer, examples: Examples, batch: Any) -> None:
-    loss, count = examples.sum_losses(probe, batch)
+def _step(
+    probe: nn.Module, optimizer: torch.optim.Optimizer, examples: Examples, documents: Mapping[int, Sequence[int]]
+) -> None:
+    sums = [examples.sum_losses(probe, examples.load(place, some)) for place, some in documents.items()]
+    count = sum(count for _, count in sums)
     if not count:
         return
     optimizer.zero_grad()
-    torch.autograd.backward(loss / count)
+    torch.autograd.backward(torch.stack([loss for loss, _ in sums]).sum() / count)
     optimizer.step()
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 from torch import Tensor, nn
 
-from headscope.learn.probe_data import Block, Questions
+from headscope.learn.probe_data import ALL, Block, Documents, Questions
 from headscope.learn.probe_training import fit_until_worse
 from headscope.reducers.support.folds import FOLDS
 
@@ -53,13 +53,9 @@ class TreeReader:
     layer: int
     distances: Sequence[Tensor] = field(repr=False)
 
-    def __len__(self) -> int:
-        """The number of batches."""
-        return len(self.blocks)
-
-    def load(self, place: int) -> tuple[Tensor, Tensor]:
-        """The distances and hidden states of a batch."""
-        return self.distances[place], self.blocks[place].load_hidden(self.layer)
+    def load(self, place: int, documents: Documents = ALL) -> tuple[Tensor, Tensor]:
+        """The distances and hidden states of some documents of a batch."""
+        return self.distances[place][documents], self.blocks[place].load_hidden(self.layer, documents)
 
     def sum_losses(self, probe: nn.Module, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
         """The sum over texts of the mean absolute error over pairs of words, and the number of texts."""

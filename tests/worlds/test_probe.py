@@ -18,9 +18,18 @@ from headscope.learn.probe import (
     run_steps,
     split,
 )
-from headscope.learn.probe_data import PARTS
 from headscope.learn.probe_table import tabulate_probes
-from probe_worlds import TEXTS, Answer, at_random, by_distance, by_head, by_type, by_weights, make_data, make_vectors
+from probe_worlds import (
+    TEXTS,
+    Answer,
+    at_random,
+    by_distance,
+    by_head,
+    by_type,
+    make_data,
+    make_vectors,
+    nearest_of_type,
+)
 from probe_worlds import WORDS as LENGTH
 
 ABOUT = {"model": "planted", "corpus": "a world", "links": "pattern"}
@@ -74,12 +83,17 @@ def test_the_control_task_and_the_code_tell_probes_that_memorize(planted: xr.Dat
     assert float(planted["probe_compression"].sel(controlled=ATTENTION)) == pytest.approx(ratio, rel=0.1)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("answer", "style"),
     [
-        (at_random, "random"), (by_distance, "random"), (by_distance, "uniform"), (by_distance, "nearby"),
-        (by_distance, "same word"), (by_type, "lexical"),
+        (by_distance, "nearby"),
+        *(
+            pytest.param(answer, style, marks=pytest.mark.full)
+            for answer, style in (
+                (at_random, "random"), (by_distance, "random"), (by_distance, "uniform"), (by_distance, "same word"),
+                (by_type, "lexical"), (nearest_of_type, "near and lexical"),
+            )
+        ),
     ],
 )  # fmt: skip
 def test_where_attention_knows_no_more_it_adds_nothing(tmp_path, answer: Answer, style: str) -> None:
@@ -100,42 +114,3 @@ def test_accuracies_are_pooled_over_seeds(planted: xr.Dataset) -> None:
         planted["probe_accuracy"] <= planted["probe_accuracy_upper"]
     )
     assert inside.all()
-
-
-def test_five_seeds_test_on_every_text_once(tmp_path) -> None:
-    data = make_data(tmp_path, at_random, blocks=1)
-    tested = []
-    for seed in range(11):
-        parts = split(data, seed)
-        paths = [{block.maps.name for block in blocks} for blocks in (parts.train, parts.held_out, parts.test)]
-        assert sum(map(len, paths)) == len(set().union(*paths)) == PARTS
-        assert [len(names) for names in paths] == [14, 2, 4]
-        tested.append(paths)
-    assert len(set().union(*(test for _, _, test in tested[:5]))) == PARTS
-    assert tested[0][2] == tested[5][2]
-    assert tested[0][1] != tested[5][1]  # another seed, other texts to stop by
-
-
-def test_texts_of_their_own_leave_all_others_for_training(tmp_path) -> None:
-    data, test = (make_data(tmp_path / name, at_random, blocks=1) for name in ("train", "test"))
-    held_out = []
-    for seed in range(5):
-        parts = split(data, seed, test)
-        assert [block.maps.parent.name for block in parts.test] == ["test"] * PARTS
-        assert (len(parts.train), len(parts.held_out)) == (18, 2)
-        held_out.append({block.maps.name for block in parts.held_out})
-    assert len(set().union(*held_out)) == 10
-
-
-@pytest.mark.full
-def test_steps_that_are_done_are_not_done_again(tmp_path) -> None:
-    data = make_data(tmp_path, by_weights(np.ones((5, 2))), blocks=1)
-    fitting = Fitting(split(data, 0), None, make_vectors(), 1, 0, "word")
-    steps = fitting.steps(control=False, code_length=False, rank=None, layers=0)
-    whole = dict(run_steps(steps, {}))
-    kept = {name: whole[name] for name in (RIGHT_BRANCHING, ATTENTION)}
-    rest = dict(run_steps(steps, kept))
-    assert rest.keys() == whole.keys() - kept.keys()
-    for name, sums in rest.items():
-        for key, values in sums.items():
-            np.testing.assert_array_equal(values, whole[name][key])
