@@ -35,7 +35,8 @@ def _few_generated(monkeypatch) -> None:
 def labelled(tmp_path_factory) -> Path:
     """A folder of maps, each with a label."""
     folder = tmp_path_factory.mktemp("labels") / "maps"
-    prepare_maps(LabelMaps(tiny.make("bert"), TEXTS, folder, maps=23), ignore_progress)
+    long = [document for document in tiny.documents(43) if len(document.words) > 3]
+    prepare_maps(LabelMaps(tiny.make("bert"), long, folder, maps=23), ignore_progress)
     maps = read_maps_to_label(folder)
     for number in range(1, 24):
         maps = maps.give(number, NAMES[number % len(NAMES)])
@@ -48,7 +49,8 @@ def test_files_and_shares(tmp_path: Path) -> None:
     written = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
     figures = {f"figures/{name}.{suffix}" for name in ("shares", "layers", "heads") for suffix in ("png", "svg")}
     assert written == {"patterns.nc", "patterns.csv", "patterns.json", *figures}
-    assert int(table["pattern_count"]) == 11
+    assert int(table["pattern_count"] + table["pattern_left_out"]) == 11
+    assert int(table["pattern_left_out"]) == 3
     np.testing.assert_allclose(table["pattern_share"].sum("pattern"), 1)
     assert {"pattern_share_lower", "pattern_share_upper"} <= {*table.data_vars}
     frame = pd.read_csv(tmp_path / "out" / "patterns.csv")
@@ -147,6 +149,13 @@ def test_wrong_arguments_are_refused_before_the_model_is_loaded(labelled: Path, 
         with pytest.raises(HeadscopeError) as refused:
             headscope.patterns("no model", TEXTS, tmp_path / "out", progress=False, **settings)
         assert str(refused.value) == sentence
+
+
+def test_texts_that_are_all_too_short_are_refused(tmp_path: Path) -> None:
+    short = [document for document in tiny.documents(29) if len(document.words) == 1]
+    with pytest.raises(CorpusError) as refused:
+        headscope.patterns(tiny.make("bert"), short, tmp_path / "out", progress=False)
+    assert str(refused.value).endswith(" has 6 tokens, and shorter maps show no pattern; give longer texts.")
 
 
 def test_too_few_labels_are_refused(labelled: Path, tmp_path: Path) -> None:
