@@ -35,6 +35,7 @@ from headscope.learn.link_kinds import DEPENDENCY
 from headscope.learn.probe import PROBES, Fitting, Split, Sums, run_steps, split, split_parts
 from headscope.learn.probe_data import PARTS, ProbeData, Vocabulary, extract, number_part
 from headscope.learn.probe_table import tabulate_probes
+from headscope.learn.probe_training import FEWEST_STEPS, HALVINGS, MAX_EPOCHS, PATIENCE, STEP_WORDS, TOGETHER
 from headscope.learn.word_vectors import WordVectors, embed_words, read_vectors
 from headscope.reducers.support.folds import FoldAssignment
 from headscope.runner.checkpoint import RunSums
@@ -75,6 +76,7 @@ def run(request: Probe, progress: Progress) -> xr.Dataset:
             "corpus": hash_documents(documents),
             "other": "" if tested is None else hash_documents(tested),
             "parts": [repr(each.assignment) for each in (texts, others) if each is not None],
+            "training": [PATIENCE, HALVINGS, MAX_EPOCHS, STEP_WORDS, FEWEST_STEPS, TOGETHER],
         }
         probing = _Probing(folder, model, vocabulary, vectors, texts, others, plan)
         left_out = {*request.without, *(() if kind == DEPENDENCY else (STRUCTURAL,))}
