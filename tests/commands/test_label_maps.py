@@ -22,7 +22,7 @@ from headscope.errors import CorpusError, HeadscopeError
 from headscope.learn.map_labels import LabelledMaps, read_maps_to_label
 from headscope.reducers.support.pattern_network import PATTERNS
 
-TEXTS = [document for document in tiny.documents(17) if len(document.words) > 1]
+TEXTS = [document for document in tiny.documents(23) if len(document.words) > 3]
 
 
 @pytest.fixture(scope="module")
