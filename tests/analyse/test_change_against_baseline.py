@@ -156,6 +156,23 @@ def test_tables_whose_texts_lie_in_other_folds_are_refused() -> None:
     )
 
 
+def test_tables_whose_maps_were_labelled_by_other_classifiers_are_refused() -> None:
+    draw = np.random.default_rng(7)
+    shares = draw.beta(2, 6, (3, 5))
+    before, after = simulate(draw, shares, FOLDS), simulate(draw, shares[None], FOLDS, seeds=[2])
+    before, other = (
+        table.assign_attrs(pattern_classifier=f"headscope, SHA-256 {code}")
+        for table, code in ((before, "3f"), (after, "5b"))
+    )
+    compare(before, after, variable="scope_f1")
+    with pytest.raises(TableError) as refused:
+        compare(before, other, variable="scope_f1")
+    assert str(refused.value) == (
+        "the maps of the table after were labelled by another classifier (headscope, SHA-256 5b) than those of the "
+        "table before (headscope, SHA-256 3f); measure both with one."
+    )
+
+
 def test_tables_that_count_other_documents_are_refused() -> None:
     """As two versions did, of which one has the first token of a decoder's text in no class."""
     draw = np.random.default_rng(7)

@@ -68,7 +68,7 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
     """Refuse a table of other heads or texts than another one, or of another view; both are called by their names.
 
     Raises:
-        TableError: shapes, corpora, documents, their counts, folds or views differ.
+        TableError: shapes, corpora, documents, their counts, folds, classifiers of maps or views differ.
     """
     if describe_shape(table) != describe_shape(before):
         raise TableError(
@@ -87,6 +87,12 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
     check_read_alike(before, first, table, name)
     _check_counts_alike(before, first, table, name)
     _check_folds_alike(before, first, table, name)
+    classifiers = [each.attrs["pattern_classifier"] for each in (table, before) if "pattern_classifier" in each.attrs]
+    if len(set(classifiers)) > 1:
+        raise TableError(
+            f"the maps of {name} were labelled by another classifier ({classifiers[0]}) than those of {first} "
+            f"({classifiers[1]}); measure both with one."
+        )
     if table.attrs.get("view") != before.attrs.get("view"):
         views = [
             f"the view `{each.attrs['view']}`" if "view" in each.attrs else "the weights" for each in (table, before)
