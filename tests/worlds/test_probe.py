@@ -83,17 +83,12 @@ def test_the_control_task_and_the_code_tell_probes_that_memorize(planted: xr.Dat
     assert float(planted["probe_compression"].sel(controlled=ATTENTION)) == pytest.approx(ratio, rel=0.1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("answer", "style"),
     [
-        (by_distance, "nearby"),
-        *(
-            pytest.param(answer, style, marks=pytest.mark.full)
-            for answer, style in (
-                (at_random, "random"), (by_distance, "random"), (by_distance, "uniform"), (by_distance, "same word"),
-                (by_type, "lexical"), (nearest_of_type, "near and lexical"),
-            )
-        ),
+        (at_random, "random"), (by_distance, "random"), (by_distance, "uniform"), (by_distance, "nearby"),
+        (by_distance, "same word"), (by_type, "lexical"), (nearest_of_type, "near and lexical"),
     ],
 )  # fmt: skip
 def test_where_attention_knows_no_more_it_adds_nothing(tmp_path, answer: Answer, style: str) -> None:

@@ -39,7 +39,7 @@ def print_patterns(table: xr.Dataset, console: Console, *, whole: bool = False) 
         console,
         f"\n[bold]Patterns of attention maps[/bold]: {escape(name_model(table.attrs['model']))} on "
         f"{escape(name_corpus(table.attrs['corpus']))}, {int(table['pattern_count'])} maps a head"
-        + (f"; {short} {table['pattern_left_out'].attrs['long_name']}" if short else ""),
+        + (f"; {table['pattern_left_out'].attrs['long_name']}: {short}" if short else ""),
     )
     print_findings(_list_findings(table, frame), console)
     by_type = frame.groupby("attention_type", sort=False) if "attention_type" in frame else [("", frame)]
