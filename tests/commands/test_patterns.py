@@ -1,11 +1,13 @@
 """`headscope patterns` from a model and texts to a folder of files, with the labels of a user and without."""
 
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from rich.console import Console
 
 import headscope
 import tiny
@@ -20,6 +22,7 @@ from headscope.learn.generated_maps import generate_images
 from headscope.learn.map_classifier import LabelledImages, cross_validate, finetune, pretrain
 from headscope.learn.map_labels import read_maps_to_label, write_labels
 from headscope.reducers.support.pattern_network import PATTERNS
+from headscope.view.patterns_report import print_patterns
 
 NAMES = list(PATTERNS)
 TEXTS = [document for document in tiny.documents(29) if len(document.words) > 1]
@@ -51,6 +54,10 @@ def test_files_and_shares(tmp_path: Path) -> None:
     assert written == {"patterns.nc", "patterns.csv", "patterns.json", *figures}
     assert int(table["pattern_count"] + table["pattern_left_out"]) == 11
     assert int(table["pattern_left_out"]) == 3
+    console = Console(file=StringIO(), width=200)
+    print_patterns(table, console)
+    short = "documents of fewer than 6 tokens, whose maps are not classified: 3"
+    assert f"8 maps a head; {short}\n" in console.file.getvalue()
     np.testing.assert_allclose(table["pattern_share"].sum("pattern"), 1)
     assert {"pattern_share_lower", "pattern_share_upper"} <= {*table.data_vars}
     frame = pd.read_csv(tmp_path / "out" / "patterns.csv")
