@@ -67,7 +67,7 @@ def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
     axes.set_xlim(min(0, low) - 0.01, max(1, high) + 0.01)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(f"{format_measure(report.score)} on the held-out half, with 95 % interval")
+    axes.set_xlabel(f"held-out {format_measure(report.score)}, 95 % interval")
     axes.text(1.08, 1, report.score.items, transform=axes.transAxes, ha="right", fontsize="small", color="0.35")
     body.legend(handles=_make_handles(shown), **ABOVE, ncols=4)
     hidden = len(rows) - len(shown)
