@@ -170,7 +170,7 @@ def test_an_answer_is_of_what_was_asked_whatever_the_reader_does_meanwhile(open_
     written = join_words(words)
     asked = {
         "words": [*words], "content": written.content, "offsets": [[*each] for each in written.offsets], "boundary": 2,
-        "random_tokens": [], "messages": [], "tokens": 10,
+        "random_tokens": [], "messages": [], "begun": False, "tokens": 10,
     }  # fmt: skip
 
     frame.locator("#what-if-add", has_text="2-3").click()

@@ -163,6 +163,7 @@ def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict
             },
             "title": score.title,
             "about": ": ".join(filter(None, (" ".join(place.values()), score.title, score.definition))),
+            "note": _count_role(table, place) if score.variable == f"{ROLE}_score" else "",
             "measure": format_measure(score) if score.is_ratio else str(values.attrs["units"]),
             "source": str(values.attrs["source"]),
             "ranked": score.has_report,
@@ -177,6 +178,14 @@ def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict
             "held_out": list_by_head(held_out.sel(place), "direction") if has_head and held_out is not None else None,
             **ends,
         }
+
+
+def _count_role(table: xr.Dataset, place: Mapping[str, str]) -> str:
+    """Return a sentence about how many heads have a role, since that with the largest score may have none."""
+    has, least = (table[f"{ROLE}_{name}"].sel(place) for name in ("has", "from"))
+    count = int((has == 1).sum())
+    heads = f"{count} head{'s have' if count > 1 else ' has'}" if count else "no head has"
+    return f"From {100 * float(least):.0f} % on a head has this role, if it beats all rivals: {heads} it."
 
 
 def _baseline_of_score(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tuple[float | None, str]:

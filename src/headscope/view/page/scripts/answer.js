@@ -40,7 +40,8 @@ function describeValue(state) {
   const baseline = baselineText ? `; ${baselineText}` : "";
   const rank = above ? `rank ${above + 1} of ${all.length} heads` : `the largest of ${all.length} heads`;
   const claim = describeClaim(state, value) || `${title}: ${format(value, units)}`;
-  return `${claim}, ${rank}; mean ${format(average(all), units)}${baseline}.`;
+  const note = scoreOf(state)?.note ? ` ${scoreOf(state).note}` : "";
+  return `${claim}, ${rank}; mean ${format(average(all), units)}${baseline}.${note}`;
 }
 
 // What a head does of all items of a question; nothing of changes, and of questions without right and wrong.

@@ -12,6 +12,7 @@ async function showText() {
     const answer = await ask("attention", { text: find("live-text").value });
     choose({ text: String(addText(answer.text)), mode: "one" });
     note.textContent = answer.note;
+    find("live-text").blur(); // the keys are those of the page again
   } catch (error) {
     note.textContent = error.message;
   } finally {

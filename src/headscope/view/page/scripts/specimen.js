@@ -36,8 +36,9 @@ function listUnits(text, { from, to, isAlike }) {
 const leadsBack = (state) => (scoreOf(state)?.directed ?? false) && state.direction === "head_to_dependent";
 
 // The unit that each word attends to most: of relations among other words, of other questions among all other tokens. With
-// `isBack` the word that attends to it most. `of` is the word that is asked about.
-function listChoices({ maps: [map] }, units, isLink, isBack) {
+// `isBack` the word that attends to it most. `of` is the word that is asked about. Weak choices are left out, but for
+// those that are right or wrong.
+function listChoices({ maps: [map] }, units, isLink, isBack, judged) {
   const asked = units.map(({ word, query }) => word >= 0 && query !== null);
   return units.flatMap(({ query }, place) => {
     if (!asked[place]) return [];
@@ -48,7 +49,7 @@ function listChoices({ maps: [map] }, units, isLink, isBack) {
       if (each > weight) [other, weight] = [at, each];
     }
     const ends = isBack ? { from: other, to: place } : { from: place, to: other };
-    return weight >= WEAKEST ? [{ ...ends, of: place, weight }] : [];
+    return weight >= WEAKEST || (judged.has(place) && other >= 0) ? [{ ...ends, of: place, weight }] : [];
   });
 }
 
@@ -127,7 +128,7 @@ function drawHead() {
   const score = scoreOf(state), isLink = (score?.directed ?? false) || isOfSpans(score), isBack = leadsBack(state);
   const places = new Map(units.map((unit, place) => [unit.query, place]));
   const judged = new Map(gold.map((link) => [isBack ? link.to : places.get(link.from), link]));
-  const choices = listChoices(attention, units, isLink, isBack);
+  const choices = listChoices(attention, units, isLink, isBack, judged);
   const wrong = gold.filter((link) => !link.right).map((link) => ({ from: places.get(link.from), to: link.to }));
   const ofWord = new Map(units.map((unit, place) => [unit.word, place])), picks = gold.flatMap(({ pick }) => (rule && pick ? [{ from: ofWord.get(pick.from), to: ofWord.get(pick.to) }] : []));
   const known = picks.filter(({ from, to }) => from !== undefined && to !== undefined && from !== to);
@@ -152,13 +153,14 @@ function drawHead() {
 }
 
 function describeHead(state, gold) {
-  const head = headName(state.head), right = gold.filter((link) => link.right).length;
+  const head = headName(state.head), right = gold.filter((link) => link.right).length, isLink = scoreOf(state)?.directed || isOfSpans(scoreOf(state));
   if (current.units.every((unit) => unit.query === null)) return "The two sides of this text share no word; the tab Sentence shows the lines between them.";
-  const arcs = leadsBack(state) ? `Arcs lead to each word from the other word that attends to it most in head ${head}` : `Arcs lead from each word to what it attends to most in head ${head}`;
+  const arcs = leadsBack(state) ? `Arcs lead to each word from the other word that attends to it most in head ${head}` : `Arcs lead from each word to ${isLink ? "the other word" : "what"} it attends to most in head ${head}`;
   const view = state.view === page.name ? "" : ` They are of ${page.name}, whatever the grid shows.`;
   const marks = describeSpans(current.spans), below = [right < gold.length && "dashed: as annotated", marks].filter(Boolean).map((what) => `; ${what}`).join("");
-  if (gold.length) return `${right} of ${gold.length} right in this sentence. ${arcs}${below}.${describeRule(gold)}${view}`;
-  const absent = scoreOf(state)?.directed ? `This sentence has no \u201c${readVariable(state).title}\u201d. ` : "";
+  if (gold.length) return `${right} of ${gold.length} right in this sentence. ${arcs}, others from ${percent(WEAKEST)} on${below}.${describeRule(gold)}${view}`;
+  const { links, items } = texts[current.place], none = links?.length || items?.length ? `This sentence has no \u201c${readVariable(state).title}\u201d.` : "This text has no annotation: nothing is right or wrong.";
+  const absent = scoreOf(state)?.directed ? `${none} ` : "";
   return `${absent}${arcs}, from ${percent(WEAKEST)} on${below}.${view}`;
 }
 
