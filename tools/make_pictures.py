@@ -134,7 +134,7 @@ def take(picture: Picture, page: str, browser: Browser) -> Image.Image:
     if picture.live:
         window.locator("#neurons-picture svg").wait_for(timeout=MODEL_LOADS)
     window.locator('[aria-busy="true"]').first.wait_for(state="detached")
-    window.evaluate("new Promise((done) => requestIdleCallback(() => requestAnimationFrame(done)))")
+    window.evaluate("new Promise((done) => requestIdleCallback(() => requestAnimationFrame(done), { timeout: 2000 }))")
     boxes = [window.locator(part).first.bounding_box() for part in picture.parts]
     left, top = (min(box[side] for box in boxes) for side in ("x", "y"))
     right, bottom = (max(box[side] + box[size] for box in boxes) for side, size in (("x", "width"), ("y", "height")))

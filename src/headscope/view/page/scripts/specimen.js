@@ -158,7 +158,7 @@ function describeHead(state, gold) {
   const arcs = leadsBack(state) ? `Arcs lead to each word from the other word that attends to it most in head ${head}` : `Arcs lead from each word to ${isLink ? "the other word" : "what"} it attends to most in head ${head}`;
   const view = state.view === page.name ? "" : ` They are of ${page.name}, whatever the grid shows.`;
   const marks = describeSpans(current.spans), below = [right < gold.length && "dashed: as annotated", marks].filter(Boolean).map((what) => `; ${what}`).join("");
-  if (gold.length) return `${right} of ${gold.length} right in this sentence. ${arcs}, others from ${percent(WEAKEST)} on${below}.${describeRule(gold)}${view}`;
+  if (gold.length) return `${right} of ${gold.length} right in this sentence. ${arcs}; grey from ${percent(WEAKEST)} on${below}.${describeRule(gold)}${view}`;
   const { links, items } = texts[current.place], none = links?.length || items?.length ? `This sentence has no \u201c${readVariable(state).title}\u201d.` : "This text has no annotation: nothing is right or wrong.";
   const absent = scoreOf(state)?.directed ? `${none} ` : "";
   return `${absent}${arcs}, from ${percent(WEAKEST)} on${below}.${view}`;
