@@ -14,11 +14,14 @@ from glob import escape
 from io import BufferedReader
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from platformdirs import user_cache_path
 
 from headscope.errors import HeadscopeError, suggest
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 MAX_NAME_BYTES = 200
 """The longest label, so that the name of a file can hold it: 255 bytes with what stands before and after it."""
@@ -26,7 +29,7 @@ MAX_NAME_BYTES = 200
 LOCK = ".headscope.lock"
 """The file in an output folder that is locked while a command writes to the folder."""
 
-WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 """The errors of disks that have no locks."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -79,6 +82,15 @@ def remove_unfinished(path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def acquire(lock: "BaseFileLock", *, blocking: bool = True) -> None:
+    """Acquire a lock; on a disk that has no locks, such as some that are mounted over a network, leave it open."""
+    try:
+        lock.acquire(blocking=blocking)
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise
+
+
 @contextmanager
 def reserve(output: Path, lock: Path) -> Iterator[None]:
     """Keep other commands from writing to `output` while the block runs; nothing of that is left behind.
@@ -97,15 +109,14 @@ def reserve(output: Path, lock: Path) -> Iterator[None]:
     with _remove_empty_again(lock.parent):
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
-            held.acquire(blocking=False)
+            acquire(held, blocking=False)
         except Timeout:
             raise HeadscopeError(
                 f"another headscope command is writing to {output}; wait until it has ended, or choose another place."
             ) from None
         except OSError as error:
-            if error.errno not in WITHOUT_LOCKS:
-                reason = error.strerror or error
-                raise HeadscopeError(f"{output} cannot be written to ({reason}); choose another place.") from error
+            reason = error.strerror or error
+            raise HeadscopeError(f"{output} cannot be written to ({reason}); choose another place.") from error
         try:
             yield
         finally:

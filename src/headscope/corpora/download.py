@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.files import WITHOUT_LOCKS, atomic_write, remove_unfinished, sha256, write_text
+from headscope.files import acquire, atomic_write, remove_unfinished, sha256, write_text
 
 TIMEOUT = 30
 """Seconds that a server may say nothing."""
@@ -61,9 +61,9 @@ def fetch(address: str, path: Path, known: str = "") -> Path:
     if not path.exists():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with _lock(path.with_name(".lock")) as is_locked:
+            with _lock(path.with_name(".lock")) as is_alone:
                 if not path.exists():
-                    if is_locked:
+                    if is_alone:
                         remove_unfinished(path)
                     _download(address, path, expected)
         except OSError as error:
@@ -84,15 +84,11 @@ def fetch(address: str, path: Path, known: str = "") -> Path:
 
 @contextmanager
 def _lock(path: Path) -> Iterator[bool]:
-    """Keep other processes out of the block; False on a disk that has no locks, such as some over a network."""
+    """Keep other processes out of the block; yield False on a disk that has no locks."""
     from filelock import FileLock  # not above: it loads much, and most files are there
 
     lock = FileLock(path)
-    try:
-        lock.acquire()
-    except OSError as error:
-        if error.errno not in WITHOUT_LOCKS:
-            raise
+    acquire(lock)
     try:
         yield lock.is_locked
     finally:
