@@ -141,12 +141,18 @@ def test_where_the_rich_get_richer_or_poorer_the_corrected_tau_says_so(factor: f
 # ------------------------------------------------------------- what it is not of
 
 
+def draw_tables() -> tuple[xr.Dataset, xr.Dataset]:
+    """Tables before and after a tuning that changes nothing."""
+    draw = np.random.default_rng(7)
+    shares = draw.beta(2, 6, (3, 5))
+    return simulate(draw, shares, FOLDS), simulate(draw, shares[None], FOLDS, seeds=[2])
+
+
 def test_tables_whose_texts_lie_in_other_folds_are_refused() -> None:
     """The halves would be of other texts; the same words in all, of which seven went from a fold to the next."""
-    draw, moved = np.random.default_rng(7), np.zeros(FOLDS, dtype=int)
+    moved = np.zeros(FOLDS, dtype=int)
     moved[:2] = -7, 7
-    shares = draw.beta(2, 6, (3, 5))
-    before, after = simulate(draw, shares, FOLDS), simulate(draw, shares[None], FOLDS, seeds=[2])
+    before, after = draw_tables()
     assert compare(before, after, variable="scope_f1")["baseline_tau_corrected"].notnull().all()
     with pytest.raises(TableError) as refused:
         compare(before, after.assign(fold_scope=after["fold_scope"] + moved), variable="scope_f1")
@@ -157,9 +163,7 @@ def test_tables_whose_texts_lie_in_other_folds_are_refused() -> None:
 
 
 def test_tables_whose_maps_were_labelled_by_other_classifiers_are_refused() -> None:
-    draw = np.random.default_rng(7)
-    shares = draw.beta(2, 6, (3, 5))
-    before, after = simulate(draw, shares, FOLDS), simulate(draw, shares[None], FOLDS, seeds=[2])
+    before, after = draw_tables()
     before, other = (
         table.assign_attrs(pattern_classifier=f"headscope, SHA-256 {code}")
         for table, code in ((before, "3f"), (after, "5b"))
@@ -175,9 +179,7 @@ def test_tables_whose_maps_were_labelled_by_other_classifiers_are_refused() -> N
 
 def test_tables_that_count_other_documents_are_refused() -> None:
     """As two versions did, of which one has the first token of a decoder's text in no class."""
-    draw = np.random.default_rng(7)
-    shares = draw.beta(2, 6, (3, 5))
-    before, after = simulate(draw, shares, FOLDS), simulate(draw, shares[None], FOLDS, seeds=[2])
+    before, after = draw_tables()
     before, same, other = (
         table.assign(token_class_count=("token_class", count, {"units": "documents"}))
         for table, count in ((before, [97, 31]), (after, [97, 31]), (after, [89, 31]))

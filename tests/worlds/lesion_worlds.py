@@ -14,7 +14,7 @@ SETS, PHENOMENA, EXAMPLES = 8, 12, 33
 ALIKE = Parts(np.zeros(PHENOMENA), np.full(PHENOMENA, float(PHENOMENA)))
 
 Draw = Callable[[int], np.ndarray]
-"""The harm of so many random sets in each part."""
+"""Draws some random sets, and returns the harm of each in each part."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Judged:
 
 
 def judge(world: World, seed: int, planted: Sequence[tuple[int, int, float]] = (), least: int = 10) -> Judged:
-    """A table of sets in a world, of which some harm a part by so many standard deviations of random sets more."""
+    """A table of sets in a world; planted ones harm a part by some standard deviations of random sets more."""
     random = np.random.default_rng(seed)
     draws = [world.begin(random) for _ in range(SETS)]
     harm = {each: draw(1) for each, draw in enumerate(draws)}

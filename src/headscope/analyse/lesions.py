@@ -46,7 +46,7 @@ MATCH = "match"
 """The attribute of a table of lesions that says which of them its random sets have."""
 
 SUFFERS, UNDECIDED = "suffers", "cannot decide"
-"""The verdict on a subset that a set of heads harms more than random sets do; and where there are too few of these."""
+"""The verdicts on a subset that a set of heads harms more than random sets do, and where these are too few."""
 
 SOURCE = "headscope"
 
@@ -87,7 +87,7 @@ class MeasuredSets:
 
 
 def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
-    """The lesions of an evaluation as a head table, without the attributes that say where it came from."""
+    """Return the lesions of an evaluation as a head table, without the attributes that say where it came from."""
     types = {"attention_type": [*measured.attention_types]} if len(measured.attention_types) > 1 else {}
     heads = types | {dim: np.arange(1, measured.sizes[dim] + 1) for dim in ("layer", "head")}
     coords = {"set": [*measured.sets], "set_other": [*measured.sets], "subset": [*measured.subsets], **heads}
@@ -122,13 +122,13 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
 def measure_harm(
     metrics: Sequence[Metric], whole: Quantities, disabled: Quantities, subsets: Subsets
 ) -> Float[np.ndarray, "run part"]:
-    """By how much each run is worse than the whole model, by all metrics that can be worse, in all subsets."""
+    """Return by how much each run is worse than the whole model, by all metrics that can be worse, in all subsets."""
     judged = [metric for metric in metrics if metric.better]
     return np.concatenate([-each.better * _compute_changes(each, whole, disabled, subsets) for each in judged], axis=1)
 
 
 def list_parts(metrics: Sequence[Metric], subsets: Subsets) -> Parts:
-    """The parts of `measure_harm`: random sets differ by half an example at least, and subsets of a level are alike."""
+    """Describe the parts of `measure_harm`: a difference of half an example at least, and levels of subsets."""
     times = sum(metric.better != 0 for metric in metrics)
     levels = [name.partition(" ")[0] for name in subsets]
     half = [0.5 / max(1, int(subset.sum())) for subset in subsets.values()]
@@ -190,7 +190,7 @@ def _tabulate_metric(
 def compare_with_random(
     changes: Float[np.ndarray, "row drawn"], examples: Int[np.ndarray, " row"] | int
 ) -> dict[str, Float[np.ndarray, " row"]]:
-    """The change with a set beside those with its random sets.
+    """Compare the change with a set with those with its random sets.
 
     Args:
         changes: of a metric, with the set and behind it with its random sets.
@@ -206,7 +206,7 @@ def compare_with_random(
 
 
 def find_suffering(table: xr.Dataset, metric: str) -> xr.DataArray:
-    """What suffers without which set: true where no random set is as bad, corrected for all that is compared.
+    """Find the subsets that suffer without a set: no random set is as bad, corrected for all that is compared.
 
     Changes below `NEGLIGIBLE` are not judged.
     """
@@ -215,7 +215,7 @@ def find_suffering(table: xr.Dataset, metric: str) -> xr.DataArray:
 
 
 def find_dissociations(table: xr.Dataset, metric: str, level: str = "phenomenon") -> pd.DataFrame:
-    """The double dissociations: two sets, each of which makes a subset suffer that the other surely harms less.
+    """List the double dissociations: two sets, each of which makes a subset suffer that the other surely harms less.
 
     Both subsets suffer beyond random sets, as `find_suffering` says; and on each the metric is worse without the one
     set than without the other, by an interval that is paired on the same examples.

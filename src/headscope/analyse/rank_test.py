@@ -1,8 +1,8 @@
-"""An exact test of things that were chosen against random draws of the same kind, which ends early where it can.
+"""An exact test of chosen sets against random draws of the same kind, which ends early where it can.
 
-If what was chosen is like a draw, it is the worst of 161 with a probability of 1 in 161, however the changes are
-spread. What is worst, of parts that differ in size and spread, is only a yardstick: it is the same for all, so that it
-decides how much the test finds, and not how often it errs.
+If a chosen set is like a draw, it is the worst of 161 with a probability of 1 in 161, however the changes are spread.
+How badness is measured, over parts that differ in size and spread, is the same for all runs: it decides how much the
+test finds, and not how often it errs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +17,12 @@ from headscope.analyse import student
 from headscope.analyse.uncertainty import ALPHA
 
 SPARED = (2, 2, 1, 1)
-"""After each stage, how many draws may be as bad if more are to be made; behind these none may be."""
+"""How many draws may be as bad after each of the first stages, for more to be made; after later stages none may be."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What is measured of each draw, such as the accuracy in each phenomenon.
+    """The quantities that are measured of each draw, such as the accuracy in each phenomenon.
 
     Attributes:
         floor: what draws differ by at least, as far as the yardstick goes.
@@ -34,7 +34,7 @@ class Parts:
 
 
 def count_needed_runs(tests: int) -> int:
-    """Return the number of draws after which a p-value may be below .05, corrected for so many tests (Bonferroni)."""
+    """Return the number of draws that a p-value below .05 needs, corrected for `tests` tests (Bonferroni)."""
     return ceil(round(tests / ALPHA, 6))
 
 
@@ -55,7 +55,7 @@ def draw_until_decided(
             harm of each and behind it of all its draws. There are no more draws than are possible.
         parts: of the harm.
         possible: how many draws of each are possible, none twice. Fewer than `count_needed_runs` decide nothing: NaN.
-        least: the draws of each if so many are possible.
+        least: the draws of each in the first stage, or all that are possible.
     """
     tests, needed = len(possible), count_needed_runs(len(possible))
     p = np.ones((tests, len(parts.floor)))

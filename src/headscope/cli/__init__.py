@@ -118,7 +118,7 @@ def _suggest_option(error: typer.TyperException) -> str:
 
 
 def _name_help(error: typer.TyperException) -> str:
-    """The option that shows all options of what was typed: of no command alone, the usual one."""
+    """Name the option that shows all options of a command, or `--help` where no command was typed."""
     context: typer.Context | None = getattr(error, "ctx", None)
     return HELP_ALL if context and isinstance(context.command, Command) else "--help"
 

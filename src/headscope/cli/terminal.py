@@ -61,11 +61,11 @@ def repeat_ignored_interruptions() -> Iterator[None]:
 
 @contextmanager
 def collect_rarely() -> Iterator[None]:
-    """In the block Python looks for garbage among all objects a hundred times as rarely as it does by default.
+    """Collect garbage among all objects a hundred times as rarely in the block.
 
-    Each time it walks all that torch and transformers hold: eight times in `measure`, 0.9 s in all, to free a few dozen
-    objects. New objects are looked through as often as ever. Only the process of a command is set so: as a library,
-    headscope does not decide this for others.
+    A collection walks all objects of torch and transformers: eight of them in `measure` took 0.9 s, to free a few dozen
+    objects. New objects are collected as often as ever. Only commands do so: as a library, headscope leaves the
+    collector of its host alone.
     """
     young, middle, old = gc.get_threshold()
     gc.set_threshold(young, middle, 100 * old)

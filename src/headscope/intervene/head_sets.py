@@ -45,7 +45,7 @@ def draw_random_sets(model: Model, unit: Unit, seed: int = 0, match: str = BY_LA
 
 
 def _list_pools(model: Model, chosen: Selection, match: str) -> list[tuple[list[tuple[tuple[str, int], int]], int]]:
-    """The heads to draw from, and how many: those of each layer of a set, or all heads."""
+    """Return the heads to draw from, and how many to draw: for each layer of a set, or of all heads."""
     every = {
         (kind, layer): [((kind, layer), head) for head in range(model.shape.heads[kind])]
         for kind, layers in model.attention_layers.items()

@@ -30,7 +30,7 @@ PARALLEL = 0.3
 def generate_images(
     count: int, seed: int = 0, lengths: tuple[int, int] = LENGTHS
 ) -> tuple[Float[Tensor, "map 2 side side"], Int64[Tensor, " map"]]:
-    """Images of so many maps of each pattern, and the number of the pattern of each.
+    """Return images of `count` maps of each pattern, and the number of the pattern of each.
 
     Args:
         count: of each pattern.

@@ -24,16 +24,16 @@ RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Penalties on half the squared weights, from the strongest on, until held-out texts are predicted worse."""
 
 PATIENCE, HALVINGS, MAX_EPOCHS = 3, 3, 100
-"""The rate of Adam is halved after so many epochs that predict held-out texts no better, so many times at most.
+"""Epochs without gain on held-out texts after which Adam's rate is halved, how often it is, and the most epochs.
 
-Held-out texts are few: after a single epoch chance alone would stop a probe of words that still learns.
+Held-out texts are few, so that a single worse epoch may be chance, and would stop a probe of words that still learns.
 """
 
 STEP_WORDS, FEWEST_STEPS = 512, 20
-"""Words in a step, padding included; fewer where an epoch would not have so many steps."""
+"""Words in a step, padding included, and the fewest steps of an epoch, for which a step may have fewer words."""
 
 TOGETHER = 8
-"""Batches of which documents come together in a step, since those of one batch are of few texts and of one length."""
+"""Batches whose documents are mixed in a step: one batch has documents of few texts, all of about one length."""
 
 PAPER_LEARNING_RATE = 0.002
 """Of the single pass (Clark et al. 2019, in the released code)."""
@@ -221,9 +221,9 @@ def fit_single_pass(probe: nn.Module, train: Examples, *, seed: int) -> None:
 
 
 def _shuffle(train: Examples, words: int, random: torch.Generator) -> Iterator[Mapping[int, Sequence[int]]]:
-    """Yield the documents of each step by the place of their batch: at random of some batches, so many words together.
+    """Yield the documents of each step by the number of their batch, at random from `TOGETHER` batches.
 
-    Of documents that are longer than that there is one in a step.
+    A step has at most `words` words, or one document that is longer.
     """
     places = torch.randperm(len(train.blocks), generator=random).tolist()
     for start in range(0, len(places), TOGETHER):

@@ -143,7 +143,7 @@ def gloss_statistic(key: str, label: str) -> str:
 
 
 def gloss_distance(distance: int, distances: Sequence[int]) -> str:
-    """The attention at a distance in tokens in plain words, that is from there to the next of the `distances`."""
+    """Name the attention from a distance in tokens up to the next of the `distances`, in plain words."""
     if distance == 0:
         return "attention by distance: the token itself"
     further = [abs(other) for other in distances if other * distance > 0 and abs(other) > abs(distance)]

@@ -48,7 +48,7 @@ def describe_verdicts(reports: Sequence[Report]) -> str:
 
 
 def describe_awaited(table: xr.Dataset) -> str:
-    """A sentence on what a page still waits for; empty where nothing is."""
+    """Say what a page still waits for; empty where it waits for nothing."""
     if AWAITED not in table.attrs:
         return ""
     return (
@@ -58,12 +58,12 @@ def describe_awaited(table: xr.Dataset) -> str:
 
 
 def may_stand_out(row: Reported) -> bool:
-    """True where the head stands out, or will if it also beats the untrained model, which is still to be measured."""
+    """Return whether the head stands out, or will if it also beats the untrained model, not yet measured."""
     return row.verdict in (STANDS_OUT, NOT_YET)
 
 
 def has_open_verdicts(reports: Sequence[Report]) -> bool:
-    """True where the untrained model still decides about a row."""
+    """Return whether the untrained model still decides about a row."""
     return any(row.verdict == NOT_YET for row in list_rows(reports))
 
 
@@ -144,7 +144,7 @@ def has_permutations(reports: Sequence[Report]) -> bool:
 
 
 def choose_opening(reports: Sequence[Report]) -> Reported | None:
-    """The row to begin with: the one that stands out, or may, with the largest lift, else the first with a head."""
+    """Return the row to begin with: of those that stand out, or may, that of the largest lift; else the first."""
     rows = list_rows(reports)
     standing = [row for row in rows if may_stand_out(row)]
     return max(standing, key=lambda row: row.lift.value) if standing else next(iter(rows), None)

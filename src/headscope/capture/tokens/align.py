@@ -363,7 +363,7 @@ def is_cut(skipped: Mapping[str, int]) -> bool:
 
 
 def explain_cut(skipped: Mapping[str, int]) -> str:
-    """How much of a text is left out, in a sentence, from what `Alignment.align` left out and why; empty of none."""
+    """Say how much of a text is left out, from the counts of `Alignment.align`; empty where nothing is."""
     if words := skipped.get(BEHIND_CUT, 0):
         return f"The text is too long: its last {words:,} word{'s are' if words > 1 else ' is'} left out."
     return "The text is too long: its end is left out." if is_cut(skipped) else ""

@@ -104,7 +104,7 @@ def _read_offsets(given: Any) -> tuple[int, int]:
 
 
 def show_attention(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
-    """A text with the attention of all heads on it, as the page has its texts, and sentences on how it was read.
+    """Return a text with the attention of all heads on it, as the page has its texts, and how it was read.
 
     Args:
         model: whose attention it is.
@@ -127,7 +127,7 @@ def show_attention(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
 
 
 def explain_start(model: Model, text: Aligned) -> str:
-    """With what a text of a decoder begins, in a sentence; empty of other models."""
+    """Say what the text of a decoder begins with; empty for other models."""
     if {*model.layers} != {"decoder"}:
         return ""
     if front := spell_front(model, text):
