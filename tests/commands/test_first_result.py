@@ -150,6 +150,7 @@ def test_the_page_can_be_opened_before_the_untrained_model_is_measured_and_says_
     assert_same_scores(result.table, again.table)
 
 
+@pytest.mark.full
 def test_an_atlas_that_is_killed_in_between_is_known_to_be_incomplete_and_goes_on(run, model, tmp_path) -> None:
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     settings: dict[str, Any] = {"permutations": 7, "map_documents": 0, "examples": 3}
