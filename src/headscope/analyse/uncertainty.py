@@ -1,5 +1,6 @@
 """The uncertainty of a ratio of two sums over a corpus, such as an accuracy, and of the lift of one over another."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,6 +8,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from headscope.analyse.proportion import credible_interval
 from headscope.analyse.rank import values_of_heads
 from headscope.analyse.student import LEVEL, half_width, ppf, sf, t_interval
 from headscope.score import Rival, Score, add_up, find_score
@@ -94,21 +96,26 @@ class Ratio:
         return (n / effect).where(m > 1)
 
     def interval(self, level: float = LEVEL) -> tuple[xr.DataArray, xr.DataArray]:
-        """A confidence interval for the score, clustered by fold.
+        """Return the ends of a confidence interval for the score, clustered by fold.
 
-        Wilson's interval (1927) at the number of items that are as good as independent (`effective`): it stays
-        between 0 and 1 and is not empty where a head is always right. Its quantile is Student's with m-1
-        degrees of freedom for m folds that hold any: the normal one is too narrow for few clusters.
-
-        Simulated (correlation 0.3 within clusters), an interval of 95 % covers the truth in 93 to
-        96 % for 5 to 151 clusters and accuracies of 0.1 to 0.9; near 0 or 1, with few clusters,
-        in less (0.98 with 50 clusters: 88 %).
+        The interval is the hull of two. Wilson's (1927) is taken at the number of items that are as good as
+        independent (`effective`), with the quantile of Student's t for g-1 degrees of freedom, g effective clusters
+        (`count_effective`). Near 0 and 1, where folds are too much alike to show how they differ, it is too narrow;
+        there the posterior interval of a beta-binomial proportion (`headscope.analyse.proportion`) is the wider one.
+        How often it covers the truth: docs/explanation/statistics.md.
         """
-        p, effective, m = self.value, self.effective, self.clusters
-        z2 = half_width(1, (m - 1).where(m > 1), level) ** 2
+        p, effective = self.value, self.effective
+        freedom = (count_effective(_shares(self)) - 1).clip(min=1).where(self.clusters > 1)
+        z2 = half_width(1, freedom, level) ** 2
         centre = (p + z2 / (2 * effective)) / (1 + z2 / effective)
         half = np.sqrt(z2 * (p * (1 - p) + z2 / (4 * effective)) / effective) / (1 + z2 / effective)
-        return (centre - half).clip(min=0), (centre + half).clip(max=1)
+        lower, upper = (centre - half).clip(min=0), (centre + half).clip(max=1)
+        right, items = (part.transpose(..., "fold") for part in xr.broadcast(self.numerator, self.denominator))
+        shape = right.shape[:-1]
+        cells = [part.fillna(0).values.reshape(math.prod(shape), -1).astype(float) for part in (right, items)]
+        ends = credible_interval(cells[0], cells[1], level)
+        low, high = (xr.DataArray(end.reshape(shape), dims=right.dims[:-1]) for end in ends)
+        return np.minimum(lower, low), np.maximum(upper, high)
 
 
 @dataclass(frozen=True)
@@ -142,15 +149,8 @@ class Lift:
 
     @cached_property
     def effective_clusters(self) -> xr.DataArray:
-        """The number of equally large folds that would say as much as those that there are: (sum n)^2 / sum n^2.
-
-        The n are the shares of the items that the folds hold, the mean of the head's and the rival's (Carter, Schnepel
-        and Steigerwald 2017). It is the number of clusters if they are equally large, and near 1 if one holds nearly
-        all.
-        """
-        share = _shares(self.head) + _shares(self.rival)
-        total = (share**2).sum("fold")
-        return share.sum("fold") ** 2 / total.where(total > 0)
+        """The number of equally large folds that would say as much, by the mean share of the head's and the rival's."""
+        return count_effective(_shares(self.head) + _shares(self.rival))
 
     def interval(self, level: float = LEVEL) -> tuple[xr.DataArray, xr.DataArray]:
         """A confidence interval for the difference: Student's t with g-1 degrees of freedom for g effective clusters.
@@ -186,6 +186,16 @@ def _residuals(ratio: Ratio) -> xr.DataArray:
     """What each fold adds to a ratio beyond its share of the items."""
     total = ratio.denominator.sum("fold")
     return (ratio.numerator - ratio.value * ratio.denominator) / total.where(total > 0)
+
+
+def count_effective(share: xr.DataArray) -> xr.DataArray:
+    """Return the number of equally large folds that would say as much as those that there are: (sum n)^2 / sum n^2.
+
+    The n are the shares of the items that the folds hold (Carter, Schnepel and Steigerwald 2017). It is the number of
+    clusters if they are equally large, and near 1 if one holds nearly all.
+    """
+    total = (share**2).sum("fold")
+    return share.sum("fold") ** 2 / total.where(total > 0)
 
 
 def _shares(ratio: Ratio) -> xr.DataArray:
