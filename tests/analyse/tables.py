@@ -69,7 +69,7 @@ def head_table(texts: Sequence[Text], relations: Sequence[str]) -> xr.Dataset:
     rows, folds, offsets = len(relations), FOLDS, len(OFFSETS)
     right, near = np.zeros((*by_head, rows, folds), dtype=int), np.zeros((rows, folds, offsets), dtype=int)
     link = np.zeros((rows, folds), dtype=int)
-    by_rule = np.zeros((len(DIRECTIONS), rows, folds, len(SIDES), len(CLASSES)), dtype=int)
+    by_rule = np.zeros((len(DIRECTIONS), rows, folds, len(SIDES), len(CLASSES)))
     tagged = any(links.rules is not None for text in texts for links in text.links.values())
     for text in texts:
         for name, links in text.links.items():

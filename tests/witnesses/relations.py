@@ -122,29 +122,37 @@ WORD_CLASSES = {name: {name} for name in PARTS_OF_SPEECH} | {
     "ADJ/NOUN/PROPN/VERB": {"ADJ", "NOUN", "PROPN", "VERB"},
     "open class": {"ADJ", "ADV", "INTJ", "NOUN", "PROPN", "VERB"},
 }
-PLACES = ("left", "right", "either, left first", "either, right first")
+STEPS = {"left": (-1,), "right": (1,), "either, left first": (-1, 1), "either, right first": (1, -1)}
+PLACES = (*STEPS, *(f"{look}, else the word {'before' if steps[0] < 0 else 'after'}" for look, steps in STEPS.items()))
 
 
 def nearest(document: Document, word: int, side: str, word_class: str) -> int | None:
     """The nearest word of a class on one side of a word, or on either: every word is asked in turn, near ones first."""
-    steps = {"left": (-1,), "right": (1,), "either, left first": (-1, 1), "either, right first": (1, -1)}[side]
+    look, _, otherwise = side.partition(", else")
+    steps = STEPS[look]
     for far in range(1, len(document.words)):
         for step in steps:
             for span in document.spans:
                 if span.kind == "upos" and span.start == word + step * far and span.label in WORD_CLASSES[word_class]:
                     return span.start
-    return None
+    if not otherwise:
+        return None
+    return next(word + step for step in (steps[0], -steps[0]) if 0 <= word + step < len(document.words))
 
 
-def links_by_rule(document: Document) -> dict[tuple[str, str, str], list[tuple[str, bool]]]:
-    """For each direction, side and class, the label of each link, and whether its other end is the nearest word."""
-    answers: dict[tuple[str, str, str], list[tuple[str, bool]]] = {}
+def links_by_rule(
+    document: Document, *, is_causal: bool = False
+) -> dict[tuple[str, str, str], list[tuple[str, float]]]:
+    """For each direction, side and class, the label of each link, and what a rule is right about: 1, 0 or a guess."""
+    answers: dict[tuple[str, str, str], list[tuple[str, float]]] = {}
     for link in dependencies_of(document):
         for direction, word, other in zip(
             DIRECTIONS, (link.source, link.target), (link.target, link.source), strict=True
         ):
             for side in PLACES:
                 for word_class in WORD_CLASSES:
-                    found = nearest(document, word, side, word_class) == other
-                    answers.setdefault((direction, side, word_class), []).append((link.label, found))
+                    taken = nearest(document, word, side, word_class)
+                    guess = 1 / max(word, 1) if is_causal else 1 / (len(document.words) - 1)
+                    right = guess if taken is None else float(taken == other)
+                    answers.setdefault((direction, side, word_class), []).append((link.label, right))
     return answers

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool
+from jaxtyping import Bool, Shaped
 from torch import Tensor
 
 from headscope.capture.rows.attention import Attention
@@ -207,10 +207,10 @@ class Relations(Reducer):
         links = [(text, link) for text in texts for link in text.links]
         ends = [(text.index, link.source, link.target) for text, link in links]
         document_of, dependent, head = torch.tensor(ends, dtype=torch.long, device=device).reshape(-1, 3).T
-        by_class, by_rule, predicted = self._apply_rules(texts)
+        is_causal = batch.is_causal(attention_type)
+        by_class, by_rule, predicted = self._apply_rules(texts, is_causal=is_causal)
         permuted, places = permute_links(self.permutations, texts, batch.words)
         items = PermutedItems.group(permuted, number_labels(links, self.links), len(self.links), device)
-        is_causal = batch.is_causal(attention_type)
         return Links(
             document_of, dependent, head, find_scored(dependent, head[:, None], is_causal=is_causal),
             *self._assign_bins(links, device), items, torch.from_numpy(places).to(device), by_class.to(device),
@@ -218,13 +218,13 @@ class Relations(Reducer):
             self._prepare_choices(texts, device, is_causal) if self.candidates else None,
         )  # fmt: skip
 
-    def _apply_rules(self, texts: Sequence[Text]) -> tuple[Bool[Tensor, "link _"], ...]:
-        """For each link, the rules by part of speech that find it, one's own that do, and those that predict a word."""
-        by_class = [np.empty((0, len(DIRECTIONS), len(SIDES), len(CLASSES)), dtype=bool)]
+    def _apply_rules(self, texts: Sequence[Text], *, is_causal: bool) -> tuple[Shaped[Tensor, "link _"], ...]:
+        """The share of each link that rules by part of speech find, one's own that find it, and those that predict."""
+        by_class = [np.empty((0, len(DIRECTIONS), len(SIDES), len(CLASSES)))]
         by_rule, predicted = ([np.empty((0, len(self.rules), len(ENDS)), dtype=bool)] for _ in range(2))
         for text in texts:
             if self.upos:
-                by_class.append(find_by_class(text.document, text.links))
+                by_class.append(find_by_class(text.document, text.links, is_causal=is_causal))
             if text.links:
                 right, any_word = find_by_rules(self.rules, text.document, text.links)
                 by_rule.append(right)
@@ -271,7 +271,7 @@ class Relations(Reducer):
         }
         if self.upos:
             scored = facts.scored.repeat_interleave(len(SIDES) * len(CLASSES), dim=1)
-            counts["upos"] = facts.folds.total(facts.by_class & scored)
+            counts["upos"] = facts.folds.total(facts.by_class * scored)
         if self.rules:
             by_rule = count_by_direction(facts.by_rule, facts.scored)
             counts |= {"rule": facts.folds.total(by_rule), "rule_predicts": facts.predicted.sum(0)}

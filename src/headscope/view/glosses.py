@@ -170,7 +170,8 @@ def gloss_rule(name: str, label: str, options: Mapping[str, str], direction: str
         case {"side": side, "word_class": word_class}:
             *first, last = (_SPEECH.get(part, part) for part in word_class.split("/"))
             kind = f"{', '.join(first)} or {last}" if first else last
-            return f"the nearest {kind} {_SIDES.get(side, side)}"
+            look, *beside = side.partition(", else ")
+            return f"the nearest {kind} {_SIDES.get(look, look)}{''.join(beside)}"
         case {"back": back}:
             return f"the token {back} back"
         case {"before": before, "behind": behind}:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int, Int64
+from jaxtyping import Bool, Float64, Int, Int64
 from torch import Tensor
 
 from headscope.capture.tokens.words import Pointing
@@ -99,7 +99,7 @@ class Links:
         folds, lengths: where each link counts, by relation and fold, and by relation and length.
         permuted: the links in each permutation.
         places: where they may stand: the dependent, in the flattened axes document and word, and the length.
-        by_class: for each link, if there are parts of speech, the rules that find it by direction, side and class.
+        by_class: for each link, if there are parts of speech, the share that rules find by direction, side and class.
         by_rule: for each link, the user's own rules that find it, by rule and end.
         predicted: for each link, those that predict any word.
         choices: the links that have rivals; None where the corpus has none.
@@ -113,7 +113,7 @@ class Links:
     lengths: Bins
     permuted: PermutedItems
     places: Int[Tensor, "place 2"]
-    by_class: Bool[Tensor, "_ class"]
+    by_class: Float64[Tensor, "_ class"]
     by_rule: Bool[Tensor, "link rule"]
     predicted: Bool[Tensor, "link rule"]
     choices: Choices | None

@@ -3,17 +3,25 @@
 Clark et al. 2019 compare heads with fixed offsets only. That an object is the nearest noun behind its verb needs no
 model either, and is a much stronger rival. Where links go both ways, as those of adverbs do, the nearest word on
 either side is a stronger one still, and what a head finds that looks for a part of speech nearby.
+
+Where there is no such word, a head would look somewhere else. So a rule takes either any other word, and is right as
+often as a guess is, or the word next to its own.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float64
 
 from headscope.corpora.document import Document, Link
 
-SIDES = ("left", "right", "either, left first", "either, right first")
-"""Where a rule looks for the nearest word; of two that are equally near on either side, one comes first."""
+_LOOKS = ("left", "right", "either, left first", "either, right first")
+
+SIDES = (*_LOOKS, *(f"{side}, else the word {'before' if 'left' in side else 'after'}" for side in _LOOKS))
+"""Where a rule looks for the nearest word, and what it takes where there is none: a guess, or the word next to its own.
+
+Of two words that are equally near on either side, one comes first.
+"""
 UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
     "VERB", "X",
@@ -37,17 +45,21 @@ _MEMBERS = np.array([[upos in name.replace("open class", OPEN).split("/") for na
 """For each part of speech the classes that it is in."""
 
 
-def find_by_class(document: Document, links: Sequence[Link]) -> Bool[np.ndarray, "link direction side class"]:
-    """True where the nearest word of a class on one side of one end of a link, or on either, is its other end.
+def find_by_class(
+    document: Document, links: Sequence[Link], *, is_causal: bool = False
+) -> Float64[np.ndarray, "link direction side class"]:
+    """Return 1 where the nearest word of a class on one side of one end of a link, or on either, is its other end.
 
     The directions are from the source to the target, and from the target to the source. A word without a part of
-    speech is in no class.
+    speech is in no class. Where there is no word of the class, a rule that guesses gets the probability of being right:
+    one of all other words, or, in a model whose words see those before them alone, one of these.
     """
     words, members = len(document.words), _list_members(document)
     before = np.concatenate([np.zeros((1, len(CLASSES)), dtype=np.int64), members.cumsum(0)])
     source, target = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 2).T
     none_between = before[np.maximum(source, target)] == before[np.minimum(source, target) + 1]
-    right = np.zeros((len(links), 2, len(SIDES), len(CLASSES)), dtype=bool)
+    right = np.zeros((len(links), 2, len(_LOOKS), len(CLASSES)), dtype=bool)
+    share = np.empty((len(links), 2, len(SIDES), len(CLASSES)))
     for direction, (word, other) in enumerate(((source, target), (target, source))):
         to_right = other > word
         nearest = members[other] & none_between
@@ -58,14 +70,25 @@ def find_by_class(document: Document, links: Sequence[Link]) -> Bool[np.ndarray,
             first = np.where(to_right, word - far, word + 1).clip(0)
             last = np.where(to_right, word, word + far + 1).clip(max=words)
             right[:, direction, side] = nearest & (before[np.maximum(first, last)] == before[first])
-    return right
+        on_left, on_right = before[word] > 0, before[-1] > before[word + 1]
+        exists = np.stack([on_left, on_right, on_left | on_right, on_left | on_right], axis=1)
+        guess = 1 / (word.clip(1) if is_causal else np.full_like(word, words - 1))
+        beside = np.stack([np.where(word > 0, word - 1, 1), np.where(word < words - 1, word + 1, words - 2)], axis=1)
+        share[:, direction, : len(_LOOKS)] = np.where(exists, right[:, direction], guess[:, None, None])
+        is_beside = np.tile(beside == other[:, None], 2)
+        share[:, direction, len(_LOOKS) :] = np.where(exists, right[:, direction], is_beside[:, :, None])
+    return share
 
 
 def find_nearest(document: Document, word: int, side: str, word_class: str) -> int:
-    """The nearest word of a class on one side of a word, or on either; -1 where there is none."""
+    """Return the word that a rule takes from a word; -1 where it guesses."""
+    look, _, beside = side.partition(", else the word ")
     others = np.flatnonzero(_list_members(document)[:, CLASSES.index(word_class)])
-    others = others[(others < word) & (side != "right") | (others > word) & (side != "left")]
-    is_second = (others > word) != (side == "either, right first")
+    others = others[(others < word) & (look != "right") | (others > word) & (look != "left")]
+    if beside and not len(others):
+        step = -1 if beside == "before" else 1
+        return word + step if 0 <= word + step < len(document.words) else word - step
+    is_second = (others > word) != (look == "either, right first")
     return int(others[np.lexsort((is_second, np.abs(others - word)))][0]) if len(others) else -1
 
 
