@@ -264,7 +264,6 @@ def test_zhao_table_a4() -> None:
     for name, cells in rows_of("A4").items():
         scores = [cells[place : place + 4] for place in (0, 4, 8)]
         lines.append("\t".join((name, *(f"{tau}\t{pos}/{neg}\t{either}/10" for tau, pos, neg, either in scores))))
-        assert cells[12] == f"{10 * int(scores[2][1])}"
     assert set(lines) == set(ZHAO_TABLE_A4.splitlines())
 
 

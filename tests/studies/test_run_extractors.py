@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.stats import beta, mannwhitneyu, t
+from scipy.stats import mannwhitneyu, t
 
+from headscope.analyse.ends import ENDS
 from headscope.studies import run_extractors
 from headscope.studies.study import NotMeasuredError
 
@@ -118,26 +119,12 @@ def test_task_against_control_has_a_sign() -> None:
         assert math.isnan(value.lower)
 
 
-@pytest.mark.parametrize(
-    ("taus", "ps", "positive", "possible"),
-    [
-        ((0.3, -0.2, 0.1, 0.1, -0.1), (0.01, 0.02, 0.3, 0.05, 0.9), 1, 4),
-        ((0.1, -0.1, 0.1, -0.1, 0.1), (0.5, 0.6, 0.7, 0.8, 0.9), 0, 5),
-        ((-0.3, -0.2, -0.4, -0.3, -0.2), (0.01, 0.02, 0.03, 0.04, 0.01), 0, 0),
-    ],
-)
-def test_a_run_without_significance_is_no_evidence_that_the_best_heads_do_not_gain(
-    taus, ps, positive, possible
-) -> None:
-    change = xr.Dataset(
-        {"baseline_tau": (("group", "run"), [taus]), "baseline_p": (("group", "run"), [ps])}, coords={"group": ["task"]}
-    )
-    value = run_extractors.share_of_runs_where_best_gain(change)
-    assert (value.number, value.detail) == (pytest.approx(100 * positive / RUNS), "of 5 runs")
-    # Clopper and Pearson's ends are quantiles of beta distributions.
-    lower = 100 * beta.ppf(0.025, positive, RUNS - positive + 1) if positive else 0.0
-    upper = 100 * beta.ppf(0.975, possible + 1, RUNS - possible) if possible < RUNS else 100.0
-    assert (value.lower, value.upper) == (pytest.approx(lower), pytest.approx(upper))
+def test_the_corrected_change_is_the_mean_over_runs_with_its_interval() -> None:
+    taus = {f"baseline_tau_mean{end}": ("group", [value]) for end, value in zip(ENDS, (0.1, -0.2, 0.4), strict=True)}
+    of_runs = {"baseline_tau_corrected": (("group", "run"), [[0.0, 0.2]])}
+    value = run_extractors.corrected_change(xr.Dataset(taus | of_runs, coords={"group": ["task"]}))
+    assert (value.number, value.lower, value.upper) == (0.1, -0.2, 0.4)
+    assert "2 runs" in value.detail
 
 
 @pytest.mark.parametrize(("task_runs", "control_runs", "least"), [(2, 7, "0.056"), (3, 3, "0.1"), (1, 7, "0.25")])

@@ -5,20 +5,31 @@ is in both, with opposite signs, so the correlation is too low, the more so the 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import scipy
 import xarray as xr
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from headscope import heads
 from headscope.analyse.comparable import split_runs
+from headscope.analyse.ends import make_ends
 from headscope.analyse.rank import values_of_heads
+from headscope.analyse.student import t_interval
 from headscope.analyse.uncertainty import sums_of_heads
+
+Sums = Float[np.ndarray, "2 head fold"]
+"""What is right of each head in each fold, and what there is."""
 
 HALVES = 10
 """Random halves of the folds, each taken in both orders."""
+
+LEFT_OUT = 16
+"""Groups of folds that are left out in turn, to see how far the corrected tau depends on the texts."""
+
+FEWER_HALVES = 2
+"""The halves of which a tau without a group of folds is the mean."""
 
 BIAS = (
     "A head's change is its score after less its score before, so chance in the score before is in both with opposite "
@@ -29,6 +40,7 @@ BIAS = (
 
 SOURCE = "Zhao and Bethard 2020, table A4 (Kendall's tau-b over heads)"
 CORRECTED = f"Kendall's tau-b over heads; split halves of the texts, mean of {HALVES} random ones in both orders"
+INTERVAL = "Student's t over runs; variance between runs, and over texts (jackknife: Efron and Stein 1981)"
 
 
 def correlate_change(
@@ -40,19 +52,27 @@ def correlate_change(
     from one half of the folds of the corpus and the change from the other, so that chance is not in both; it is the
     mean over random halves, each in both orders. What chance is left pulls it towards 0. It is NaN where the variable
     is not a ratio of sums by fold that all tables have, and its attribute ``note`` says so. Only `known` heads count.
+
+    ``baseline_tau_mean``, with ``_lower`` and ``_upper``, is the mean of the corrected one over the runs of a group and
+    the interval for endless runs and texts. All runs share the model before and its texts, so an interval over runs
+    alone is too narrow.
     """
     most = max(table.sizes.get("run", 1) for table in groups.values())
-    taus = np.full((3, len(groups), most), math.nan)
+    taus, means = np.full((3, len(groups), most), math.nan), np.full((3, len(groups)), math.nan)
     mask = known.values.ravel()
     start, sums_before, has_halves = _values(before, variable)[mask], sums_of_heads(before, variable), True
     for place, table in enumerate(groups.values()):
+        pairs = []
         for run, run_table in enumerate(split_runs(table)):
             taus[:2, place, run] = scipy.stats.kendalltau(start, _values(run_table, variable)[mask] - start)
             sums = sums_of_heads(run_table, variable)
             if sums_before is None or sums is None or sums_before.shape != sums.shape:
                 has_halves = False
             else:
-                taus[2, place, run] = _corrected(sums_before[:, mask], sums[:, mask])
+                pairs.append((sums_before[:, mask], sums[:, mask]))
+                taus[2, place, run] = _corrected(*pairs[-1])
+        if len(pairs) > 1:
+            means[:, place] = _average(taus[2, place, : len(pairs)], pairs)
     # The p-value treats heads as independent, which they are not.
     described = {
         "baseline_tau": ("Kendall's tau of the value before and its change, as published", "1", SOURCE),
@@ -63,6 +83,8 @@ def correlate_change(
         name: heads.variable(values, ("group", "run"), name=what, units=units, source=source)
         for values, (name, (what, units, source)) in zip(taus, described.items(), strict=True)
     }
+    what = "mean over runs of Kendall's tau of the value before and its change on other texts"
+    new |= make_ends("baseline_tau_mean", means, ("group",), what=what, units="1", source=INTERVAL)
     lacking = f"There is no corrected tau: {variable} is not a ratio of sums by fold that all tables have."
     new["baseline_tau_corrected"].attrs["note"] = BIAS if has_halves else f"{BIAS} {lacking}"
     return new
@@ -72,13 +94,28 @@ def _values(table: xr.Dataset, variable: str) -> Float[np.ndarray, " head"]:
     return np.asarray(values_of_heads(table, variable).values.ravel(), dtype=float)
 
 
-def _corrected(before: Float[np.ndarray, "2 head fold"], after: Float[np.ndarray, "2 head fold"]) -> float:
-    """The mean tau over random halves of the folds in which there is anything, each in both orders."""
+def _average(taus: Float[np.ndarray, " run"], pairs: Sequence[tuple[Sums, Sums]]) -> tuple[float, float, float]:
+    """Return the mean over runs, and the ends of its interval."""
+    present = np.flatnonzero(np.any([sums[1].any(0) for pair in pairs for sums in pair], axis=0))
+    parts = np.array_split(np.random.default_rng(0).permutation(present), min(LEFT_OUT, len(present)))
+    without = [np.mean([_corrected(*pair, FEWER_HALVES, part) for pair in pairs]) for part in parts]
+    of_texts = (len(parts) - 1) * np.var(without)
+    error = math.sqrt(of_texts + np.var(taus, ddof=1) / len(taus))
+    mean = float(taus.mean())
+    lower, upper = t_interval(mean, error, len(taus) - 1)
+    return mean, float(lower), float(upper)
+
+
+def _corrected(
+    before: Sums, after: Sums, halves: int | None = None, left_out: Int[np.ndarray, " fold"] | None = None
+) -> float:
+    """Return the mean tau over random halves of the folds in which there is anything, each in both orders."""
     present = np.flatnonzero(before[1].any(0) | after[1].any(0))
+    present = present if left_out is None else np.setdiff1d(present, left_out)
     if len(present) < 2:
         return math.nan
     random, taus = np.random.default_rng(0), []
-    for _ in range(HALVES):
+    for _ in range(halves or HALVES):
         half = np.zeros(before.shape[-1], dtype=bool)
         half[random.permutation(present)[: len(present) // 2]] = True
         for first, second in ((half, ~half), (~half, half)):

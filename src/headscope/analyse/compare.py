@@ -71,7 +71,8 @@ def compare_variable(
       many there are. ``heads_needed``, ``paired_heads_needed`` and ``before_heads_needed``: how many heads must have
       the smallest p-value before any q is at most 0.05 (NaN where all of them are too few);
     * the change against the baseline ("the rich get richer"): ``baseline_tau`` and ``baseline_p`` in each run as
-      published, and ``baseline_tau_corrected`` (`headscope.analyse.change_against_baseline`).
+      published, ``baseline_tau_corrected``, and ``baseline_tau_mean`` of the runs with its interval
+      (`headscope.analyse.change_against_baseline`).
 
     Without a control there are no variables that need one.
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import scipy
 import xarray as xr
 from jaxtyping import Bool, Float
 
 from headscope.analyse.agreement import consistencies
+from headscope.analyse.ends import ENDS
 from headscope.analyse.ranktests import dominance, least_rank_sum, rank_sum
-from headscope.analyse.student import LEVEL, standard_error, t_interval
+from headscope.analyse.student import standard_error, t_interval
 from headscope.corpora.text import format_count
 from headscope.heads import head_name
 from headscope.studies.extractors import PERCENT, find_best, find_between, make_extractor, select
@@ -194,17 +194,16 @@ def significant_changes(comparison: xr.Dataset, sign: int = 0, group: str = "tas
     return _count_significant(np.where(tau * sign >= 0, p, 1.0) if sign else p)
 
 
-def share_of_runs_where_best_gain(comparison: xr.Dataset) -> Value:
-    """The percentage of runs in which the best heads significantly gain most, with an interval.
+def corrected_change(comparison: xr.Dataset) -> Value:
+    """Return the mean of Kendall's tau of the score before and its change on other texts, with its interval.
 
-    Runs with p >= .05 may be of either kind. The lower end is that of Clopper and Pearson's interval if the best heads
-    gain most in none of them, the upper end if they do in all.
+    Raises:
+        NotMeasuredError: the tables lack the counts of each part of the corpus, or there are no two runs.
     """
-    most, least = (significant_changes(sign)(comparison) for sign in (+1, -1))
-    runs = int(comparison["baseline_tau"].sel(group="task").notnull().sum())
-    share, possible = (scipy.stats.binomtest(n, runs) for n in (int(most.number), runs - int(least.number)))
-    lower, upper = share.proportion_ci(LEVEL).low, possible.proportion_ci(LEVEL).high
-    return Value(PERCENT * share.statistic, most.detail, PERCENT * lower, PERCENT * upper)
+    detail = mean_over_runs(change_statistic("baseline_tau_corrected"))(comparison).detail
+    statistics = _select_group(comparison, "task")
+    mean, lower, upper = (float(statistics[f"baseline_tau_mean{end}"]) for end in ENDS)
+    return Value(mean, detail, lower, upper)
 
 
 @make_extractor
