@@ -101,7 +101,7 @@ def test_p_values_of_single_heads_are_level_and_say_nothing_of_the_best_of_many(
 
 def test_false_discovery_rates_reject_in_few_worlds() -> None:
     values = at_chance()
-    for rate in ("best_q", "reported_q"):
+    for rate in ("best_q", "verdict_p"):
         anything = (values[rate] <= 0.1).any("relation").mean().item()
         assert within(anything, 0.1, SEEDS)
 

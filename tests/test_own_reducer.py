@@ -121,7 +121,7 @@ def test_it_has_intervals_a_held_out_head_and_p_values(table) -> None:
         "heldout_accuracy",
         "heldout_lower",
         "untrained_accuracy",
-        "reported_q",
+        "verdict_p",
         "reported_permuted",
         "best_p",
     ):

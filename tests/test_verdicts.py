@@ -30,19 +30,18 @@ from headscope.reducers.support.permutations import with_permutations
 from ignorant import CUNNING, KINDS, Heads, Prepared
 
 CORPORA = {
-    "relations": (Relations, "ud/UD_English-EWT/en_ewt-ud-dev.conllu", 25, ""),
-    "scope": (NegationScope, "negation/sfu_review_xml", 30, "cue"),
-    "coreference": (Coreference, "coref/ontogum", 90, ""),
+    "relations": (Relations, "ud/UD_English-EWT/en_ewt-ud-dev.conllu", 25, "", 399),
+    "scope": (NegationScope, "negation/sfu_review_xml", 30, "cue", 99),
+    "coreference": (Coreference, "coref/ontogum", 90, "", 99),
 }
-"""The reducer, the corpus, the words of the longest documents (longer texts are cut) and the spans that they need."""
-
-PERMUTATIONS = 99
+"""The reducer, the corpus, the words of the longest documents (longer texts are cut), the spans that they need and the
+permutations, of which each row needs 20."""
 
 
 @cache
 def texts(data: Path, name: str) -> dict[str, list[Document]]:
     """The documents of each text of a corpus."""
-    _, path, most, needed = CORPORA[name]
+    _, path, most, needed, _ = CORPORA[name]
     grouped = defaultdict(list)
     for document in read(data / path):
         if len(document.words) > most and name != "coreference":
@@ -59,9 +58,9 @@ def draw_corpus(data: Path, name: str, seed: int, count: int = 100, each: int = 
     return [document for text in chosen for document in grouped[text][:each]]
 
 
-def prepare(name: str, documents: Sequence[Document], permutations: int = PERMUTATIONS) -> Prepared:
+def prepare(name: str, documents: Sequence[Document]) -> Prepared:
     reducer: Reducer = CORPORA[name][0].for_corpus(summarize(documents))
-    return Prepared(with_permutations(reducer, permutations), documents)
+    return Prepared(with_permutations(reducer, CORPORA[name][-1]), documents)
 
 
 def judge(corpus: Prepared, seed: int, kinds: Sequence[str], untrained: Sequence[str], layers: int = 2) -> xr.Dataset:

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 from scipy.stats import spearmanr, ttest_rel
-from statsmodels.stats.multitest import multipletests
 
 from headscope.analyse.effects import (
     Effects,
     compare_with_placebos,
     compute_effects,
-    correct_by_holm,
     correct_by_sign_flips,
     judge,
     rank_agreement,
@@ -137,11 +135,6 @@ def test_a_single_text_says_nothing() -> None:
     effects = effects_of(np.zeros(7), np.ones((2, 7)), np.zeros(7))
     assert np.isnan(effects.error).all()
     assert np.isnan(correct_by_sign_flips(effects)).all()
-
-
-def test_holm_is_that_of_statsmodels() -> None:
-    p = np.random.default_rng(5).random(29) ** 3
-    np.testing.assert_allclose(correct_by_holm(p), multipletests(p, method="holm")[1])
 
 
 def make_placebos(generator: np.random.Generator, norms: np.ndarray, count: int) -> tuple[np.ndarray, list]:

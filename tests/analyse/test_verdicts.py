@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import xarray as xr
+from statsmodels.stats.multitest import multipletests
 
 from analyse.tables import CLASSES, DIRECTIONS, OFFSETS, RELATIONS, SIDES, Links, Text, head_table, texts
 from headscope.analyse import add_report
@@ -153,8 +154,14 @@ def test_each_row_has_a_verdict_of_its_own() -> None:
         elif row["heldout_clusters"] < CLUSTERS:
             expected = "cannot decide"
         else:
-            expected = "stands out" if min(lower) > 0 else "does not stand out"
+            sure = min(lower) > 0 and row["verdict_p"] < 0.05
+            expected = "stands out" if sure else "does not stand out"
         assert row["reported_verdict"] == expected
+    decided = report["reported_verdict"].isin(["stands out", "does not stand out"])
+    assert decided.any()
+    larger = np.maximum(report["lift_p"][decided], 0.01)
+    np.testing.assert_allclose(report["verdict_p"][decided], multipletests(larger, method="holm")[1])
+    assert report["verdict_p"][~decided].isnull().all()
     assert report["reported_verdict"].dims == ("relation",)
 
 

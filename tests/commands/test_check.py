@@ -51,7 +51,7 @@ def made(tmp_path_factory) -> Path:
     corpus = write_treebank(folder / "planted.conllu")
     model = planted.plant(planted.RULES)
     save(model, folder / "old")
-    headscope.measure(str(folder / "old"), corpus, ["relations"], permutations=37, out=folder / "heads.nc")
+    headscope.measure(str(folder / "old"), corpus, ["relations"], permutations=199, out=folder / "heads.nc")
     save(planted.plant({place: rule for place, rule in planted.RULES.items() if place != (2, 3)}), folder / "without")
     with torch.no_grad():
         for module in model.module.modules():
@@ -131,7 +131,7 @@ def test_a_table_or_an_atlas_is_taken_as_it_is(run, made, tmp_path, monkeypatch)
 
 @pytest.mark.full
 def test_an_atlas_is_checked_against(run, made, tmp_path) -> None:
-    headscope.atlas(str(made / "old"), made / "planted.conllu", tmp_path / "atlas", permutations=37,
+    headscope.atlas(str(made / "old"), made / "planted.conllu", tmp_path / "atlas", permutations=199,
                     examples=0, map_documents=0)  # fmt: skip
     assert run("check", made / "old", "--against", tmp_path / "atlas")[0] == 0
     assert run("check", made / "without", "--against", tmp_path / "atlas")[0] == 3
@@ -151,7 +151,7 @@ def test_the_part_of_the_corpus_and_the_lengths_are_those_of_the_old_table(made,
 def test_documents_in_memory_are_given_again(made, tmp_path) -> None:
     documents = planted.documents(211)
     model = str(made / "old")
-    table = headscope.measure(model, documents, ["relations"], permutations=37)
+    table = headscope.measure(model, documents, ["relations"], permutations=199)
     assert (headscope.check(model, table, corpus=documents).table["change"] == 0).all()
     with pytest.raises(CorpusError) as caught:
         headscope.check(model, table)
@@ -310,7 +310,7 @@ def test_what_is_wrong_is_said_before_torch_is_loaded(made) -> None:
 
 def test_the_request_that_a_table_records_gives_it_again(made) -> None:
     texts = planted.documents(211)
-    table = headscope.measure(str(made / "old"), texts, ["relations"], permutations=37)
+    table = headscope.measure(str(made / "old"), texts, ["relations"], permutations=199)
     first = headscope.check(str(made / "without"), table, corpus=texts, tolerance=0.03, every=True).table
     again = restore_request(Check, first.attrs["request"], against=table, corpus=texts).run().table
     for each in (first, again):

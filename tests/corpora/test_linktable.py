@@ -310,7 +310,7 @@ def test_the_figures_of_the_page_come_out(table_of_the_page):
         assert (row["reported_direction"], row["heldout_offset"]) == ("dependent_to_head", -5)
         assert row["heldout_offset_accuracy"].item() == pytest.approx(0.25, abs=0.001)
         assert row["reported_verdict"] == ("stands out" if relation == "link all" else "cannot decide")
-        names = "heldout_accuracy heldout_count lift lift_lower lift_upper untrained_accuracy reported_q"
+        names = "heldout_accuracy heldout_count lift lift_lower lift_upper untrained_accuracy verdict_p"
         for name, figure in zip(names.split(), map(float, figures), strict=True):
             # A near tie between two words may fall the other way on another processor.
             assert row[name].item() == pytest.approx(figure, abs=0.03), (relation, name)

@@ -312,7 +312,7 @@ def test_the_figures_of_the_page_come_out(file, generate):
         re.M,
     )
     assert [row[0] for row in rows] == ["pattern determiner", "particle all", "particle far", "particle near"]
-    names = "heldout_accuracy heldout_count lift lift_lower lift_upper heldout_{rival}_accuracy reported_q".split()
+    names = "heldout_accuracy heldout_count lift lift_lower lift_upper heldout_{rival}_accuracy verdict_p".split()
     for relation, layer, head, *figures in rows:
         row = table.sel(relation=relation)
         assert (row["reported_layer"], row["reported_head"]) == (int(layer), int(head))

@@ -134,7 +134,7 @@ def test_a_planted_copying_head_is_reported_and_its_neighbours_are_not() -> None
     assert float(others.max()) < 0.2
     assert float(mass.sel(layer=1, head=3)) < 1e-6
     assert float(table["copying_lift_lower"]) > 0.5
-    assert float(table["copying_lift_q"]) < 0.01
+    assert float(table["copying_lift_p"]) < 0.01
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -198,7 +198,7 @@ def _add_reported(add, variables, random, relations, rare, layers, count_of_head
         ("reported_permuted", 0, 0.3),
     ):
         add(key, np.where(is_rare, np.nan, random.uniform(low, high, n)), over, key, "share")
-    add("reported_q", random.uniform(0, 0.04, n), over, "false discovery rate of the reported head", "probability")
+    add("verdict_p", random.uniform(0, 0.04, n), over, "p-value of the verdict", "probability")
 
 
 def with_verdicts(table: xr.Dataset, *verdicts: str) -> xr.Dataset:

@@ -64,7 +64,7 @@ def _list_heads() -> list[str]:
 def atlas(folder: Path) -> Path:
     headscope.atlas(
         str(folder / "model"), folder / "planted.conllu", folder / "atlas", effects=folder / "effects",
-        permutations=49, progress=False,
+        permutations=199, progress=False,
     )  # fmt: skip
     return folder / "atlas"
 
@@ -107,7 +107,7 @@ def test_the_table_has_the_effects_and_says_where_they_came_from(folder: Path, a
 @pytest.mark.full
 def test_the_terminal_names_them(folder: Path, run) -> None:
     code, printed, _ = run(
-        "atlas", folder / "model", folder / "planted.conllu", "--effects", folder / "effects", "--permutations", 49,
+        "atlas", folder / "model", folder / "planted.conllu", "--effects", folder / "effects", "--permutations", 199,
         "--table", "-o", folder / "again",
     )  # fmt: skip
     assert code == 0

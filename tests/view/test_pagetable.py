@@ -63,7 +63,7 @@ def test_reported_heads_stand_beside_their_rivals() -> None:
         lengths.replace("-", "−"),
         f"{int(row['heldout_count']):,}",
         f"{float(row['reported_permuted']):.2f}",
-        f"{float(row['reported_q']):.3f}",
+        f"{float(row['verdict_p']):.3f}",
         f"+{float(row['lift_detectable']):.2f}",
         f"{float(row['reported_selection_frequency']):.0%}",
     ]
@@ -110,7 +110,7 @@ def test_rows_with_few_items_are_folded_away_below_their_number() -> None:
 @pytest.mark.parametrize(("dropped", "lost"), [
     (["lift", "lift_lower", "lift_upper"], ["lift, held out"]),
     (["lift_over_offset", "lift_over_upos", "lift_over_untrained"], ["rivals, held out"]),
-    (["reported_q", "reported_permuted"], ["permuted, all texts", "q, all texts"]),
+    (["verdict_p", "reported_permuted"], ["permuted, all texts", "p, all texts"]),
     (["lift_detectable", "reported_selection_frequency"], ["detectable, held out", "selection frequency"]),
     (["length_accuracy", "length_count"], ["by length, all texts"]),
 ])  # fmt: skip
@@ -199,10 +199,13 @@ def test_what_stands_out_is_marked_counted_and_explained() -> None:
         "model. Lift: "
     ) in notes
     assert (
-        "* and green: the interval of the lift lies above 0 for every rival, q is below 0.05, and the heads were "
-        "scored on 20 or more texts. ? and grey: too few texts to decide."
+        "* and green: on 20 or more texts on which it was not chosen, the head beats every rule that it was compared "
+        "with (p below 0.05); at most about one table in twenty has such a row by luck. ? and grey: too few texts to "
+        "decide."
     ) in notes
-    assert "q: permutation p-value, corrected for the number of heads and rows." in notes
+    assert (
+        "p: that of no lift over some rival, or of chance where links were permuted, the larger; corrected for" in notes
+    )
 
 
 def test_the_table_sorts_by_number_below_each_heading_and_puts_what_has_none_last(browse: Browse) -> None:

@@ -81,8 +81,8 @@ def test_rows_are_the_tables_numbers(table) -> None:
                 "layer": np.nan_to_num(of[f"{prefix}reported_layer"].item()),
                 "head": np.nan_to_num(of[f"{prefix}reported_head"].item()),
             }
-            if f"{prefix}reported_q" in of:
-                wanted |= {"q": of[f"{prefix}reported_q"].item(), "permuted": of[f"{prefix}reported_permuted"].item()}
+            if f"{prefix}reported_permuted" in of:
+                wanted |= {"p": of[f"{prefix}verdict_p"].item(), "permuted": of[f"{prefix}reported_permuted"].item()}
             for field, value in wanted.items():
                 np.testing.assert_array_equal(getattr(row, field), value, err_msg=f"{name} {field}")
             if dim:
@@ -100,7 +100,7 @@ def test_rows_are_the_tables_numbers(table) -> None:
 
 def test_no_aspects_or_roles_were_drawn(table) -> None:
     # Else the last test would not have seen rows without permutations.
-    drawn = {report.score.title: any(row.q >= 0 for row in report.rows) for report in read_reports(table)}
+    drawn = {report.score.title: any(row.permuted >= 0 for row in report.rows) for report in read_reports(table)}
     assert list(drawn.values()) == [True, True, True, False, False]
 
 

@@ -78,9 +78,9 @@ def test_marks_are_characters_that_a_pipe_keeps_and_are_explained_once() -> None
         assert line.split()[1] == head
     assert "\x1b" not in text
     plain = " ".join(text.split())
-    assert plain.count("* and green: the interval of the lift lies above 0 for every rival, q is below 0.05, and") == 1
+    assert plain.count("* and green: on 20 or more texts on which it was not chosen, the head beats every rule") == 1
     assert plain.count("? and grey: too few texts to decide.") == 1
-    assert "Held out: score, count, lift and the rival's score. Of all texts: q." in plain
+    assert "Held out: score, count, lift and the rival's score." in plain
 
 
 def test_a_wide_terminal_has_plain_names_with_their_codes() -> None:
@@ -93,13 +93,12 @@ def test_a_wide_terminal_has_plain_names_with_their_codes() -> None:
         assert row.strongest_rival.plain in line
 
 
-def test_without_permutations_the_q_is_that_of_the_lift() -> None:
+def test_a_mark_is_explained_with_a_level_where_verdicts_have_p_values() -> None:
     table = with_verdicts(head_table(rare=()), "stands out", "does not stand out", "cannot decide")
-    without = table.drop_vars("reported_q").assign(lift_q=("relation", [0.01, 0.2, 0.3]))
-    plain = " ".join(printed(without, width=120).split())
-    assert "interval of the lift lies above 0 for every rival, the q of the lift is below 0.05, and the heads" in plain
-    plain = " ".join(printed(without.drop_vars("lift_q"), width=120).split())
-    assert "interval of the lift lies above 0 for every rival, and the heads" in plain
+    plain = " ".join(printed(table, width=120).split())
+    assert "the head beats every rule that it was compared with (p below 0.05); at most about one table" in plain
+    plain = " ".join(printed(table.drop_vars("verdict_p"), width=120).split())
+    assert "the head beats every rule that it was compared with; at most about one table" in plain
 
 
 def test_the_table_fits_eighty_columns_without_broken_words() -> None:
@@ -120,7 +119,7 @@ def test_columns_without_room_are_left_out_and_named_and_no_number_is_cut_off() 
     (kept,) = [line for line in narrow if line.startswith("row ")]
     shown = kept.split()
     assert heading.split()[: len(shown)] == shown
-    columns = ["row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", "q"]
+    columns = ["row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", "p"]
     left_out = ", ".join(columns[len(shown) :])
     assert f"The terminal has 40 columns, no room for: {left_out}." in " ".join(text.split())
     for name in table["relation"].values:

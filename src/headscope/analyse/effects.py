@@ -13,6 +13,7 @@ import scipy
 from jaxtyping import Bool, Float, Int
 
 from headscope.analyse.metrics import Metric
+from headscope.analyse.significance import holm
 from headscope.analyse.student import LEVEL, standard_error, t_interval, two_sided_p
 from headscope.analyse.uncertainty import ALPHA
 
@@ -230,16 +231,8 @@ def compare_with_placebos(
         # Of the two parts the one that is larger says how sure the sum of them is (Welch 1947, Satterthwaite 1946).
         parts = variance**2 / freedom + of_examples**2 / max(1.0, effects.freedom)
         of_both = np.where(parts > 0, error**4 / parts, 1.0)
-    p = correct_by_holm(two_sided_p(statistic, of_both))
+    p = holm(two_sided_p(statistic, of_both))
     return PlaceboComparison(mean, lower, upper, excess.values, p)
-
-
-def correct_by_holm(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
-    """p-values, corrected for how many there are (Holm 1979)."""
-    order = np.argsort(p)
-    corrected = np.empty(len(p))
-    corrected[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
-    return corrected
 
 
 def judge(

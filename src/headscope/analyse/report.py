@@ -22,7 +22,7 @@ from headscope.analyse.rivals import (
     locate_largest,
     select_strongest,
 )
-from headscope.analyse.significance import add_significance, false_discoveries
+from headscope.analyse.significance import add_significance, holm
 from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
 from headscope.errors import TableError
 from headscope.score import HEAD, Score, read_scores
@@ -124,8 +124,8 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         * ``reported_layer``, ``reported_head``, ``reported_direction`` (and ``reported_attention_type``);
           ``reported_again`` (whether the other half would have chosen the same),
           ``reported_selection_frequency`` (the share of 100 random halves that would);
-        * ``reported_permuted|p|q``: its permuted score, and how likely that is to be as large, corrected for all
-          heads, and for the rows of this score that have a head; if there were permutations;
+        * ``reported_permuted|p``: its permuted score, and how likely that is to be as large, corrected for all heads;
+          if there were permutations;
         * ``heldout_accuracy|lower|upper|count|clusters``: its score on the other half, the items and texts there;
         * ``heldout_RIVAL_accuracy|lower|upper`` and ``lift_over_RIVAL``, with ``_lower|_upper``, for each rival that
           applies, such as ``heldout_offset_accuracy`` and ``lift_over_offset``; its options, such as
@@ -133,10 +133,11 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         * ``lift``, ``lift_lower``, ``lift_upper``: the lift over the strongest rival, which is chosen on the half on
           which the head is chosen; ``lift_rival``, its name; ``lift_detectable``, the smallest lift that this sample
           would find in four of five cases;
-        * ``lift_p``, ``lift_q``, where there were no permutations: the p-value of no lift over at least one rival, and
-          the same corrected for the rows of this score that have a head;
-        * ``reported_verdict``: `STANDS_OUT` if the lifts over all rivals have intervals above 0 and q is below 0.05,
-          `DOES_NOT`, `UNDECIDED` where there are fewer than `CLUSTERS` texts; empty without a head.
+        * ``lift_p``: the p-value of no lift over at least one rival;
+        * ``verdict_p``: the larger of ``lift_p`` and ``reported_p``, corrected for the rows of this score that can be
+          decided: the family-wise error (Holm 1979);
+        * ``reported_verdict``: `STANDS_OUT` if the lifts over all rivals have intervals above 0 and ``verdict_p`` is
+          below 0.05, `DOES_NOT`, `UNDECIDED` where there are fewer than `CLUSTERS` texts; empty without a head.
 
         The score's prefix, such as ``scope_``, stands before each name (that of links between words is empty), and its
         measure, such as ``f1``, in the place of ``accuracy``.
@@ -153,9 +154,8 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         reported = _report(score, ratio, place, rivals, minimum)
         new |= {f"{score.report_prefix}{name}": values for name, values in reported.items()}
         new |= _against_permutations(table.assign(new), score)
-        if rivals and f"{score.report_prefix}reported_q" not in new:
-            lifts = _test_lifts(ratio.half(SCORED).at(**place), rivals, table.assign(new), score)
-            new |= {f"{score.report_prefix}{name}": values for name, values in lifts.items()}
+        if rivals:
+            new |= _test_lifts(ratio.half(SCORED).at(**place), rivals, table.assign(new), score)
         new |= _judge(table.assign(new), score)
     units = [table[name].attrs.get("fold_unit") for name in scores[0].denominator]
     unit, clusters = _UNITS[next(filter(None, units), "text")]
@@ -256,7 +256,7 @@ def _against_rivals(
 def _test_lifts(
     head: Ratio, rivals: Mapping[str, ChosenRival], table: xr.Dataset, score: Score
 ) -> dict[str, xr.Variable]:
-    """The p-value of no lift over at least one rival, for each row, and the same corrected for the rows with a head.
+    """Return the p-value of no lift over at least one rival, for each row with a head.
 
     All rivals have to be beaten, so the largest of their p-values holds for all of them together, without correction
     (intersection-union test: Berger 1982). The head and the options of the rivals were chosen on other texts, so that
@@ -266,28 +266,28 @@ def _test_lifts(
     p = xr.concat(lifts, dim="rival", coords="minimal").max("rival")
     p = p.where(table[f"{score.report_prefix}reported_layer"] > 0)
     what = "p-value of no lift of the reported head over at least one of its rivals"
-    rate = p.copy(data=false_discoveries(p.values))
-    return {
-        "lift_p": describe_values(p, what, "probability"),
-        "lift_q": describe_values(rate, "false discovery rate at this p-value, over rows with heads", "probability"),
-    }
+    return {f"{score.report_prefix}lift_p": describe_values(p, what, "probability")}
 
 
 def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
-    """The verdict on the reported head of each row."""
+    """Return the verdict on the reported head of each row, and its p-value.
+
+    A head has to beat chance and every rival, so that the largest p-value holds for all of them (Berger 1982). A row
+    that is compared with nothing, such as one that the untrained model lacks, has none.
+    """
     prefix = score.report_prefix
-    above, compared = compare_lifts(table, score)
-    beats = (table[f"{prefix}heldout_lower"] > 0) & above
-    if f"{prefix}reported_q" in table:
-        beats = beats & (table[f"{prefix}reported_q"] < ALPHA)
-    else:
-        if f"{prefix}lift_q" in table:
-            beats = beats & (table[f"{prefix}lift_q"] < ALPHA)
-        # A row that no rival has, such as one that the untrained model lacks, is compared with nothing.
-        beats = beats & compared
     few = (table[f"{prefix}heldout_clusters"] < CLUSTERS) | has_few_texts(table, score)
-    what = f"verdict: {STANDS_OUT} if every lift has an interval above 0 and q is below {ALPHA}"
-    return {f"{prefix}reported_verdict": make_verdicts(table, score, beats, few, (STANDS_OUT, DOES_NOT), what)}
+    p = table.get(f"{prefix}lift_p", table[f"{prefix}heldout_lower"] * np.nan)
+    if (chance := table.get(f"{prefix}reported_p")) is not None:
+        p = p.where((p >= chance) | chance.isnull(), chance).where(chance.notnull())
+    p = p.copy(data=holm(p.where(~few).values))
+    beats = (table[f"{prefix}heldout_lower"] > 0) & compare_lifts(table, score)[0] & (p < ALPHA)
+    what = f"verdict: {STANDS_OUT} if every lift has an interval above 0 and its p-value is below {ALPHA}"
+    about = "p-value of the verdict: that of chance or of no lift, the larger, corrected for the rows (Holm 1979)"
+    return {
+        f"{prefix}verdict_p": describe_values(p, about, "probability"),
+        f"{prefix}reported_verdict": make_verdicts(table, score, beats, few, (STANDS_OUT, DOES_NOT), what),
+    }
 
 
 def make_verdicts(
@@ -347,11 +347,6 @@ def _against_permutations(table: xr.Dataset, score: Score) -> dict[str, xr.Varia
     if f"{score.stem}_p_corrected" in table:
         p = at_reported(table, f"{score.stem}_p_corrected", score.report_prefix)
         new["reported_p"] = describe_values(p, "p-value of the reported head, corrected for all heads", "probability")
-        rate, what = (
-            p.copy(data=false_discoveries(p.values)),
-            "false discovery rate at this p-value, over rows with heads",
-        )
-        new["reported_q"] = describe_values(rate, what, "probability")
     return {f"{score.report_prefix}{name}": values for name, values in new.items()}
 
 

@@ -15,10 +15,11 @@ import xarray as xr
 from jaxtyping import Float
 
 from headscope.analyse.effect_table import NOUNS, PREFIXES
-from headscope.analyse.effects import correct_by_holm, judge
+from headscope.analyse.effects import judge
 from headscope.analyse.ends import make_ends
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.ranktests import TIED
+from headscope.analyse.significance import holm
 from headscope.analyse.student import standard_error, t_interval, two_sided_p
 from headscope.heads import variable
 
@@ -133,5 +134,5 @@ def _average(
 def _correct(p: Float[np.ndarray, "*unit"], measured: np.ndarray) -> Float[np.ndarray, "*unit"]:
     """The p-values corrected for all measured units, of which those without a p-value count too."""
     corrected = np.full(p.shape, np.nan)
-    corrected[measured] = correct_by_holm(np.nan_to_num(p[measured], nan=1.0))
+    corrected[measured] = holm(np.nan_to_num(p[measured], nan=1.0))
     return np.where(np.isnan(p), np.nan, corrected)

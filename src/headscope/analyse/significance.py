@@ -65,6 +65,19 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     }
 
 
+def holm(p: np.ndarray) -> np.ndarray:
+    """Return Holm's adjusted p-values (1979) over all entries that are not NaN.
+
+    At a level of 0.05, at most one family in twenty has a true null among those rejected, however they depend.
+    """
+    flat = p.ravel()
+    order = np.argsort(flat)[: np.count_nonzero(~np.isnan(flat))]  # NaN comes last
+    adjusted = np.full(flat.shape, np.nan)
+    # An adjusted p-value is at least that of any smaller p-value.
+    adjusted[order] = np.maximum.accumulate(flat[order] * np.arange(len(order), 0, -1)).clip(max=1)
+    return adjusted.reshape(p.shape)
+
+
 def false_discoveries(p: np.ndarray) -> np.ndarray:
     """Return Benjamini and Hochberg's adjusted p-values over all entries that are not NaN.
 

@@ -88,8 +88,7 @@ class Reported:
         rivals: the rules, and the untrained model, that it is compared with.
         offset: the best fixed offset in words; 0 where there is none.
         permuted: the mean score of the head over the permutations of the gold, on all documents.
-        q: the permutation p-value, corrected for the number of heads and rows.
-        lift_q: where there were no permutations, the p-value of no lift over every rival, corrected for the rows.
+        p: the p-value of the verdict, corrected for the rows.
         verdict: `STANDS_OUT`, `DOES_NOT`, `UNDECIDED` or `NOT_YET`; empty without a head.
         selection_frequency: the share of random halves that choose this head.
         parts: the score of the head on the items of each length, on all documents.
@@ -117,8 +116,7 @@ class Reported:
     rivals: tuple[RivalScore, ...]
     offset: int
     permuted: float
-    q: float
-    lift_q: float
+    p: float
     verdict: str
     selection_frequency: float
     parts: tuple[Part, ...]
@@ -370,8 +368,7 @@ def _row(
         rivals=tuple(rivals()),
         offset=whole("heldout_offset"),
         permuted=value("reported_permuted"),
-        q=value("reported_q"),
-        lift_q=value("lift_q"),
+        p=value("verdict_p"),
         verdict=read("reported_verdict", ""),
         selection_frequency=value("reported_selection_frequency"),
         parts=parts[number] if parts else (),

@@ -32,11 +32,11 @@ from headscope.view.need_report import print_need
 from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs_report import print_runs
 from headscope.view.verdicts import (
-    Q,
+    P,
     describe_choice,
     describe_marks,
     describe_replication,
-    has_permutations,
+    has_p_values,
 )
 from headscope.view.wording import format_number
 
@@ -157,13 +157,13 @@ def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Consol
         console.print(f"\nEach half of the corpus has too few links to report a head for {wanted}.")
     if not rows:
         return ""
-    permuted = has_permutations(reports)
+    tested = has_p_values(reports)
     console.print()
     if whole:
-        held_out = "Held out: score, count, lift and the rival's score." + " Of all texts: q." * permuted
+        held_out = "Held out: score, count, lift and the rival's score."
         console.print(f"{escape(describe_choice(reports))} {held_out}", emoji=False)
-    print_grid(_lay_out(rows, permuted, plain=console.width >= WIDE), console)
-    console.print(describe_marks(reports) + (f" q: {Q}" if permuted and whole else ""))
+    print_grid(_lay_out(rows, tested, plain=console.width >= WIDE), console)
+    console.print(describe_marks(reports) + (f" p: {P}" if tested and whole else ""))
     if whole:
         _print_notes(table, reports, console)
         _print_replication(table, reports, rows, console)
@@ -191,9 +191,9 @@ def _print_notes(table: xr.Dataset, reports: Sequence[Report], console: Console)
             console.print(escape(f"{report.score.title}. {sentences}"), emoji=False)
 
 
-def _lay_out(rows: Sequence[Reported], permuted: bool, *, plain: bool) -> Table:
+def _lay_out(rows: Sequence[Reported], tested: bool, *, plain: bool) -> Table:
     """The rows beside their strongest rivals, by codes narrow enough for 80 columns; a long name takes two lines."""
-    columns = ("row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["q"] * permuted)
+    columns = ("row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["p"] * tested)
     left = ("head", "from", "[95 %]", "strongest rival")
     grid = make_grid(*columns, left=left, wraps=("row", "strongest rival"), apart=1)
     for row in rows:
@@ -207,7 +207,7 @@ def _lay_out(rows: Sequence[Reported], permuted: bool, *, plain: bool) -> Table:
             _short(row.lift.value, sign=True),
             _signed_interval(row.lift) if rival else "",
             Text(f"{_short(rival.score.value)} {rival.plain if plain else rival.label}") if rival else "",
-            *([_short(row.q)] if permuted else []),
+            *([_short(row.p)] if tested else []),
             style="bold green" if row.stands_out else "dim" if row.verdict == UNDECIDED else "",
         )
     return grid

@@ -10,7 +10,7 @@ from headscope.analyse.rivals import UNTRAINED
 from headscope.view.headings import name_replication
 from headscope.view.reports import LEVEL, Report, Reported, list_rows
 
-Q = "permutation p-value, corrected for the number of heads and rows."
+P = "that of no lift over some rival, or of chance where links were permuted, the larger; corrected for the rows."
 
 
 def describe_verdicts(reports: Sequence[Report]) -> str:
@@ -104,13 +104,10 @@ def describe_marks(reports: Sequence[Report]) -> str:
 
 def describe_standing(reports: Sequence[Report]) -> str:
     """The condition under which a head stands out (`headscope.analyse.report`)."""
-    rows = list_rows(reports)
-    tested = {"q": has_permutations(reports), "the q of the lift": any(row.lift_q >= 0 for row in rows)}
-    names = " or ".join(name for name, known in tested.items() if known)
-    chance = f", {names} is below {LEVEL}" if names else ""
+    tested = f" (p below {LEVEL})" if has_p_values(reports) else ""
     return (
-        f"the interval of the lift lies above 0 for every rival{chance}, and the heads were scored on {CLUSTERS} or "
-        "more texts."
+        f"on {CLUSTERS} or more texts on which it was not chosen, the head beats every rule that it was compared "
+        f"with{tested}; at most about one table in twenty has such a row by luck."
     )
 
 
@@ -139,8 +136,13 @@ def describe_rare(report: Report) -> str:
 
 
 def has_permutations(reports: Sequence[Report]) -> bool:
-    """True where the heads have p-values."""
-    return any(row.q >= 0 for row in list_rows(reports))
+    """True where the gold was permuted."""
+    return any(row.permuted >= 0 for row in list_rows(reports))
+
+
+def has_p_values(reports: Sequence[Report]) -> bool:
+    """True where the verdicts have p-values."""
+    return any(row.p >= 0 for row in list_rows(reports))
 
 
 def choose_opening(reports: Sequence[Report]) -> Reported | None:

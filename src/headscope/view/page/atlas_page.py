@@ -42,13 +42,13 @@ from headscope.view.page.theme import follow_theme
 from headscope.view.probes_report import describe_gain
 from headscope.view.reports import Report, read_reports
 from headscope.view.verdicts import (
-    Q,
+    P,
     describe_awaited,
     describe_choice,
     describe_marks,
     describe_replication,
     describe_verdicts,
-    has_permutations,
+    has_p_values,
 )
 
 
@@ -143,7 +143,6 @@ def fill_page(
     reports = read_reports(table)
     reported, rare = render_rows(reports), render_rare_rows(reports)
     needed = list_needed_heads(table, reports)
-    permuted = has_permutations(reports)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     sizes = f"{table.sizes['layer']} layers of {table.sizes['head']} heads"
     style, script = _asset("page.css"), join_modules("main")
@@ -176,7 +175,7 @@ def fill_page(
         chosen=_escape(describe_choice(reports)),
         marks=_escape(describe_marks(reports)),
         split=_escape(attrs.get("split", "")),
-        permutations=_escape(f"q: {Q}" if permuted else ""),
+        permutations=_escape(f"p: {P}" if has_p_values(reports) else ""),
         columns="\n".join(
             f'<dt class="column">{column.title}</dt><dd class="column">{_escape(column.about)}</dd>'
             for column in list_columns(reports)

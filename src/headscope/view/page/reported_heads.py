@@ -179,19 +179,12 @@ COLUMNS = (
         lambda row: row.permuted,
     ),
     _optional(
-        "q",
-        "The permutation p-value, corrected for the number of heads (Westfall and Young 1993) and of rows below the "
-        "heading (Benjamini and Hochberg 1995).",
+        "p",
+        "The p-value of no lift over at least one rival (t-test on texts; intersection-union test of Berger 1982) or, "
+        "if it is larger, that of the permutations, corrected for the heads (Westfall and Young 1993); corrected for "
+        "the rows below the heading (Holm 1979).",
         "{:.3f}",
-        lambda row: row.q,
-    ),
-    _optional(
-        "q of the lift",
-        "The p-value of no lift over at least one rival (t-test on texts; intersection-union test of Berger 1982), "
-        "corrected for the number of rows below the heading (Benjamini and Hochberg 1995).",
-        "{:.3f}",
-        lambda row: row.lift_q,
-        HELD_OUT,
+        lambda row: row.p,
     ),
     Column(
         "replicated",

@@ -44,7 +44,7 @@ def describe_rows(reports: Sequence[Report]) -> Iterator[dict[str, Any]]:
                 "strongest": row.strongest,
                 "rivals": list(_describe_rivals(row)),
                 "permuted": round_number(row.permuted),
-                "q": round_number(row.q),
+                "p": round_number(row.p),
                 "selection_frequency": round_number(row.selection_frequency),
                 "answer": answer,
                 "details": " ".join(details),
