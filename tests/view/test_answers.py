@@ -58,7 +58,7 @@ NAMES = {
 def test_a_head_is_said_to_be_reported_for_the_rows_of_which_it_is() -> None:
     table = with_verdicts(head_table(), *VERDICTS)
     sentences = describe_heads(table, read_reports(table), pd.DataFrame())
-    ends = {"nsubj": "It stands out for {}.", "obj": "It is the best head of {}, but does not stand out."}
+    ends = {"nsubj": "It stands out for {}.", "obj": "It was chosen for {}, but does not stand out."}
     reported = {
         ("", int(row["reported_layer"]), int(row["reported_head"])): end.format(f"{title} ({name})")
         for name, end in ends.items()
@@ -67,7 +67,7 @@ def test_a_head_is_said_to_be_reported_for_the_rows_of_which_it_is() -> None:
     }
     assert len(reported) == 2
     for place, sentence in sentences.items():
-        assert sentence.endswith(reported.get(place, "It is the best head of no row."))
+        assert sentence.endswith(reported.get(place, "It was chosen for no row."))
 
 
 def test_too_few_texts_are_said_to_be_too_few() -> None:
@@ -78,7 +78,7 @@ def test_too_few_texts_are_said_to_be_too_few() -> None:
         "", int(row["reported_layer"]), int(row["reported_head"])
     ]
     title = NAMES["nsubj"][row["reported_direction"].item()]
-    assert sentence.endswith(f"It is the best head of {title} (nsubj), with too few texts to decide.")
+    assert sentence.endswith(f"It was chosen for {title} (nsubj), with too few texts to decide.")
 
 
 def test_a_row_is_described_by_its_held_out_score_and_its_rivals() -> None:
@@ -167,5 +167,5 @@ def test_a_head_that_rests_on_the_first_token_is_not_said_to_be_of_no_use() -> N
     assert not [text for text in describe_heads(table, reports, pd.DataFrame()).values() if rests in text]
     decoder = describe_heads(table.assign_attrs(paths='{"decoder 1 fused": 7}'), reports, pd.DataFrame())
     assert [place for place, text in decoder.items() if rests in text] == [("", 2, 3)]
-    assert "It is the best head of no row." not in decoder["", 2, 3]
-    assert "It is the best head of no row." in decoder["", 1, 1] + decoder["", 1, 2] + decoder["", 1, 4]
+    assert "It was chosen for no row." not in decoder["", 2, 3]
+    assert "It was chosen for no row." in decoder["", 1, 1] + decoder["", 1, 2] + decoder["", 1, 4]

@@ -25,7 +25,10 @@ LEAST = 0.05
 RESTING, RESTS = "mass_first", 0.5
 """The variable of the attention to the first token of a text, and the share of it from which on a head rests there."""
 
-NO_ROW = "It is the best head of no row."
+SURE = 0.5
+"""The share of random halves of the texts that must choose a head for it to be called the best."""
+
+NO_ROW = "It was chosen for no row."
 RESTS_HERE = "It rests on these texts, which do not show what it does where it has something to do."
 
 
@@ -33,10 +36,14 @@ def describe_row(report: Report, row: Reported) -> list[str]:
     """Sentences about a row with a head: the answer, then its held-out score, the rivals and what chance gives."""
     score = f"{format_measure(report.score)} {format_interval(*row.score, digits=2)}"
     attends = f", from the {row.attends}" if row.direction else ""
-    best = (
-        f"For {row.label}, head {row.where} is best: {score} on {row.scored:,} held-out {report.score.items}{attends}."
-    )
-    return [answer_row(row), best, *_compare(row)]
+    choice = f"For {row.label}, head {row.where} {_say_choice(row)}: {score} on {row.scored:,} held-out "
+    return [answer_row(row), f"{choice}{report.score.items}{attends}.", *_compare(row)]
+
+
+def _say_choice(row: Reported) -> str:
+    """That a head is best, or that it was chosen, where most random halves of the texts choose others."""
+    share = row.selection_frequency
+    return f"was chosen, as in {share:.0%} of random halves of the texts" if share < SURE else "is best"
 
 
 def answer_row(row: Reported) -> str:
@@ -189,13 +196,13 @@ def _describe_rows(rows: Sequence[Reported]) -> str:
     """The rows that a head is reported for, by verdict."""
     sentences = {
         "It stands out for {}.": [row.caption for row in rows if row.stands_out],
-        "It is the best head of {}, but does not stand out.": [
+        "It was chosen for {}, but does not stand out.": [
             row.caption for row in rows if row.verdict not in (STANDS_OUT, UNDECIDED, NOT_YET)
         ],
-        "It is the best head of {}; whether it stands out is not known yet.": [
+        "It was chosen for {}; whether it stands out is not known yet.": [
             row.caption for row in rows if row.verdict == NOT_YET
         ],
-        "It is the best head of {}, with too few texts to decide.": [
+        "It was chosen for {}, with too few texts to decide.": [
             row.caption for row in rows if row.verdict == UNDECIDED
         ],
     }
