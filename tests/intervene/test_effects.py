@@ -11,6 +11,7 @@ import headscope
 import tiny
 from headscope.capture.forward.interface import Capture
 from headscope.capture.model.model import Model
+from headscope.capture.passes.blocks import record_pass
 from headscope.capture.passes.projection import find_projections
 from headscope.corpora.blimp import MinimalPair
 from headscope.errors import CorpusError, HeadscopeError
@@ -23,7 +24,7 @@ from headscope.intervene.evaluation import Evaluation, compute_logits
 from headscope.intervene.labels import prepare_task
 from headscope.intervene.language import prepare_pairs, prepare_texts
 from headscope.intervene.likelihood import score_minimal_pairs
-from headscope.intervene.placebo import DisabledUnit, prepare_norm
+from headscope.intervene.placebo import DisabledUnit
 from headscope.intervene.prediction import SentenceReader
 from headscope.intervene.ways import WAYS, Ways, prepare_ways
 from headscope.learn.scoring import compute_scores
@@ -165,27 +166,33 @@ def test_a_run_that_was_killed_goes_on_to_the_last_bit() -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "llama", "gpt2"])
-def test_a_placebo_changes_each_token_as_much_as_its_unit(family: str) -> None:
+def test_a_placebo_changes_each_token_as_much_as_its_unit_and_as_much_along_the_stream(family: str) -> None:
     module, tokenizer = tiny.make(family)
-    model = Model.from_module(module, tokenizer, name=family)
+    model = Model.from_module(module.double(), tokenizer, name=family)
     capture, documents = capture_model(model), tiny.documents(5)
-    measure_norm, changes = prepare_norm(find_output_projections(capture)), {}
+    projections, changes = find_output_projections(capture), {}
+    inputs = tokenizer([list(documents[0].words)], is_split_into_words=True, return_tensors="pt")
+    streams = record_pass(capture, inputs).streams
+    assert len(streams) == model.module.config.num_hidden_layers
     for unit in list_units(model, ["2-1", "2"]):
         for placebo in (0, 1, 2):
-            edit = DisabledUnit(Ablation(unit, "zero", placebo), replacement.zero, measure_norm, 3, [])
+            edit = DisabledUnit(Ablation(unit, "zero", placebo), replacement.zero, projections, streams, 3)
 
             def see(z, layer, edit=edit):
                 edited = edit(z, layer)
                 if (layer.attention_type, layer.layer) in edit.ablation.unit.selection:
-                    every = torch.arange(layer.heads)
-                    changes[edit.ablation.placebo] = edited - z, measure_norm(edited - z, every, layer)
+                    key, every = (layer.attention_type, layer.layer), torch.arange(layer.heads)
+                    added = edit.project(edited - z, every, layer)
+                    along = (added * (streams[key] + projections[key].apply(z, every))).sum(-1)
+                    changes[edit.ablation.placebo] = edited - z, added.norm(dim=-1), along
                 return edited
 
             with torch.no_grad(), capture.editing(see):
-                module(**tokenizer([list(documents[0].words)], is_split_into_words=True, return_tensors="pt"))
+                module(**inputs)
         whole, *others = (changes[placebo] for placebo in (0, 1, 2))
-        for change, norm in others:
-            torch.testing.assert_close(norm, whole[1], rtol=1e-4, atol=1e-6)
+        for change, norm, along in others:
+            torch.testing.assert_close(norm, whole[1], rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(along, whole[2], rtol=1e-5, atol=1e-6)
             assert float((change - whole[0]).abs().max()) > 0.01
         assert not torch.allclose(others[0][0], others[1][0])
 

@@ -220,7 +220,8 @@ def _compute_statistics(
     if min(len(group) for group in groups) < 2:
         return statistics
     layers = [(measured.ablations[n].place.attention_type, measured.ablations[n].place.layer) for n in units]
-    beside = compare_with_placebos(of_units, effects, groups, layers, measured.norms[units])
+    norms, log = measured.norms[units], not metric.better
+    beside = compare_with_placebos(of_units, effects, groups, layers, norms, log=log)
     return statistics | {
         "_placebo": beside.mean, "_placebo_lower": beside.lower, "_placebo_upper": beside.upper,
         "_placebo_p_corrected": beside.p,

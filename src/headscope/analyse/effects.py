@@ -26,6 +26,9 @@ FLIPS = 9999
 NEGLIGIBLE = 0.0005
 """An effect that three decimals do not show is not judged: with enough texts, the least of them is sure."""
 
+LEAST = 1e-12
+"""A divergence that is as small is one of rounding."""
+
 _HELD = 1 << 25
 """Numbers that are held at once while signs are flipped."""
 
@@ -57,6 +60,12 @@ class Effects:
     def interval(self, level: float = LEVEL) -> tuple[Float[np.ndarray, " unit"], Float[np.ndarray, " unit"]]:
         """A confidence interval for each effect, by Student's t."""
         return t_interval(self.values, self.error, self.freedom, level)
+
+    def log(self) -> "Effects":
+        """The logarithms of effects that are never below 0, such as divergences, by the delta method."""
+        values = np.maximum(self.values, LEAST)
+        parts = np.log(values)[:, None] + (self.parts - self.values[:, None]) / values[:, None]
+        return Effects(self.whole, np.log(values), parts, self.changes / values[:, None], self.freedom)
 
     def less(self, other: "Effects") -> "Effects":
         """The effects less others on the same texts, which are paired again."""
@@ -194,13 +203,17 @@ def compare_with_placebos(
     layers: Sequence[object],
     norms: Float[np.ndarray, " unit"],
     *,
+    log: bool = False,
     level: float = LEVEL,
 ) -> PlaceboComparison:
-    """The effects of units beside those of placebos of the same norm in the same layer.
+    """Return the effects of units beside those of placebos of the same norm in the same layer.
 
     How much placebos differ from each other is pooled over the units of a layer, in proportion to the norm of what
     they change: a few placebos alone would say little of that. The excess of a unit has that spread, and beside it the
     uncertainty of the examples, which unit and placebos share.
+
+    A divergence grows with the square of the norm, and spreads as much as it is large: it is compared on a `log` scale,
+    on which the spread of placebos is the same whatever the norm. The mean of the placebos is then geometric.
 
     Args:
         effects: of the units.
@@ -208,8 +221,13 @@ def compare_with_placebos(
         groups: the placebos of each unit, two or more.
         layers: the layer of each unit, with its kind: units of one layer and kind are pooled.
         norms: the norm of what disabling the unit changes.
+        log: compare the logarithms.
         level: of the interval.
     """
+    if log:
+        beside = compare_with_placebos(effects.log(), placebos.log(), groups, layers, (norms > 0) * 1.0, level=level)
+        mean, lower, upper = map(np.exp, (beside.mean, beside.lower, beside.upper))
+        return PlaceboComparison(mean, lower, upper, effects.values - mean, beside.p)
     count = np.array([len(group) for group in groups])
     mean = np.array([placebos.values[group].mean() for group in groups])
     scale = np.where(norms > 0, norms, 1.0)

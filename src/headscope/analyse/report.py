@@ -173,7 +173,7 @@ def await_untrained(table: xr.Dataset) -> xr.Dataset:
     for score in list_reported_scores(table):
         verdict = table[f"{score.report_prefix}reported_verdict"]
         above, compared = compare_lifts(table, score)
-        loses = (verdict == DOES_NOT) & ((compared & ~above) | (f"{score.report_prefix}reported_q" in table))
+        loses = (verdict == DOES_NOT) & ((compared & ~above) | (f"{score.report_prefix}reported_p" in table))
         is_final = loses | (verdict == UNDECIDED) | (verdict == "")
         new[str(verdict.name)] = describe_values(verdict.where(is_final, NOT_YET).astype(str), "verdict", "label")
     return table.assign(new).assign_attrs({AWAITED: "the untrained model"})

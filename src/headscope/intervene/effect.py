@@ -7,6 +7,7 @@ heads of the unit's lowest layer on, since all that lies below is the same.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from headscope.capture.passes.projection import Projection
 from headscope.capture.passes.residual import ResidualStream
 from headscope.intervene.ablation import Ablation
 from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
-from headscope.intervene.placebo import DisabledUnit, prepare_norm
+from headscope.intervene.placebo import DisabledUnit
 from headscope.intervene.ways import Ways
 from headscope.runner.checkpoint import RunSums
 
@@ -92,10 +93,11 @@ def measure_outcomes(
     Raises:
         ModelError: the heads of the model cannot be edited, or its outputs are not finite.
     """
-    measure_norm, run = prepare_norm(projections), None
+    run = None
 
-    def make_edit(ablation: Ablation, batch: EvaluationBatch) -> DisabledUnit:
-        return DisabledUnit(ablation, ways.choose(ablation.how, batch), measure_norm, seed, [])
+    def make_edit(ablation: Ablation, passes: _Passes) -> DisabledUnit:
+        replacement = ways.choose(ablation.how, passes.batch)
+        return DisabledUnit(ablation, replacement, projections, passes.streams, seed)
 
     first, past = divmod(outcomes.steps, len(ablations) + 1)
     for batch in evaluation.batches[first:]:
@@ -103,7 +105,7 @@ def measure_outcomes(
         if run is None:
             highest = [max(layer for _, layer in ablation.unit.selection) for ablation in ablations]
             ends = [ablations[highest.index(find(highest))] for find in (min, max)]
-            run = _choose_run(passes, [make_edit(ablation, batch) for ablation in ends])
+            run = _choose_run(passes, [make_edit(ablation, passes) for ablation in ends])
         if not past:
             if not bool(torch.isfinite(whole).all()):
                 raise refuse_not_finite(capture.model.name, "on this task", what="logits")
@@ -111,7 +113,7 @@ def measure_outcomes(
             outcomes.tokens += int(batch.real.sum())
             outcomes.steps += 1
         for number in range(max(0, past - 1), len(ablations)):
-            edit = make_edit(ablations[number], batch)
+            edit = make_edit(ablations[number], passes)
             logits = run(passes, edit) if edit.ablation.path == TOTAL else passes.run_directly(edit)
             batch.add_to(outcomes.disabled[number], evaluation.quantify(batch, logits, whole))
             outcomes.squared_norms[number] += sum(float(_sum_real(norm**2, batch)) for norm in edit.norms)
@@ -137,6 +139,11 @@ class _Passes:
     projections: Mapping[Layer, Projection]
     recorded: Recorded | None
     stream: ResidualStream | None
+
+    @cached_property
+    def streams(self) -> Mapping[Layer, Tensor]:
+        """What each layer reads in the pass of the whole model; nothing where it has no blocks."""
+        return {} if self.recorded is None else self.recorded.streams
 
     @torch.inference_mode()
     def run_from_heads(self, edit: DisabledUnit) -> Tensor:

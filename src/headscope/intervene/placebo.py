@@ -3,17 +3,21 @@
 A *placebo* changes the output of a layer as much as disabling a unit of it does, token by token, but in another
 direction: what is taken from the unit goes through a random linear map into the outputs of all heads of the layer. An
 effect that is no larger than that of its placebos says how much the layer bears, and nothing of the unit.
+
+What a unit adds is a part of the residual stream, so disabling it makes the stream shorter, and a change in a random
+direction turns it. So a placebo takes away as much of the stream as the unit does, and only the rest of it is random.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from headscope.capture.forward.head_edit import EditedLayer, Z
+from headscope.capture.passes.blocks import Layer
 from headscope.capture.passes.projection import Projection
 from headscope.intervene.ablation import Ablation
 from headscope.intervene.replacement import Replacement
@@ -21,8 +25,8 @@ from headscope.intervene.replacement import Replacement
 Heads = Int[Tensor, " chosen"]
 """Numbers of heads of a layer, counted from 0."""
 
-MeasureNorm = Callable[[Float[Tensor, "batch chosen query width"], Heads, EditedLayer], Float[Tensor, "batch query"]]
-"""The norm of what a change of the outputs of some heads adds to the residual stream, for each token."""
+Stream = Float[Tensor, "batch query model"]
+"""The residual stream, or what is added to it, at each token."""
 
 
 @dataclass(eq=False)
@@ -32,33 +36,57 @@ class DisabledUnit:
     Attributes:
         ablation: the unit and the placebo.
         replacement: what takes the place of the unit's output.
-        measure_norm: the norm of a change.
+        projections: the output projection of each layer; without one, changes are as large as before it.
+        streams: the residual stream that each layer reads; without it, a placebo is random as a whole.
         seed: of the directions of placebos.
         norms: of the change of each layer, for each token, as measured in the last pass.
     """
 
     ablation: Ablation
     replacement: Replacement
-    measure_norm: MeasureNorm
+    projections: Mapping[Layer, Projection]
+    streams: Mapping[Layer, Stream]
     seed: int
-    norms: list[Float[Tensor, "batch query"]]
+    norms: list[Float[Tensor, "batch query"]] = field(default_factory=list)
 
     def __call__(self, z: Z, layer: EditedLayer) -> Z:
-        """Z without the unit, or with its placebo."""
+        """Return z without the unit, or with its placebo."""
         chosen = self.ablation.unit.selection.get((layer.attention_type, layer.layer))
         if chosen is None:
             return z
         heads = torch.tensor(chosen, device=z.device)
         change = self.replacement(z[:, heads], layer, heads) - z[:, heads]
-        norm = self.measure_norm(change, heads, layer)
-        self.norms.append(norm)
+        self.norms.append(self.project(change, heads, layer).norm(dim=-1))
+        if self.ablation.placebo:
+            return z + self._match(change, heads, z, layer)
         edited = z.clone()
-        if not self.ablation.placebo:
-            edited[:, heads] += change
-            return edited
-        elsewhere = self._turn(change, layer)
-        size = self.measure_norm(elsewhere, torch.arange(layer.heads, device=z.device), layer)
-        return edited.add_(elsewhere * (norm / size.clamp_min(torch.finfo(z.dtype).tiny))[:, None, :, None])
+        edited[:, heads] += change
+        return edited
+
+    def project(self, change: Z, heads: Heads, layer: EditedLayer) -> Stream:
+        """Return what a change of some heads adds to the residual stream; without a projection, the change itself."""
+        projection = self.projections.get((layer.attention_type, layer.layer))
+        return projection.apply(change, heads) if projection else change.transpose(1, 2).flatten(2)
+
+    def _match(self, change: Z, heads: Heads, z: Z, layer: EditedLayer) -> Z:
+        """Return a change of all heads that adds as much along the stream, and as much across it, at random."""
+        key, every = (layer.attention_type, layer.layer), torch.arange(layer.heads, device=z.device)
+        added, turned = self.project(change, heads, layer), self._turn(change, layer)
+        across, along = self.project(turned, every, layer), torch.zeros_like(turned)
+        left, rest = added.square().sum(-1), turned
+        read, tiny = self.streams.get(key), torch.finfo(z.dtype).tiny
+        if read is not None and key in self.projections and read.shape == added.shape:
+            stream = read.to(z.dtype) + self.projections[key].apply(z, every)
+            toward = self.projections[key].solve(stream, layer.heads)
+            reached = self.project(toward, every, layer)
+            size = reached.square().sum(-1).clamp_min(tiny)
+            kept, surplus = ((part * reached).sum(-1) / size for part in (added, across))
+            left = (left - kept.square() * size).clamp_min(0)
+            along = kept[:, None, :, None] * toward
+            rest = turned - surplus[:, None, :, None] * toward
+            across = across - surplus[..., None] * reached
+        length = (left / across.square().sum(-1).clamp_min(tiny)).sqrt()
+        return along + length[:, None, :, None] * rest
 
     def _turn(self, change: Tensor, layer: EditedLayer) -> Z:
         """The change of some heads in a random direction among the outputs of all heads of the layer."""
@@ -68,20 +96,3 @@ class DisabledUnit:
         directions = torch.randn(change.shape[1] * width, layer.heads * width, generator=generator)
         turned = change.transpose(1, 2).flatten(2) @ directions.to(change)
         return turned.reshape(*turned.shape[:2], layer.heads, width).transpose(1, 2)
-
-
-def prepare_norm(projections: Mapping[tuple[str, int], Projection]) -> MeasureNorm:
-    """The norm of what a change adds to the residual stream, behind the output projection of its layer.
-
-    Without projections it is the norm before it.
-    """
-
-    def measure_norm(
-        change: Float[Tensor, "batch chosen query width"], heads: Heads, layer: EditedLayer
-    ) -> Float[Tensor, "batch query"]:
-        projection = projections.get((layer.attention_type, layer.layer))
-        added = projection.apply(change, heads) if projection else change.transpose(1, 2).flatten(2)
-        norm: Tensor = added.norm(dim=-1)
-        return norm
-
-    return measure_norm

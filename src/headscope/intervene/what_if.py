@@ -17,14 +17,15 @@ from headscope.capture.forward.head_edit import Edit
 from headscope.capture.forward.interface import Capture
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.model import Model
-from headscope.capture.passes.projection import find_projections
+from headscope.capture.passes.blocks import Layer, has_blocks, record_pass
+from headscope.capture.passes.projection import Projection, find_projections
 from headscope.capture.tokens.align import Aligned, Alignment, explain_cut, explain_unread, spell_token
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.intervene.ablation import HEAD, Ablation, Unit
 from headscope.intervene.edit import capture_model, collate_sample
-from headscope.intervene.placebo import DisabledUnit, MeasureNorm, prepare_norm
+from headscope.intervene.placebo import DisabledUnit
 from headscope.intervene.prediction import SentenceReader, find_scored, make_rows, score_rows
 from headscope.intervene.replacement import Replacement, uniform, zero
 from headscope.intervene.selected_heads import select_heads
@@ -116,12 +117,12 @@ class TextModel:
         return SentenceReader(self.model, self.text, self.start)
 
     @cached_property
-    def measure_norm(self) -> MeasureNorm:
-        """The norm of a change behind the output projection; before it where the projection is not known."""
+    def projections(self) -> Mapping[Layer, Projection]:
+        """The output projections of the layers; none where they are not known."""
         try:
-            return prepare_norm(find_projections(self.capture, collate_sample(self.model)))
+            return find_projections(self.capture, collate_sample(self.model))
         except ModelError:
-            return prepare_norm({})
+            return {}
 
     def ask(self, document: Document, heads: Sequence[str], how: str = "zero", *, seed: int = 0) -> WhatIf:
         """What the model says of a text as it is, without some heads, and with placebos of them.
@@ -141,8 +142,11 @@ class TextModel:
         aligned, cut = self._read(document)
         question = self._make_question(aligned)
         whole, likely = self._answer(question, None)
+        streams = self._read_streams(question)
         (without, changed), *placebos = [
-            self._answer(question, DisabledUnit(Ablation(unit, how, placebo), WAYS[how], self.measure_norm, seed, []))
+            self._answer(
+                question, DisabledUnit(Ablation(unit, how, placebo), WAYS[how], self.projections, streams, seed)
+            )
             for placebo in range(PLACEBOS + 1)
         ]
         return WhatIf(
@@ -150,6 +154,12 @@ class TextModel:
             tuple(value for value, _ in placebos if value is not None), question.outcome,
             list_likely(likely, changed, question.name),
         )  # fmt: skip
+
+    def _read_streams(self, question: Question) -> Mapping[Layer, Tensor]:
+        """Return what each layer reads, if a question is one pass of a model with blocks."""
+        if len(question.inputs) != 1 or not has_blocks(self.capture):
+            return {}
+        return record_pass(self.capture, question.inputs[0]).streams
 
     @torch.inference_mode()
     def _answer(self, question: Question, edit: Edit | None) -> "tuple[float | None, Tensor | None]":

@@ -47,6 +47,17 @@ class Recorded:
     attended: dict[Layer, Any] = field(default_factory=dict)
     heads: dict[Layer, tuple[Tensor, EditedLayer]] = field(default_factory=dict)
 
+    @property
+    def streams(self) -> Mapping[Layer, Tensor]:
+        """What the block of each layer reads: the first tensor that it is given."""
+        streams = {}
+        for layer in self.heads:
+            _, arguments, named = self.inputs[self.starts[layer]]
+            tensors = [each for each in (*arguments, *named.values()) if isinstance(each, Tensor)]
+            if tensors:
+                streams[layer] = tensors[0]
+        return streams
+
     @contextmanager
     def change(self, layer: Layer, edit: Edit, projections: Mapping[Layer, Projection]) -> Iterator[None]:
         """Within, one pass on the same batch begins behind the heads of a layer, whose output an edit has changed.

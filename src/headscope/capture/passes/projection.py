@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -32,6 +33,17 @@ class Projection:
     ) -> Float[Tensor, "batch query model"]:
         """What a change of the output of some heads, these counted from 0, adds behind the projection."""
         return change.transpose(1, 2).flatten(2) @ self.parts[heads].flatten(0, 1).to(change.dtype)
+
+    def solve(self, added: Float[Tensor, "batch query model"], heads: int) -> Float[Tensor, "batch head query width"]:
+        """Return the smallest change of all heads that adds this behind the projection, or what comes nearest to it."""
+        flat: Tensor = (added.double() @ self._inverse).to(added.dtype)
+        return flat.reshape(*flat.shape[:2], heads, -1).transpose(1, 2)
+
+    @cached_property
+    def _inverse(self) -> Float[Tensor, "model all"]:
+        """The pseudo-inverse of the matrix of all heads, in float64, since it may be close to singular."""
+        inverse: Tensor = torch.linalg.pinv(self.parts.flatten(0, 1).double(), rtol=1e-6)
+        return inverse
 
 
 def find_norms(capture: Capture, batch: Batch) -> Norms:
