@@ -1,6 +1,7 @@
 """Rows that say the same are one: a row that pools others, of which the corpus has a single one."""
 
 import io
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_a_score_of_one_row_is_called_by_its_title() -> None:
     assert describe_verdicts([relations, scope]) == (
         "2 of 3 relations have a head that beats all its rivals and chance; scope of negation has none."
     )
-    undecided = replace(scope, rows=(replace(row, verdict="cannot decide"),))
+    undecided = replace(scope, rows=(replace(row, verdict="cannot decide", p=math.nan),))
     assert describe_verdicts([undecided]) == (
         "Scope of negation has no head that beats all its rivals and chance. "
         "There are too few texts to decide about scope of negation."

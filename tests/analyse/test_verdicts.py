@@ -87,6 +87,16 @@ def test_chance_can_prevent_it(p: float, expected: str) -> None:
     assert verdict(with_p(table, p), untrained) == expected
 
 
+@pytest.mark.parametrize(("permutations", "expected"), [(19, "cannot decide"), (20, "stands out")])
+def test_permutations_that_allow_no_p_value_below_the_level_decide_nothing(permutations: int, expected: str) -> None:
+    table, untrained = compared({}, {})
+    table = with_p(table, 1 / (permutations + 1))
+    best = xr.DataArray(np.zeros((1, permutations)), dims=("relation", "permutation"))
+    assert verdict(table.assign(relation_z_permuted=best), untrained) == expected
+    table, untrained = (each.assign_attrs(table.attrs) for each in compared({"upos": STRONG}, {"upos": STRONG}))
+    assert verdict(table.assign(relation_z_permuted=best), untrained) == "does not stand out"
+
+
 @pytest.mark.parametrize(("count", "expected"), [(38, "cannot decide"), (39, "cannot decide"), (40, "stands out")])
 @pytest.mark.parametrize("strong", [{}, {"upos": STRONG}], ids=["would stand out", "would not"])
 def test_fewer_than_twenty_texts_decide_nothing(count: int, expected: str, strong: dict[str, int]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
+from headscope.analyse.report import UNDECIDED
 from headscope.reducers.coreference import ACCURACY as ANTECEDENTS
 from headscope.reducers.relations import ACCURACY as RELATIONS
 from headscope.reducers.surface import SHOWN
@@ -203,7 +204,11 @@ def _add_reported(add, variables, random, relations, rare, layers, count_of_head
 
 def with_verdicts(table: xr.Dataset, *verdicts: str) -> xr.Dataset:
     """A table with these verdicts on its relations."""
-    return table.assign(reported_verdict=("relation", list(verdicts), table["reported_verdict"].attrs))
+    decided = [verdict != UNDECIDED for verdict in verdicts]
+    return table.assign(
+        reported_verdict=("relation", list(verdicts), table["reported_verdict"].attrs),
+        verdict_p=table["verdict_p"].where(xr.DataArray(decided, dims="relation")),
+    )
 
 
 def with_mentions(table: xr.Dataset) -> xr.Dataset:

@@ -137,7 +137,8 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         * ``verdict_p``: the larger of ``lift_p`` and ``reported_p``, corrected for the rows of this score that can be
           decided: the family-wise error (Holm 1979);
         * ``reported_verdict``: `STANDS_OUT` if the lifts over all rivals have intervals above 0 and ``verdict_p`` is
-          below 0.05, `DOES_NOT`, `UNDECIDED` where there are fewer than `CLUSTERS` texts; empty without a head.
+          below 0.05, `DOES_NOT`, `UNDECIDED` where there are fewer than `CLUSTERS` texts, or too few
+          permutations for so many rows; empty without a head.
 
         The score's prefix, such as ``scope_``, stands before each name (that of links between words is empty), and its
         measure, such as ``f1``, in the place of ``accuracy``.
@@ -273,15 +274,19 @@ def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     """Return the verdict on the reported head of each row, and its p-value.
 
     A head has to beat chance and every rival, so that the largest p-value holds for all of them (Berger 1982). A row
-    that is compared with nothing, such as one that the untrained model lacks, has none.
+    that is compared with nothing, such as one that the untrained model lacks, has none. Where the permutations are so
+    few that no row could stand out, a row whose head beats every rival is undecided.
     """
-    prefix = score.report_prefix
+    prefix, above = score.report_prefix, compare_lifts(table, score)[0]
     few = (table[f"{prefix}heldout_clusters"] < CLUSTERS) | has_few_texts(table, score)
     p = table.get(f"{prefix}lift_p", table[f"{prefix}heldout_lower"] * np.nan)
     if (chance := table.get(f"{prefix}reported_p")) is not None:
         p = p.where((p >= chance) | chance.isnull(), chance).where(chance.notnull())
     p = p.copy(data=holm(p.where(~few).values))
-    beats = (table[f"{prefix}heldout_lower"] > 0) & compare_lifts(table, score)[0] & (p < ALPHA)
+    beats = (table[f"{prefix}heldout_lower"] > 0) & above & (p < ALPHA)
+    if (permuted := table.get(f"{score.stem}_z_permuted")) is not None:
+        least = 1 / (1 + permuted.notnull().sum("permutation").max())
+        few = few | (above & (least * p.notnull().sum() >= ALPHA))
     what = f"verdict: {STANDS_OUT} if every lift has an interval above 0 and its p-value is below {ALPHA}"
     about = "p-value of the verdict: that of chance or of no lift, the larger, corrected for the rows (Holm 1979)"
     return {

@@ -16,7 +16,7 @@ from headscope.view.headings import is_of_decoder
 from headscope.view.need_report import describe_effect, read_metric
 from headscope.view.reports import Report, Reported, RivalScore, find_place, format_measure, group_by_head
 from headscope.view.roles_report import describe_role, list_roles
-from headscope.view.verdicts import enumerate_parts
+from headscope.view.verdicts import enumerate_parts, name_lack
 from headscope.view.wording import format_interval
 
 LEAST = 0.05
@@ -62,7 +62,7 @@ def answer_row(row: Reported) -> str:
             return f"Yes. {_begin('; '.join(filter(None, (head, ', '.join(others)))))}."
         case verdict if verdict == UNDECIDED:
             texts = f" ({row.clusters} groups of texts; {CLUSTERS} are needed)" if row.clusters < CLUSTERS else ""
-            return f"Cannot say. {_begin(', '.join(filter(None, (head, beside))))}: too few texts to tell{texts}."
+            return f"Cannot say. {_begin(', '.join(filter(None, (head, beside))))}: {name_lack([row])} to tell{texts}."
         case verdict if verdict == NOT_YET:
             known = _begin(", ".join(filter(None, (head, beside))))
             return f"Not yet. {known}; the untrained model is still to be measured."
@@ -202,7 +202,7 @@ def _describe_rows(rows: Sequence[Reported]) -> str:
         "It was chosen for {}; whether it stands out is not known yet.": [
             row.caption for row in rows if row.verdict == NOT_YET
         ],
-        "It was chosen for {}, with too few texts to decide.": [
+        "It was chosen for {}; whether it stands out cannot be decided.": [
             row.caption for row in rows if row.verdict == UNDECIDED
         ],
     }

@@ -139,7 +139,7 @@ class Reported:
 
     @property
     def mark(self) -> str:
-        """The character behind the name of the head: that it stands out, or that there are too few texts to decide."""
+        """The character behind the name of the head: that it stands out, or that nothing can be decided."""
         return {STANDS_OUT: "*", UNDECIDED: "?"}.get(self.verdict, "")
 
     @property
@@ -377,7 +377,7 @@ def _row(
 
 
 def row_key(score: Score, place: Mapping[str, str]) -> str:
-    """The key of a row among those of all scores: ``relation:obj``, or ``scope_recall`` of a score without a report."""
+    """Return the key of a row among all scores: ``relation:obj``, or ``scope_recall`` of a score without a report."""
     return ":".join((score.stem if score.has_report else score.variable, *place.values()))
 
 
@@ -389,7 +389,7 @@ def _format_option(option: Any) -> str:
 def _baseline(
     values: xr.DataArray, rows: tuple[Reported, ...], places: list[dict[str, str]]
 ) -> Iterator[tuple[str, float]]:
-    """The baseline of each row that has a head; if it differs from head to head, that of the row's head."""
+    """Yield the baseline of each row that has a head; if it differs from head to head, that of the row's head."""
     for row, place in zip(rows, places, strict=True):
         if row.layer > 0:
             head = {"attention_type": row.attention_type, "layer": row.layer, "head": row.head}

@@ -43,8 +43,13 @@ def describe_verdicts(reports: Sequence[Report]) -> str:
     return (
         f"{sentence}."
         + " Whether it beats the untrained model too is not known yet." * waits
-        + (f" There are too few texts to decide about {enumerate_parts(undecided)}." if undecided else "")
+        + _describe_undecided(list_rows(reports), undecided)
     )
+
+
+def _describe_undecided(rows: Sequence[Reported], counts: Sequence[str]) -> str:
+    """Return a sentence about the rows that cannot be decided, by how many of each score; empty without any."""
+    return f" There are {name_lack(rows)} to decide about {enumerate_parts(counts)}." if counts else ""
 
 
 def describe_awaited(table: xr.Dataset) -> str:
@@ -96,10 +101,16 @@ def describe_marks(reports: Sequence[Report]) -> str:
     rows = list_rows(reports)
     sentences = [f"* and green: {describe_standing(reports)}"]
     if any(row.verdict == UNDECIDED for row in rows):
-        sentences.append("? and grey: too few texts to decide.")
+        sentences.append(f"? and grey: {name_lack(rows)} to decide.")
     if any(row.folded for row in rows):
         sentences.append("=: the row behind it pools others, and has the same items here.")
     return " ".join(sentences)
+
+
+def name_lack(rows: Sequence[Reported]) -> str:
+    """Return what the undecided ones of some rows have too little of; without enough texts a row has no p-value."""
+    tested = {row.p >= 0 for row in rows if row.verdict == UNDECIDED}
+    return enumerate_parts([f"too few {('texts', 'permutations')[each]}" for each in sorted(tested)])
 
 
 def describe_standing(reports: Sequence[Report]) -> str:

@@ -41,7 +41,7 @@ def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
     """The score of each reported head on the half of the texts on which it was not chosen, beside its rivals.
 
     A line is the 95 % interval. The dot is full where the head stands out, hollow where it does not, and pale where
-    there are too few texts to decide: the verdicts that the page and the terminal show. Bars are rivals, the strongest
+    nothing can be decided: the verdicts that the page and the terminal show. Bars are rivals, the strongest
     one thick; a diamond is the best head of the untrained model; a cross, the score that the head has with permuted
     gold.
 

@@ -9,7 +9,7 @@ import { examplesOf, hasHead, judge, readAttention, texts } from "./texts.js";
 
 const SHOWN = 3; // examples of each kind
 const KINDS = { clear: "Where the reported head does well", fails: "Where it does badly" };
-const BADGES = { stands_out: "\u25cf stands out", does_not: "\u25cb does not stand out", undecided: "? too few texts", not_yet: "not yet" };
+const BADGES = { stands_out: "\u25cf stands out", does_not: "\u25cb does not stand out", undecided: "? cannot decide", not_yet: "not yet" };
 let turns = 0; // of drawing; only the last one counts
 
 const nameHead = (state) => `Head ${headName(state.head)}${page.attention_types.length ? ", " + page.attention_types[attentionType(state)] : ""}`;
