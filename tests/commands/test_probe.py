@@ -266,4 +266,4 @@ def test_copies_are_in_the_part_of_their_original() -> None:
     texts = probe_job._Texts.divide(documents, summarize(documents))
     of_words = [{document.words for document in part} for part in texts.parts]
     assert sum(map(len, of_words)) == len(set().union(*of_words))
-    assert sum(document.copy_of is not None for document in texts.documents) >= 31
+    assert sum(document.repeats is not None for document in texts.documents) >= 31

@@ -8,7 +8,7 @@ import pytest
 
 from headscope.corpora import Corpus, Document, Span, read, summarize
 from headscope.corpora.document import Origin
-from headscope.corpora.originals import mark_copies, name_clusters
+from headscope.corpora.originals import Originals, mark_repeats, name_clusters
 
 TEXTS = {"a": "the dog barks", "b": "it rains", "c": "yes"}
 
@@ -20,7 +20,7 @@ def copies() -> list[Document]:
 
 
 def find_origins(documents: list[Document]) -> dict[str, Origin]:
-    return {document.id: document.origin for document in mark_copies(documents, summarize(documents).originals)}
+    return {document.id: document.origin for document in mark_repeats(documents, summarize(documents).originals)}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -59,7 +59,7 @@ def test_texts_with_one_hash_stay_apart(monkeypatch) -> None:
 
 
 def test_what_can_be_read_once_has_the_same_originals() -> None:
-    assert summarize(iter(copies())).originals == summarize(copies()).originals != {}
+    assert summarize(iter(copies())).originals == summarize(copies()).originals != Originals()
 
 
 @pytest.mark.parametrize(("corpus", "times"), [
@@ -74,12 +74,12 @@ def test_a_corpus_is_read_again_only_if_it_has_copies(monkeypatch, corpus: objec
 
     documents = read(corpus)
     monkeypatch.setattr(Corpus, "read_parts", count)
-    assert len(summarize(documents).originals) == times - 1
+    assert len(summarize(documents).originals.copies) == times - 1
     assert len(given) == times
 
 
 def test_a_copy_stays_one_when_it_is_cut() -> None:
-    *_, last = mark_copies(copies()[:5], summarize(copies()).originals)
+    *_, last = mark_repeats(copies()[:5], summarize(copies()).originals)
     assert last.truncate(1).origin == last.origin != Origin(last.group, last.id)
 
 

@@ -15,7 +15,7 @@ from headscope.analyse import assess
 from headscope.analyse.report import DOES_NOT, STANDS_OUT
 from headscope.capture.model.model import Model
 from headscope.corpora import Document, Shard, summarize
-from headscope.corpora.originals import mark_copies
+from headscope.corpora.originals import mark_repeats
 from headscope.reducers import HeadDistances
 from headscope.reducers.support.folds import FoldAssignment
 from headscope.reducers.support.permutations import Permutations
@@ -62,7 +62,7 @@ def test_sentences_under_five_names_have_the_verdicts_of_the_sentences(data: Pat
 
 def test_a_copy_has_the_fold_and_the_permutations_of_its_original() -> None:
     documents = repeat(tiny.documents(31), 3)
-    marked = list(mark_copies(documents, summarize(documents).originals))
+    marked = list(mark_repeats(documents, summarize(documents).originals))
     for assignment in (FoldAssignment("text"), FoldAssignment("document")):
         folds = [assignment.fold(document) for document in marked]
         assert folds == folds[:31] * 3

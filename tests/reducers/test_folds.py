@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headscope.corpora import Document, summarize
-from headscope.corpora.originals import mark_copies
+from headscope.corpora.originals import mark_repeats
 from headscope.corpora.summary import LISTED
 from headscope.learn.probe_data import PARTS, number_part
 from headscope.reducers.support.folds import FEWEST_TEXTS, FOLDS, FoldAssignment
@@ -57,7 +57,7 @@ def assign(documents: list[Document]) -> list[int]:
     """The fold of each document, by the assignment that suits all of them."""
     summary = summarize(documents)
     assignment = FoldAssignment.for_corpus(summary)
-    return [assignment.fold(document) for document in mark_copies(documents, summary.originals)]
+    return [assignment.fold(document) for document in mark_repeats(documents, summary.originals)]
 
 
 @pytest.mark.parametrize("texts", [8, 31, 32, 40, 63, 64, 65, 101, 127, LISTED])

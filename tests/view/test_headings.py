@@ -30,11 +30,11 @@ def test_a_folder_is_called_by_its_name_and_a_hub_id_as_it_is(model, name) -> No
     assert name_model(model) == name
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, ""), (1203, "Copies of other documents: 1,203. Equal texts share")])
+@pytest.mark.parametrize(("count", "said"), [(0, ""), (1203, "Documents that repeat others: 1,203. They share")])
 def test_copies_are_said_on_the_terminal_and_on_the_page(count: int, said: str) -> None:
     table = head_table().assign_attrs(words=1511, tokens_unknown=0, documents_repeated=count)
     text = io.StringIO()
     print_table(table, Console(file=text, width=150))
     for shown in (text.getvalue(), render_page(table, figures={})):
         assert said in shown
-        assert ("Copies of" in shown) == bool(count)
+        assert ("Documents that repeat" in shown) == bool(count)

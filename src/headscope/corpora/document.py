@@ -1,5 +1,6 @@
 """One record for all corpora: words, and what is annotated on them."""
 
+import hashlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -107,8 +108,9 @@ class Origin(NamedTuple):
     """The names under which a document counts as evidence.
 
     Attributes:
-        group: that of the document, or of the original if it is a copy; empty where that is not known.
-        id: likewise.
+        group: that of the document, of the original if it is a copy, or of the first of the texts that are nearly the
+            same; empty where that is not known.
+        id: of the document, or of the original.
     """
 
     group: str
@@ -118,6 +120,11 @@ class Origin(NamedTuple):
     def cluster(self) -> str:
         """The group or, where that is not known, the id."""
         return self.group or self.id
+
+
+def hash_name(name: str, seed: int = 0) -> int:
+    """Return 8 bytes that a name and a seed give on every machine, all of them equally likely."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -145,7 +152,8 @@ class Document:
         messages: of a conversation, whose text is what the chat template of a tokenizer writes of them; a document that
             is cut has all of them.
         units: of a document whose words are units (`headscope.corpora.units`), the words that they unite.
-        copy_of: the original, if this is a copy (`headscope.corpora.originals`); None where none is known.
+        repeats: the names under which it counts, if it is a copy or its text is nearly the same as another
+            (`headscope.corpora.originals`); None where that is not known.
 
     Raises:
         CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, a rival is
@@ -167,12 +175,12 @@ class Document:
     written: WrittenText | None = None
     messages: tuple[Message, ...] = ()
     units: "Units | None" = field(default=None, repr=False, compare=False)
-    copy_of: Origin | None = field(default=None, repr=False, compare=False)  # depends on the documents beside it
+    repeats: Origin | None = field(default=None, repr=False, compare=False)  # depends on the other documents
 
     @property
     def origin(self) -> Origin:
-        """The names under which it counts: a copy counts under those of its original."""
-        return self.copy_of or Origin(self.group, self.id)
+        """The names under which it counts, which may be those of another document."""
+        return self.repeats or Origin(self.group, self.id)
 
     def __repr__(self) -> str:
         """The fields; what few documents have only where it is there, so that other corpora keep their hashes."""

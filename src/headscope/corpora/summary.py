@@ -1,6 +1,5 @@
 """What a corpus holds, in numbers; its documents are checked as they are counted."""
 
-import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,8 +9,9 @@ import numpy as np
 from jaxtyping import UInt64
 
 from headscope.corpora.corpus import Corpus
-from headscope.corpora.document import SURE, Document, Origin, Skipped
-from headscope.corpora.originals import find_originals, hash_text
+from headscope.corpora.document import SURE, Document, Skipped, hash_name
+from headscope.corpora.near_texts import Phrases, name_near
+from headscope.corpora.originals import Originals, find_copies, hash_text
 from headscope.errors import CorpusError, quote
 from headscope.files import MAX_NAME_BYTES, find_name_fault, has_surrogate
 
@@ -26,7 +26,8 @@ class CorpusSummary:
     Attributes:
         documents: how many there are.
         words: how many words they have together.
-        texts: how many texts they were cut from, copies aside; 0 where no document says which.
+        texts: how many texts they were cut from, without copies; 0 where no document says which. Texts that are nearly
+            the same count as one.
         pairs: how many of them are pairs of segments.
         links: for each kind, how many links of each label, the most frequent first.
         spans: for each kind, how many spans.
@@ -34,8 +35,8 @@ class CorpusSummary:
         rivals: how many links have rivals.
         aligned: how many words are surely aligned to a word of a translation, a link each.
         written: how many documents have a text as written.
-        originals: of the texts that are there several times, by their hashes (`headscope.corpora.originals`).
-        text_names: the hashes of the names of the texts (`hash_name`), copies aside, from the smallest on; empty if
+        originals: under which names the documents count that repeat others.
+        text_names: the hashes of the names of the texts (`hash_name`), without copies, from the smallest on; empty if
             there are more than `LISTED`.
         document_names: likewise of the ids of the documents.
     """
@@ -50,7 +51,7 @@ class CorpusSummary:
     rivals: int = 0
     aligned: int = 0
     written: int = 0
-    originals: Mapping[bytes, Origin] = field(default_factory=dict, repr=False, compare=False)
+    originals: Originals = field(default_factory=Originals, repr=False, compare=False)
     text_names: Sequence[int] = field(default=(), repr=False, compare=False)
     document_names: Sequence[int] = field(default=(), repr=False, compare=False)
 
@@ -67,7 +68,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     words = pairs = rivals = aligned = written = 0
     # Eight bytes each: the names themselves would fill the memory with those of a large corpus.
     ids, texts, hashes = array("Q"), array("Q"), array("q")
-    named = False
+    phrases, named = Phrases(), False
     # By kind and label; by kind.
     links: Counter[tuple[str, str]] = Counter()
     spans: Counter[str] = Counter()
@@ -98,6 +99,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
         ids.append(hash_name(document.id))
         texts.append(hash_name(document.origin.cluster))
         hashes.append(hash_text(document))
+        phrases.add(document)
         named |= document.group not in ("", document.id)
         words += len(document.words)
         pairs += document.boundary is not None
@@ -109,28 +111,25 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     frequencies: dict[str, dict[str, int]] = {kind: {} for kind, _ in links}
     for (kind, label), count in links.most_common():
         frequencies[kind][label] = count
-    originals = find_originals(documents, hashes)
-    of_texts = _leave_out_copies(texts, hashes, (origin.cluster for origin in originals.values()))
-    of_documents = _leave_out_copies(ids, hashes, (origin.id for origin in originals.values()))
+    copies, near = find_copies(documents, hashes), name_near(documents, phrases.find_near())
+    of_texts = _leave_out_copies(texts, hashes, (origin.cluster for origin in copies.values()), near)
+    of_documents = _leave_out_copies(ids, hashes, (origin.id for origin in copies.values()), {} if named else near)
     return CorpusSummary(
         len(ids), words, len(of_texts) if named else 0, pairs, frequencies, dict(spans),
-        dict(skipped), rivals, aligned, written, originals,
+        dict(skipped), rivals, aligned, written, Originals(copies, near),
         *(tuple(names.tolist()) if len(names) <= LISTED else () for names in (of_texts, of_documents)),
     )  # fmt: skip
 
 
-def hash_name(name: str, seed: int = 0) -> int:
-    """Return 8 bytes that a name and a seed give on every machine, all of them equally likely."""
-    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
-
-
 def _leave_out_copies(
-    names: "array[int]", hashes: "array[int]", originals: Iterable[str]
+    names: "array[int]", hashes: "array[int]", originals: Iterable[str], near: Mapping[str, str]
 ) -> UInt64[np.ndarray, " name"]:
     """Return the hashes of the names, each once and in their order, under which documents or their originals count."""
     _, place, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     of_originals = np.array([hash_name(name) for name in originals], dtype=np.uint64)
-    return np.union1d(np.array(names, dtype=np.uint64)[counts[place] == 1], of_originals)
+    alone = np.union1d(np.array(names, dtype=np.uint64)[counts[place] == 1], of_originals)
+    clusters = {hash_name(name): hash_name(cluster) for name, cluster in near.items()}
+    return np.unique(np.array([clusters.get(name, name) for name in alone.tolist()], dtype=np.uint64))
 
 
 def _refuse_repeated(documents: Iterable[Document | Skipped], hashes: "array[int]") -> None:

@@ -20,6 +20,7 @@ from headscope.capture.tokens.batch import collate
 from headscope.corpora.blimp import MinimalPair
 from headscope.corpora.document import Document, Origin
 from headscope.corpora.last_words import end_at_last_word
+from headscope.corpora.near_texts import find_near
 from headscope.corpora.originals import name_clusters
 from headscope.errors import CorpusError
 from headscope.intervene.evaluation import (
@@ -208,13 +209,16 @@ def _divide(pairs: Sequence[MinimalPair]) -> dict[str, np.ndarray]:
 
 
 def _describe_texts(reader: SentenceReader, texts: Sequence[Aligned], skipped: Counter[str]) -> dict[str, Any]:
-    """What evaluations of texts have in common; what the model reads as the same tokens is a copy."""
+    """Return what evaluations of texts have in common; what the model reads as the same tokens is a copy."""
+    documents = [text.document for text in texts]
     return {
         "content": "texts",
         "items": len(texts),
         "smooth": "loss",
         "examples": tuple(text.document.id for text in texts),
-        "clusters": name_clusters([text.document.origin for text in texts], [tuple(text.ids) for text in texts]),
+        "clusters": name_clusters(
+            [document.origin for document in documents], [tuple(text.ids) for text in texts], find_near(documents)
+        ),
         "subsets": {ALL: np.ones(len(texts), dtype=bool)},
         "skipped": +skipped,
         "reading": reader.describe(texts),

@@ -68,7 +68,7 @@ def count_portion(portion: Portion) -> dict[Key, Tensor]:
         is_unknown = batch.encoder.ids[batch.encoder.word >= 0] == (-1 if unknown is None else unknown)
         sums |= {
             ("seen", "documents"): torch.tensor(len(batch.documents)),
-            ("seen", "repeated"): torch.tensor(sum(document.copy_of is not None for document in batch.documents)),
+            ("seen", "repeated"): torch.tensor(sum(document.repeats is not None for document in batch.documents)),
             ("seen", "given"): torch.tensor(sum(document.has_given_tokens for document in batch.documents)),
             ("seen", "without_text"): torch.tensor(sum(document.original.lacks_text for document in batch.documents)),
             ("seen", "words"): torch.tensor(sum(len(document.original.words) for document in batch.documents)),

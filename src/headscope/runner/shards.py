@@ -17,6 +17,7 @@ from typing import Any
 import xarray as xr
 
 from headscope.capture.model.shape import Shape
+from headscope.corpora.originals import Originals
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
@@ -81,7 +82,7 @@ class ShardSums:
         settings = [(reducer.name, write_settings(reducer)) for reducer in run.reducers]
         identity = {name: value for name, value in run.identity.items() if name != "shard"}
         # Nobody reads the documents again.
-        summary = replace(run.summary, originals={})
+        summary = replace(run.summary, originals=Originals())
         return cls(run.shard, done, identity, summary, run.model.shape, settings, run.stream.plan.view)
 
     @property
@@ -97,8 +98,9 @@ class ShardSums:
             HeadscopeError: the disk refuses it.
         """
         shape = {field.name: dict(getattr(self.shape, field.name)) for field in fields(Shape)} | {"vocabulary": {}}
+        summary = {name: values for name, values in asdict(self.summary).items() if name != "originals"}
         about: dict[str, Any] = {
-            "shard": [self.shard.number, self.shard.count], "summary": asdict(self.summary), "shape": shape,
+            "shard": [self.shard.number, self.shard.count], "summary": summary, "shape": shape,
             "reducers": self.reducers, "view": self.view,
         }  # fmt: skip
         save(self.done, path, identity={**self.identity, "shards": about})

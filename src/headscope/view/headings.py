@@ -87,10 +87,10 @@ def describe_measured(table: xr.Dataset) -> str:
 
 
 def describe_copies(table: xr.Dataset) -> str:
-    """Return a sentence on the documents that have the same text as another; empty where none has."""
+    """Return a sentence on the documents that repeat others; empty where none does."""
     if not (count := table.attrs.get("documents_repeated", 0)):
         return ""
-    return f"Copies of other documents: {count:,}. Equal texts share a fold, so copies are no further evidence."
+    return f"Documents that repeat others: {count:,}. They share the folds of these and are no further evidence."
 
 
 def describe_layers(table: xr.Dataset) -> str:

@@ -25,8 +25,8 @@ from headscope.capture.passes.views import check_view
 from headscope.capture.tokens.align import PAIR_TOKENS, Alignment, check_text
 from headscope.capture.tokens.batch import Batch, collate
 from headscope.capture.tokens.companions import divide, find_side, list_thresholds
-from headscope.corpora.document import Document, Origin
-from headscope.corpora.originals import mark_copies
+from headscope.corpora.document import Document
+from headscope.corpora.originals import Originals, mark_repeats
 from headscope.errors import HeadscopeError, ModelError
 from headscope.text_forms import WRITTEN
 
@@ -127,7 +127,7 @@ class Stream:
         max_tokens: of a document, if neither the plan's limit nor a model's is lower still.
         held: the models of which the attention of all layers is held at once; their batches are kept small.
         reads_logits: it is also found which tokens the values of the first model raise.
-        originals: of the texts that the corpus has several times; the documents of batches know theirs.
+        originals: under which names the documents count that repeat others.
 
     Raises:
         ModelError: two models differ in their shape or device, read a document as other tokens, or their attention
@@ -140,7 +140,7 @@ class Stream:
     max_tokens: int | None = None
     held: tuple[Model, ...] = ()
     reads_logits: bool = False
-    originals: Mapping[bytes, Origin] = field(default_factory=dict, repr=False)
+    originals: Originals = field(default_factory=Originals, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse models that cannot read side by side."""
@@ -150,7 +150,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[Portion]:
         first, *others = self.models
-        streams = tee(mark_copies(self.documents, self.originals), len(self.models))
+        streams = tee(mark_repeats(self.documents, self.originals), len(self.models))
         sides = [self._batches(model, documents) for model, documents in zip(self.models, streams, strict=True)]
         captures: tuple[Capture, ...] = ()
         # Where no length is a threshold, the capture was verified on a text with padding already.

@@ -27,7 +27,7 @@ from headscope.commands.sentences import print_place
 from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.corpora.corpus import hash_documents, name_documents
 from headscope.corpora.document import Document
-from headscope.corpora.originals import mark_copies
+from headscope.corpora.originals import mark_repeats
 from headscope.errors import CorpusError
 from headscope.identity import MODEL_PARTS
 from headscope.learn.choices import find_kind, list_choices
@@ -84,7 +84,7 @@ def run(request: Probe, progress: Progress) -> xr.Dataset:
         by_seed, data = probing.run(request.seeds, parts, request.decode, request.rank, identity)
         tests_per_text = request.seeds if tested is not None else -(-request.seeds // 5)
         table = tabulate_probes(by_seed, data, vocabulary.labels, tests_per_text=tests_per_text)
-        repeated = sum(document.copy_of is not None for document in texts.documents)
+        repeated = sum(document.repeats is not None for document in texts.documents)
         about = {"test": names["test"], "links": kind, "decode": request.decode, "documents_repeated": repeated}
         table = table.assign_attrs(
             _identify(model, documents, summary, data, vectors) | about | identify_reading(model, plan)
@@ -113,7 +113,7 @@ class _Texts:
         """The documents of a corpus by part."""
         assignment = FoldAssignment.for_corpus(summary)
         parts: list[list[Document]] = [[] for _ in range(PARTS)]
-        for document in mark_copies(documents, summary.originals):
+        for document in mark_repeats(documents, summary.originals):
             parts[number_part(document, assignment)].append(document)
         return cls(tuple(map(tuple, parts)), assignment)
 

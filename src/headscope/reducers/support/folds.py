@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, Float64, Int, Num
 from torch import Tensor
 
-from headscope.corpora.document import Document
-from headscope.corpora.summary import CorpusSummary, hash_name
+from headscope.corpora.document import Document, hash_name
+from headscope.corpora.summary import CorpusSummary
 
 R = TypeVar("R")
 
@@ -35,7 +35,7 @@ class FoldAssignment:
 
     Few texts are spread evenly: in the order of their hashes they go to one fold after the other, so that no fold has
     two more than another. More texts than a summary lists fill 20 folds of each half by their hashes alone. A copy goes
-    where its original goes (`headscope.corpora.originals`).
+    where its original goes, and a text where another goes that is nearly the same (`headscope.corpora.originals`).
 
     Attributes:
         unit: what is assigned: a whole ``text``; a single ``document``, where the corpus does not say which text it
