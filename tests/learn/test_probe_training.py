@@ -201,9 +201,21 @@ class Recorder:
         self.loaded += [(place, document) for document in ([] if isinstance(documents, slice) else documents)]
         return self.reader.load(place, documents)
 
+    def join(self, batches: Sequence[Any]) -> Any:
+        return self.reader.join(batches)
+
     def sum_losses(self, probe: torch.nn.Module, batch: Any) -> tuple[torch.Tensor, int]:
         loss, count = self.reader.sum_losses(probe, batch)
         return (torch.tensor(self.losses.pop(0) * count), count) if self.losses else (loss, count)
+
+
+def test_batches_that_are_joined_have_the_losses_that_they_have_apart(reader: Reader) -> None:
+    batches = [reader.load(0), reader.load(2, [3, 1]), reader.load(1, [0])]
+    probe = AttentionProbe(measure_scale(reader))
+    losses, counts = zip(*(reader.sum_losses(probe, batch) for batch in batches), strict=True)
+    loss, count = reader.sum_losses(probe, reader.join(batches))
+    assert count == sum(counts)
+    torch.testing.assert_close(loss, sum(losses))
 
 
 def test_documents_come_in_random_order_across_batches_and_each_once(reader: Reader) -> None:

@@ -86,6 +86,13 @@ class Questions:
         tensors = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "skipped"}
         return replace(self, **{name: value[documents] for name, value in tensors.items()})
 
+    @classmethod
+    def join(cls, parts: Sequence["Questions"]) -> "Questions":
+        """Return the choices of several batches of as many words as one."""
+        names = [each.name for each in fields(cls) if each.name != "skipped"]
+        tensors = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
+        return cls(**tensors, skipped=sum(part.skipped for part in parts))
+
     def keep(self, kept: Bool[Tensor, "document word"]) -> "Questions":
         """Those of some words; others are not chosen for."""
         return replace(self, target=self.target.where(kept, -1))

@@ -50,6 +50,9 @@ class Examples(Protocol):
     def load(self, place: int, documents: Documents = ALL) -> Any:
         """Return what is known of some documents of a batch."""
 
+    def join(self, batches: Sequence[Any]) -> Any:
+        """Return loaded batches of texts of one length as one."""
+
     def sum_losses(self, probe: nn.Module, batch: Any) -> tuple[Tensor, int]:
         """Return the sum of the losses of a batch, and the number of choices in it."""
 
@@ -79,6 +82,11 @@ class Reader:
         questions = self.change(block.questions[documents])
         maps = block.load_maps(documents) if self.attention == "model" else spread_evenly(questions)
         return questions, maps, self.vectors[questions.words]
+
+    def join(self, batches: Sequence[tuple[Questions, Tensor, Tensor]]) -> tuple[Questions, Tensor, Tensor]:
+        """Return loaded batches of texts of one length as one."""
+        questions, maps, vectors = zip(*batches, strict=True)
+        return Questions.join(questions), torch.cat(maps), torch.cat(vectors)
 
     def sum_losses(self, probe: nn.Module, batch: tuple[Questions, Tensor, Tensor]) -> tuple[Tensor, int]:
         """The sum over the choices of a batch of -ln p(right candidate), and their number."""
@@ -243,7 +251,10 @@ def _shuffle(train: Examples, words: int, random: torch.Generator) -> Iterator[M
 def _step(
     probe: nn.Module, optimizer: torch.optim.Optimizer, examples: Examples, documents: Mapping[int, Sequence[int]]
 ) -> None:
-    sums = [examples.sum_losses(probe, examples.load(place, some)) for place, some in documents.items()]
+    by_width = defaultdict[int, list[Any]](list)
+    for place, some in documents.items():
+        by_width[examples.blocks[place].questions.words.shape[1]].append(examples.load(place, some))
+    sums = [examples.sum_losses(probe, examples.join(batches)) for batches in by_width.values()]
     count = sum(count for _, count in sums)
     if not count:
         return

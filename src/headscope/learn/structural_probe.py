@@ -57,6 +57,11 @@ class TreeReader:
         """The distances and hidden states of some documents of a batch."""
         return self.distances[place][documents], self.blocks[place].load_hidden(self.layer, documents)
 
+    def join(self, batches: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """Return loaded batches of texts of one length as one."""
+        distances, states = zip(*batches, strict=True)
+        return torch.cat(distances), torch.cat(states)
+
     def sum_losses(self, probe: nn.Module, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
         """The sum over texts of the mean absolute error over pairs of words, and the number of texts."""
         distances, states = batch
