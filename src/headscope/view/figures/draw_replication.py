@@ -60,7 +60,7 @@ def draw_replication(table: xr.Dataset) -> Figure:
     axes.axvline(0, color="0.25", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     lay_out_rows(axes, [f"{row.caption} · {row.where}" for row in shown])
     axes.set_xlim(*_find_limits(shown))
-    axes.set_xlabel("lift over the strongest rival, with 95 % interval")
+    axes.set_xlabel("lift over the strongest rival, with 95 % interval", loc="right")
     body.legend(handles=_make_handles(table), **ABOVE, ncols=2)
     hidden = len(rows) - len(shown)
     title = describe_replication(table, read_reports(table))
