@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 from headscope.examples import CLEAR, FAILS, Example
+from headscope.view.glosses import TERMS
 from headscope.view.page import render_page
 from view.conftest import settle
 from view.parsed import OpenPage
@@ -18,6 +19,12 @@ def results(page: playwright.Page) -> list[str]:
 
 def address(page: playwright.Page) -> str:
     return page.evaluate("decodeURIComponent(location.hash)")
+
+
+def say_choice(row: xr.Dataset) -> str:
+    """How a head of a table is chosen."""
+    share = float(row["reported_selection_frequency"])
+    return "is best" if share >= 0.5 else f"was chosen, as in {share:.0%} of random halves of the texts"
 
 
 TITLES = {
@@ -102,9 +109,7 @@ def test_enter_leads_to_the_held_out_head_and_its_answer(open_page: OpenPage) ->
     items = f"{int(row['heldout_count']):,} held-out links, from the {direction.split('_to_')[0]}."
     assert answer.startswith(("Yes. ", "No. ", "No difference. ", "Cannot say. "))
     details = page.locator("#answer-details").text_content()
-    share = float(row["reported_selection_frequency"])
-    choice = "is best" if share >= 0.5 else f"was chosen, as in {share:.0%} of random halves of the texts"
-    assert f"For obj, head {head} {choice}: {score} on {items}" in details
+    assert f"For obj, head {head} {say_choice(row)}: {score} on {items}" in details
     assert page.locator("#search").input_value() == ""
     assert not page.locator("#search-panel").is_visible()
     page.go_back()
@@ -123,9 +128,19 @@ def test_arrow_keys_choose_and_escape_closes(open_page: OpenPage) -> None:
     selected = page.locator('#search-results [aria-selected="true"]')
     assert selected.locator("strong").inner_text() == names[1]
     assert page.locator("#search").get_attribute("aria-activedescendant") == selected.get_attribute("id")
+    page.keyboard.type("entropy")
     page.keyboard.press("Escape")
+    assert page.locator("#search").input_value() == ""
     assert not page.locator("#search-panel").is_visible()
     assert page.locator("#search").get_attribute("aria-expanded") == "false"
+
+
+@pytest.mark.parametrize(("typed", "name"), [("lift", "lift"), ("held out", "held out"), ("does not", "does not")])
+def test_a_word_of_the_page_is_explained(open_page: OpenPage, typed: str, name: str) -> None:
+    page = open_page(render_page(head_table(), figures={}))
+    page.locator("#search").fill(typed)
+    entry = page.locator("#search-results li", has_text=f"What is \u201c{name}\u201d?")
+    assert TERMS[name.replace(" ", "_") if name == "does not" else name] in entry.inner_text()
 
 
 def test_a_click_leads_there_too(open_page: OpenPage) -> None:
@@ -164,7 +179,7 @@ def test_another_head_than_the_reported_one_is_shown_as_such(open_page: OpenPage
     page.locator("#answer-link").click()
     settle(page)
     assert f"head={reported}" in address(page)
-    assert f"For obj, head {reported} is best" in page.locator("#answer-details").text_content()
+    assert f"For obj, head {reported} {say_choice(row)}: " in page.locator("#answer-details").text_content()
     assert not page.locator("#answer-link").is_visible()
 
 

@@ -91,7 +91,8 @@ def measure_head_roles(
         except HeadscopeError:
             refused = beside.find_refused(corpus, suited)
             for name, error in refused.items():
-                left_out |= {role: str(error) for score in REDUCERS[name].scores for role in score.roles.values()}
+                why = str(error).partition("; leave out ")[0]  # nobody asked for it by name
+                left_out |= {role: why for score in REDUCERS[name].scores for role in score.roles.values()}
                 errors.append(error)
             if able := [name for name in suited if name not in refused]:
                 measured.append(beside.measure(stem, corpus, able))

@@ -145,7 +145,7 @@ def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -
     how = str(table["how"].values[0])
     frame = list_effects(table).query("how == @how and subset == 'all'")
     values = ", ".join(f"{each['title']} {get_whole(table, each):.3f}" for each in scored)
-    size = f"{int(table['examples'][0]):,} {escape(table.attrs['content'])} of {int(table['texts'][0]):,} texts"
+    size = _describe_size(table)
     write(console, f"\n{mark_source(table)}, {size}{runs}: {values}")
     print_reading(table, console)
     parts = [
@@ -167,6 +167,15 @@ def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -
         _print_agreement(table, metric, console)
         _print_self_repair(table, metric, how, console)
         _print_estimates(table, metric, how, console)
+
+
+def _describe_size(table: xr.Dataset) -> str:
+    """Return how many examples were evaluated, and from how many texts they are."""
+    examples, texts = int(table["examples"][0]), int(table["texts"][0])
+    content = escape(table.attrs["content"])
+    if content == "texts":
+        return f"{examples:,} texts" if examples == texts else f"{examples:,} documents from {texts:,} texts"
+    return f"{examples:,} {content} from {texts:,} texts"
 
 
 def _describe_kind(frame: pd.DataFrame, kind: str, metric: Mapping[str, Any]) -> str:

@@ -95,11 +95,12 @@ TERMS = {
     "untrained": "The best head of the same model with random weights: what the architecture gives for free.",
     "permuted": "The same head when the annotation is moved to other places of its text: what comes by chance.",
     "interval": "The 95 % interval, which allows for texts that differ.",
+    "p": "The larger of two p-values, of chance and of no lift over some rival, corrected for the rows of the table.",
     "lift": "The score of the head less that of its strongest rival, on the same items.",
     "stands_out": "The head beats every rule, the untrained model and chance, each beyond doubt (95 % interval of the "
-    "difference above 0), on 20 texts or more.",
+    "difference above 0, p below 0.05), on 20 texts or more.",
     "does_not": "At least one rule without a model does as well, or nearly.",
-    "undecided": "Too few texts to tell.",
+    "undecided": "Too few texts, or permutations, to tell.",
     "not_yet": "No rule does as well. Whether the untrained model does is still to be measured.",
     "describes": "This number describes where attention goes. It has no right or wrong.",
 }

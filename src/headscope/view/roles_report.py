@@ -83,6 +83,15 @@ def describe_roles(table: xr.Dataset) -> list[str]:
     return sentences
 
 
+def list_clearest(table: xr.Dataset) -> list[str]:
+    """Return the names of the clearest heads of the roles, without those that rest; none without roles."""
+    if ROLE not in table:
+        return []
+    frame = list_roles(table)
+    best = [_find_clearest(frame, role) for role in table["role"].values.tolist() if role != RESTING]
+    return list(dict.fromkeys(_name(row) for row in best if row is not None))
+
+
 def _find_clearest(frame: pd.DataFrame, role: str) -> dict[Any, Any] | None:
     """The row of the head with the highest score in a role: of those with it as their main one, if there are any."""
     also = frame["also"].str.split(", ").map(lambda names: role in names)

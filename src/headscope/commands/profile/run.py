@@ -1,7 +1,10 @@
 """The roles of the heads of a decoder, written to a folder."""
 
+import shlex
+
 import xarray as xr
 from rich.console import Console
+from rich.markup import escape
 
 from headscope.capture import untrained_model
 from headscope.commands.head_roles import measure_head_roles, read_generated, require_decoder
@@ -10,7 +13,7 @@ from headscope.commands.output import open_folder
 from headscope.commands.profile.request import TABLE, Profile
 from headscope.commands.progress import Progress
 from headscope.commands.sentences import print_place
-from headscope.view.roles_report import list_roles, print_roles
+from headscope.view.roles_report import list_clearest, list_roles, print_roles
 
 
 def run(request: Profile, progress: Progress) -> xr.Dataset:
@@ -29,3 +32,6 @@ def show(request: Profile, table: xr.Dataset, console: Console) -> None:
     """Print what the heads do, and where all of them are."""
     print_roles(table, console)
     print_place("all heads", request.out, f"{TABLE}.csv", console)
+    if heads := list_clearest(table):
+        command = f"headscope disable {shlex.quote(str(request.model))} repeats:40 --heads {','.join(heads)} -o effects"
+        console.print(f"Does the model need them? {escape(command)}", soft_wrap=True, highlight=False)

@@ -42,6 +42,14 @@ function listVariables() {
   });
 }
 
+// Words of the page, each with what it means.
+function listTerms() {
+  return Object.entries(page.terms).map(([key, meaning]) => {
+    const name = key.replaceAll("_", " ");
+    return { name: `What is \u201c${name}\u201d?`, text: [name], detail: meaning, address: "", target: "answer" };
+  });
+}
+
 function listHeads(query) {
   const head = readHead(query);
   if (!head) return [];
@@ -62,7 +70,7 @@ function rank({ text }, query) {
 function search(query) {
   const entries = [...listLists(), ...listRows(), ...listVariables()];
   if (!query) return entries;
-  const ranked = entries.map((entry) => ({ ...entry, rank: rank(entry, query) })).filter((entry) => entry.rank !== null);
+  const ranked = [...entries, ...listTerms()].map((entry) => ({ ...entry, rank: rank(entry, query) })).filter((entry) => entry.rank !== null);
   return [...listHeads(query), ...ranked.toSorted((a, b) => a.rank - b.rank)];
 }
 
@@ -113,7 +121,10 @@ export function buildSearch() {
     const steps = { ArrowDown: 1, ArrowUp: -1 };
     if (event.key in steps && count) mark((active + steps[event.key] + count + (active < 0 && event.key === "ArrowUp" ? 1 : 0)) % count);
     else if (event.key === "Enter" && active >= 0) lead(list.children[active]);
-    else if (event.key === "Escape") box.blur();
+    else if (event.key === "Escape") {
+      box.value = "";
+      box.blur();
+    }
     else return;
     event.preventDefault();
   });
