@@ -90,3 +90,10 @@ def test_the_benchmark_of_distances_between_heads() -> None:
     report = run("distances.py", "--segments", 1, "--script-segments", 1, "--length", 11, "--rounds", 1)
     assert "144 heads, 1 segments of 11 tokens, 1 rounds, one thread" in report
     assert "script in float64 against the distances: " in report
+
+
+@pytest.mark.full
+def test_the_benchmark_of_verdicts() -> None:
+    report = run("verdicts.py", "--worlds", 2, "--verdicts", "stars", "gain")
+    assert report.count("| stands out | 39 rows without a lift") == 6
+    assert "| the best gain most | no head changes | 2 | " in report

@@ -7,6 +7,8 @@ import scipy.optimize
 import xarray as xr
 from scipy.special import expit
 
+from headscope.analyse.report import CLUSTERS, MINIMUM
+from headscope.analyse.significance import holm
 from headscope.analyse.uncertainty import Lift, Ratio
 
 LEVEL = 0.05
@@ -91,3 +93,10 @@ def draw_lifts(
     parts = (right[..., 0] + right[..., 1], right[..., 0] + right[..., 2], counts)
     head, rival, every = (xr.DataArray(part @ fold, dims=("world", "row", "fold")) for part in parts)
     return Lift(Ratio(head, every), Ratio(rival, every))
+
+
+def find_stars(lift: Lift) -> np.ndarray:
+    """Return which rows of which worlds stand out, as `headscope.analyse.report` judges them."""
+    decided = (lift.clusters >= CLUSTERS) & (lift.head.denominator.sum("fold") >= MINIMUM)
+    p = np.array([holm(each) for each in lift.p_value().where(decided).values])
+    return (p < LEVEL) & (lift.interval()[0].values > 0)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from headscope.analyse.report import CLUSTERS, MINIMUM
 from headscope.analyse.significance import holm
-from worlds.shares import LEVEL, OUTCOMES, cover, draw_lifts, draw_ratio
+from worlds.shares import LEVEL, OUTCOMES, cover, draw_lifts, draw_ratio, find_stars
 
 WORLDS = 500
 LEAST = binom.ppf(0.001, WORLDS, 0.93) / WORLDS
@@ -37,13 +36,6 @@ def test_intervals_cover_less_where_a_few_texts_are_much_worse() -> None:
     ]  # fmt: skip
     assert 0.7 < min(covered) < 0.93
     assert np.mean(np.array(covered) >= LEAST) > 0.8
-
-
-def find_stars(lift) -> np.ndarray:
-    """Return which rows of which worlds stand out, as `headscope.analyse.report` judges them."""
-    decided = (lift.clusters >= CLUSTERS) & (lift.head.denominator.sum("fold") >= MINIMUM)
-    p = np.array([holm(each) for each in lift.p_value().where(decided).values])
-    return (p < LEVEL) & (lift.interval()[0].values > 0)
 
 
 @pytest.mark.parametrize("outcomes", OUTCOMES)

@@ -1,0 +1,168 @@
+"""How often verdicts are wrong where there is nothing, and how often they find what is planted.
+
+    python benchmarks/verdicts.py [--worlds 1000] [--verdicts lesions stars gain intervals placebos] [--write PAGE]
+
+The worlds are those of `tests/worlds`. A row counts the worlds in which anything is said that is not so: that a
+phenomenon suffers, that a row of a table stands out, that the best heads gain most, that a head or layer matters. Of
+what is planted it counts the worlds in which that is said of it. Intervals are of Clopper and Pearson (1934).
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.stats import beta
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from worlds import gains, lesion_worlds, shares, untrained
+
+BEGIN, END = "<!-- benchmarks/verdicts.py writes from here -->", "<!-- to here, verdicts -->"
+
+PLANTED = 5.0
+"""Standard deviations of random sets by which a planted lesion harms one phenomenon more."""
+
+LIFTED = np.array([0.3, 0.3, 0.1, 0.3])
+"""As `OUTCOMES` of the worlds, for a head that is right more often than its rival by a fifth."""
+
+CELLS = [(texts, items) for texts in (10, 20, 50, 100) for items in (1, 5, 20, 50)]
+SHARES = (0.5, 0.7, 0.9, 0.95, 0.98, 0.995)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one kind of world.
+
+    Attributes:
+        verdict: what is said.
+        world: where.
+        right: whether it is planted there.
+        count: in how many worlds it is said.
+        worlds: of how many.
+    """
+
+    verdict: str
+    world: str
+    right: bool
+    count: int
+    worlds: int
+
+    def format(self) -> str:
+        """Return the row of a table in Markdown."""
+        missed = self.worlds - self.count
+        lower = beta.ppf(0.025, self.count, missed + 1) if self.count else 0.0
+        upper = beta.ppf(0.975, self.count + 1, missed) if missed else 1.0
+        cells = f"{self.count / self.worlds:.3f} [{lower:.3f}, {upper:.3f}]"
+        false, found = ("", cells) if self.right else (cells, "")
+        return f"| {self.verdict} | {self.world} | {self.worlds:,} | {false} | {found} |"
+
+
+def judge_lesions(worlds: int) -> Iterator[Row]:
+    """Tables of 8 sets of heads by 12 phenomena."""
+    for name, world in lesion_worlds.WORLDS.items():
+        count = sum(bool(lesion_worlds.judge(world, seed).suffers.any()) for seed in range(worlds))
+        yield Row("suffers", f"random sets, {name}", False, count, worlds)
+    for name in ("normal", "heavy"):
+        count = 0
+        for seed in range(worlds):
+            part = seed % lesion_worlds.PHENOMENA
+            judged = lesion_worlds.judge(lesion_worlds.WORLDS[name], seed, [(0, part, PLANTED)])
+            count += bool(judged.suffers[0, part])
+        yield Row("suffers", f"a set that harms one phenomenon by 5 sd more, {name}", True, count, worlds)
+
+
+def judge_stars(worlds: int) -> Iterator[Row]:
+    """Tables of 39 rows."""
+    for outcomes, parts in shares.OUTCOMES.items():
+        for texts in (50, 150):
+            draw = np.random.default_rng([texts, len(outcomes)])
+            lifts = shares.draw_lifts(draw, parts, texts, 4, worlds, 39, alike=0.2)
+            count = int(shares.find_stars(lifts).any(1).sum())
+            yield Row("stands out", f"39 rows without a lift, {texts} texts, {outcomes}", False, count, worlds)
+    draw = np.random.default_rng(0)
+    lifts = shares.draw_lifts(draw, LIFTED, 150, 8, worlds, 39, alike=0.1)
+    count = int(shares.find_stars(lifts)[:, 0].sum())
+    yield Row("stands out", "the first of 39 rows with a lift of .20", True, count, worlds)
+
+
+def judge_gain(worlds: int) -> Iterator[Row]:
+    """Five runs of 71 heads."""
+    for world, title in (("nothing", "no head changes"), ("each run its own", "each run changes heads at random")):
+        draw = np.random.default_rng(len(world))
+        ends = np.array([gains.draw_interval(draw, world) for _ in range(worlds)])
+        yield Row("the best gain most", title, False, int(((ends[:, 0] > 0) | (ends[:, 1] < 0)).sum()), worlds)
+    draw = np.random.default_rng(3)
+    ends = np.array([gains.draw_interval(draw, "rich") for _ in range(worlds)])
+    count = int((ends[:, 0] > 0).sum())
+    yield Row("the best gain most", "a head gains .15 of what it is above the mean", True, count, worlds)
+
+
+def judge_placebos(worlds: int) -> Iterator[Row]:
+    """Untrained models, and a planted head."""
+    for family in untrained.FAMILIES:
+        needed = [untrained.list_needed(untrained.make(family, seed), seed) for seed in range(worlds)]
+        for kind in ("head", "layer"):
+            count = sum(bool(each[kind]) for each in needed)
+            yield Row("matters", f"any {kind} of an untrained {family}", False, count, worlds)
+    count = 0
+    for seed in range(worlds):
+        model = untrained.make("llama", seed)
+        untrained.plant(model, seed)
+        count += "2-3" in untrained.list_needed(model, seed)["head"]
+    yield Row("matters", "a head that the output of an untrained llama reads", True, count, worlds)
+
+
+def judge_intervals(worlds: int) -> Iterator[Row]:
+    """Intervals of 95 % of a share: those that do not hold it, in the mean over all cells and in the worst."""
+    for mixture in shares.MIXTURES:
+        missed: dict[tuple[int, int, float], float] = {}
+        for correlation in (0.05, 0.3):
+            draw = np.random.default_rng([round(100 * correlation), len(mixture)])
+            for texts, items in CELLS:
+                for share in SHARES:
+                    ratio = shares.draw_ratio(draw, mixture, share, correlation, texts, items, worlds, equal=False)
+                    cell = (texts, items, share)
+                    missed[cell] = max(missed.get(cell, 0), 1 - shares.cover(ratio, share))
+        worst = max(missed, key=lambda cell: missed[cell])
+        mean, every = float(np.mean([*missed.values()])), worlds * len(missed)
+        yield Row("interval misses the truth", f"{mixture}: all {len(missed)} cells", False, round(mean * every), every)
+        where = f"{mixture}: the worst cell, {worst[0]} texts of {worst[1]} items, share {worst[2]}"
+        yield Row("interval misses the truth", where, False, round(missed[worst] * worlds), worlds)
+
+
+VERDICTS: Mapping[str, Callable[[int], Iterator[Row]]] = {
+    "lesions": judge_lesions, "stars": judge_stars, "gain": judge_gain, "intervals": judge_intervals,
+    "placebos": judge_placebos,
+}  # fmt: skip
+
+WORLDS = {"placebos": 100}
+"""Worlds of verdicts of which 1,000 take hours."""
+
+
+def main() -> None:
+    """Judge the worlds, print a table and, if a page is given, put it there."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--worlds", type=int, help="default: 1000, but 100 models")
+    arguments.add_argument("--verdicts", nargs="+", choices=VERDICTS, default=[*VERDICTS])
+    arguments.add_argument("--write", type=Path)
+    given = arguments.parse_args()
+    torch.set_num_threads(1)
+    lines = ["| verdict | world | worlds | said falsely | said rightly |", "| --- | --- | ---: | ---: | ---: |"]
+    print(*lines, sep="\n")
+    for verdict in given.verdicts:
+        for row in VERDICTS[verdict](given.worlds or WORLDS.get(verdict, 1000)):
+            lines.append(row.format())
+            print(lines[-1], flush=True)
+    if given.write:
+        page = given.write.read_text()
+        given.write.write_text(
+            f"{page.split(BEGIN)[0]}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{page.split(END)[1]}"
+        )
+
+
+if __name__ == "__main__":
+    main()
