@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import gc
 import importlib.util
 import os
 import shutil
@@ -54,6 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the long tier."""
     for item in tiers.list_full(items):
         item.add_marker(pytest.mark.full)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over what is imported: half a million objects that stay."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

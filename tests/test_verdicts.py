@@ -157,7 +157,7 @@ def test_the_interval_of_a_lift_covers_the_truth(count: int, sizes: str) -> None
         assert (lift.clusters < CLUSTERS).all()
 
 
-@pytest.mark.parametrize("sizes", SIZES[:2])
+@pytest.mark.parametrize("sizes", [SIZES[0], pytest.param(SIZES[1], marks=pytest.mark.full)])
 def test_a_lift_as_large_as_the_detectable_one_is_found_four_times_in_five(sizes: str) -> None:
     needed = float(draw_lifts(150, sizes).detectable().median())
     lower, _ = draw_lifts(150, sizes, lift=needed).interval()

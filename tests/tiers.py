@@ -1,7 +1,7 @@
 """Two tiers of tests: `pytest` runs the short one, in minutes; `pytest -m full` runs the rest, marked ``full``.
 
 Every witness, law and refusal is in the short tier once. A test that is repeated for many families of models is there
-for three of them; what starts a browser or a Ray cluster, and what is marked ``full`` by hand, is not. The short tier
+for three of them; what needs a fixture that takes long, and what is marked ``full`` by hand, is not. The short tier
 also checks the shapes of tensors at each call, which doubles the time of a test; the long tier does not.
 """
 
@@ -13,8 +13,8 @@ import pytest
 SHORT_FAMILIES = ("bert", "mistral", "bart")
 """An encoder; a decoder with grouped queries and a window; an encoder-decoder."""
 
-FULL_FIXTURES = frozenset({"browser", "cluster"})
-"""Fixtures that start a program of somebody else."""
+FULL_FIXTURES = frozenset({"browser", "cluster", "ontogum", "smollm2"})
+"""Fixtures that start a program of somebody else, read a whole corpus, or convert a model."""
 
 CHECKED_PACKAGES = ("headscope.capture", "headscope.reducers", "headscope.runner")
 """Packages whose tensors have shapes that could be mixed up; the short tier checks these at each call."""

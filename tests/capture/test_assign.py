@@ -177,7 +177,7 @@ STRINGS = (
 
 
 @pytest.mark.demo
-@pytest.mark.parametrize("name", ["minilm", "smollm2"])
+@pytest.mark.parametrize("name", ["minilm", pytest.param("smollm2", marks=pytest.mark.full)])
 def test_a_written_text_has_the_tokens_of_the_tokenizer(name: str, request) -> None:
     model = load(request.getfixturevalue("smollm2") if name == "smollm2" else name)
     for string in STRINGS:

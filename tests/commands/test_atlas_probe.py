@@ -11,6 +11,7 @@ import tiny
 from headscope import heads
 from headscope.analyse.probes import add_probe_strengths
 from headscope.errors import TableError
+from headscope.learn import probe_training
 from view.parsed import Page
 
 pytestmark = pytest.mark.full
@@ -21,8 +22,9 @@ def folder(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("atlas")
     model = tiny.save(out / "model")
     parts = ["untrained", "control", "code-length", "structural"]
-    headscope.probe(model, "grammar:67", out / "probe", seeds=1, without=parts, progress=False)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe_training, "MAX_EPOCHS", 3)
+        headscope.probe(model, "grammar:67", out / "probe", seeds=1, without=parts, progress=False)
         patch.setattr("headscope.view.figures.draw_atlas.list_score_figures", lambda table, score: {})
         headscope.atlas(
             model, "grammar:31", out / "atlas", probe=out / "probe", permutations=0, map_documents=0, examples=0,

@@ -15,6 +15,7 @@ import tiny
 from headscope.commands.check.check_inputs import open_corpus
 from headscope.corpora import summarize, treebanks
 from headscope.errors import CorpusError
+from headscope.learn import probe_training
 from headscope.runner import Plan, resolve_reducers
 from headscope.view.headings import describe_measured
 from headscope.view.probes_report import print_probes
@@ -76,7 +77,9 @@ def test_shards_are_measured_from_one_cache(model, server, tmp_path) -> None:
     assert len(server.asked) == 2
 
 
-def test_probes_say_where_their_texts_are_from(model) -> None:
+def test_probes_say_where_their_texts_are_from(model, monkeypatch) -> None:
+    monkeypatch.setattr(probe_training, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(probe_training, "RIDGES", (1e-2,))
     parts = ["untrained", "control", "code-length", "structural"]
     corpus = replace(headscope.read("grammar:67"), source=SOURCE)
     table = headscope.probe(model, corpus, seeds=1, without=parts, progress=False)

@@ -172,6 +172,7 @@ def test_an_atlas_that_is_killed_in_between_is_known_to_be_incomplete_and_goes_o
     assert [{*read_hashes(folder)} for folder in (killed, whole)] == [{*read_folder(whole)} - {"manifest.json"}] * 2
 
 
+@pytest.mark.full
 def test_a_complete_atlas_stays_until_the_new_one_is_complete(model, tmp_path) -> None:
     settings: dict[str, Any] = {"permutations": 0, "map_documents": 0, "examples": 0}
     headscope.atlas(model, "grammar:53", tmp_path, **settings, progress=False)
@@ -182,6 +183,7 @@ def test_a_complete_atlas_stays_until_the_new_one_is_complete(model, tmp_path) -
     assert shown == []
 
 
+@pytest.mark.full
 def test_the_terminal_prints_the_address_twice_and_what_is_still_to_come(run, model, tmp_path) -> None:
     code, said, _ = run("atlas", model, "grammar:53", *LITTLE, "-o", tmp_path)
     assert code == 0

@@ -1,5 +1,6 @@
 """`headscope profile` of a planted decoder, of models that know nothing, and of a real one; and roles in an atlas."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import planted_decoder
 import tiny
 from headscope import cli
 from headscope.analyse.head_roles import NONE, ROLE, name_main_roles, read_left_out
+from headscope.capture.model.model import Model
 from headscope.commands.option_groups import RunOptions
 from headscope.errors import ModelError
 from headscope.reducers import REDUCERS
@@ -55,6 +57,7 @@ def test_planted_heads_are_named_and_all_is_written(run, model: Path, tmp_path: 
     assert "Of 6 heads 2 have a role, by their main one: 1 previous token and 1 sink." in said
     assert "1 head rests on these texts" in said
     assert "Too few texts to decide who has the role retrieval." in said
+    assert f"Does the model need them? headscope disable {model} repeats:40 --heads 1-2 -o effects" in said
     rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith(("1-2", "2-3"))}
     assert rows["1-2"][:3] == ["previous", "token", "1.00"]
     assert rows["2-3"][:2] == ["sink", "1.00"]
@@ -167,6 +170,7 @@ def test_a_model_without_a_head_is_loaded_without_one_and_what_fails_is_tried_on
     assert loaded == ["BertForMaskedLM"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("family", "options"), [("bert", ()), ("gpt2", ("--no-roles",))])
 def test_an_atlas_without_roles(run, tmp_path: Path, family: str, options: tuple[str, ...]) -> None:
     model = tiny.save(tmp_path / "model", family)
@@ -206,6 +210,10 @@ def test_the_heads_of_smollm2_have_the_roles_that_they_are_known_for(smollm2_pro
 @pytest.mark.full
 @pytest.mark.demo
 def test_smollm2_untrained_has_no_roles(smollm2: str) -> None:
-    untrained = headscope.untrained_model(headscope.load(smollm2, task="causal-lm"), seed=5)
+    """Of its 30 layers 7, which are drawn alike."""
+    model = headscope.load(smollm2, task="causal-lm")
+    module = copy.deepcopy(model.module)
+    module.config.num_hidden_layers, module.model.layers = 7, module.model.layers[:7]
+    untrained = headscope.untrained_model(Model.from_module(module, model.tokenizer, name="smollm2"), seed=5)
     table = headscope.profile(untrained, repeats=20, needles=20, progress=False)
     assert int((name_main_roles(table) != NONE).sum()) == 0

@@ -87,6 +87,7 @@ def test_a_table_is_measured_again_to_the_last_bit(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("headscope.view.figures.style.make_figure", refuse_to_draw)
+    monkeypatch.setattr("headscope.learn.probe_training.MAX_EPOCHS", 3)
     table = MEASURE[command](places)
     assert [*tmp_path.iterdir()] == []  # no folder is named, so that none is written, and nothing drawn
     headscope.write_table(table, tmp_path / "table.nc")

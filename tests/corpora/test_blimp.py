@@ -136,6 +136,7 @@ def test_what_is_not_in_a_folder_is_refused(tmp_path):
     )
 
 
+@pytest.mark.full
 @pytest.mark.data
 def test_blimp_has_67_paradigms_of_12_phenomena_in_4_fields(data, read_real):
     """The phenomena are those of the file of its results (Warstadt et al. 2020)."""

@@ -261,6 +261,7 @@ def test_ontogum_has_the_published_counts(ontogum, splits):
     }
 
 
+@pytest.mark.full
 @pytest.mark.data
 def test_the_faulty_document_of_ontogum_is_skipped_and_no_other(ontogum, splits):
     (found,) = ((path, part) for path, part in ontogum.items() if isinstance(part, Skipped))

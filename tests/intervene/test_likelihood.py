@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -138,11 +139,22 @@ def test_a_written_sentence_is_as_probable_as_its_own_tokens(family: str, named:
         assert likelihood.log_probability == pytest.approx(total, rel=1e-5)
 
 
+@pytest.mark.full
 @pytest.mark.demo
 @pytest.mark.data
 @pytest.mark.parametrize("start", [None, "<|endoftext|>"])
-def test_minimal_pairs_are_judged_as_plain_transformers_does(smollm2: str, data, start: str | None) -> None:
-    model = load(smollm2, task="causal-lm")
+def test_minimal_pairs_are_judged_by_smollm2_as_plain_transformers_does(smollm2: str, data, start: str | None) -> None:
+    assert_same_margins(load(smollm2, task="causal-lm"), data, start)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("start", [None, "</s>"])
+def test_minimal_pairs_are_judged_as_plain_transformers_does(data, start: str | None) -> None:
+    assert_same_margins(load(data / "tiny-llm" / "hf-stories260K", task="causal-lm"), data, start)
+
+
+def assert_same_margins(model: Model, data: Path, start: str | None) -> None:
+    """The margins of pairs of three paradigms of BLiMP are those of a loop over sentences."""
     wanted = ("npi_present_1", "anaphor_number_agreement", "wh_island")
     pairs = read_minimal_pairs(data / "blimp", paradigms=wanted)
     pairs = [pair for name in wanted for pair in [each for each in pairs if each.paradigm == name][:7]]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from headscope.learn import probe_training
 from headscope.learn.probe import ATTENTION, RIGHT_BRANCHING, Fitting, run_steps, split
 from headscope.learn.probe_data import PARTS
 from probe_worlds import at_random, by_weights, make_data, make_vectors
@@ -34,7 +35,8 @@ def test_texts_of_their_own_leave_all_others_for_training(tmp_path) -> None:
 
 
 @pytest.mark.full
-def test_steps_that_are_done_are_not_done_again(tmp_path) -> None:
+def test_steps_that_are_done_are_not_done_again(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(probe_training, "MAX_EPOCHS", 3)
     data = make_data(tmp_path, by_weights(np.ones((5, 2))), blocks=1)
     fitting = Fitting(split(data, 0), None, make_vectors(), 1, 0, "word")
     steps = fitting.steps(control=False, code_length=False, rank=None, layers=0)
