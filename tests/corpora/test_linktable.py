@@ -270,7 +270,7 @@ def test_the_figures_of_the_choices_come_out(table_of_the_page):
     exec(CHOICES.replace("reducers=[relations]", "reducers=[relations], permutations=99"), names)
     pattern = (
         r"^(candidates: )?(link \w+) +(\d)-(\d+)([*?]?) +(dep|head).* (\.\d+|1\.000) +(\d+) ([+].\d+) .* "
-        r"(\.\d+) [fu].* \.001$"
+        r"(\.\d+) (?:first|untrained) .*$"
     )
     rows = re.findall(pattern, PAGE[PAGE.index(CHOICES) :], re.M)
     assert len(rows) == 4
@@ -298,7 +298,7 @@ def test_the_figures_of_the_page_come_out(table_of_the_page):
     table = headscope.assess(headscope.measure(model, documents, ["relations"]), untrained)
     rows = re.findall(
         r"^(link \w+) +(\d)-(\d+)([*?]) +dep\. +([\d.]+) +(\d+) +\+([\d.]+) +\+([\d.]+) to \+([\d.]+)"
-        r" +([\d.]+) untrained model +([\d.]+)$",
+        r" +([\d.]+) untrained model *([\d.]*)$",
         PAGE,
         re.M,
     )
@@ -311,9 +311,9 @@ def test_the_figures_of_the_page_come_out(table_of_the_page):
         assert row["heldout_offset_accuracy"].item() == pytest.approx(0.25, abs=0.001)
         assert row["reported_verdict"] == ("stands out" if relation == "link all" else "cannot decide")
         names = "heldout_accuracy heldout_count lift lift_lower lift_upper untrained_accuracy verdict_p"
-        for name, figure in zip(names.split(), map(float, figures), strict=True):
+        for name, figure in zip(names.split(), figures, strict=True):
             # A near tie between two words may fall the other way on another processor.
-            assert row[name].item() == pytest.approx(figure, abs=0.03), (relation, name)
+            assert row[name].item() == pytest.approx(float(figure or "nan"), abs=0.03, nan_ok=True), (relation, name)
 
 
 @pytest.mark.demo

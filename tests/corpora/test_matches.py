@@ -306,8 +306,8 @@ def test_the_figures_of_the_page_come_out(file, generate):
     table = headscope.assess(headscope.measure(model, documents, ["relations"]), untrained)
     page = PAGE.replace("\N{MINUS SIGN}", "-")
     rows = re.findall(
-        r"^(p\w+ \w+) +(\d)-(\d+) +dep\. +([\d.]+) +(\d+) +([+-][\d.]+) +([+-][\d.]+) to ([+-][\d.]+) +([\d.]+)"
-        r" (?:nearest|offset) .*? +([\d.]+)$",
+        r"^(p\w+ \w+) +(\d)-(\d+)\?? +dep\. +([\d.]+) +(\d+) +([+-][\d.]+) +([+-][\d.]+) to ([+-][\d.]+) +([\d.]+)"
+        r" (?:nearest [A-Z]+ \(\w+\)|offset .1) *([\d.]*)$",
         page,
         re.M,
     )
@@ -320,4 +320,7 @@ def test_the_figures_of_the_page_come_out(file, generate):
         for name, figure in zip(names, figures, strict=True):
             variable = name.format(rival=row["lift_rival"].item())
             # A near tie between two words may fall the other way on another processor.
-            assert row[variable].item() == pytest.approx(float(figure), abs=0.03), (relation, variable)
+            assert row[variable].item() == pytest.approx(float(figure or "nan"), abs=0.03, nan_ok=True), (
+                relation,
+                variable,
+            )
