@@ -8,7 +8,7 @@ Descriptions of shards go to the workers, and sums come back: each worker reads 
 import os
 import platform
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -239,6 +239,7 @@ def measure(
         rows = _map_shards(left, work, reports, min(workers, len(left)), cores)
         for row in _await_each(rows, pool, meanwhile=read_reports):
             if row["wrong"]:
+                rows.close()  # ends the workers while Ray is still connected
                 raise HeadscopeError(row["wrong"])
             with atomic_write(paths[Shard(row["number"], count)]) as temporary:
                 temporary.write_bytes(row["sums"])
@@ -271,8 +272,8 @@ def _take_all(reports: Queue) -> list[Mapping[str, Any]]:
 
 def _map_shards(
     shards: Sequence[Shard], work: Work, reports: Queue, workers: int, cores: int
-) -> Iterator[Mapping[str, Any]]:
-    """A row for each shard, when it is measured; Ray starts a dead worker anew and gives it the shard again."""
+) -> Generator[Mapping[str, Any], None, None]:
+    """Yield a row for each shard when it is measured; Ray starts a dead worker anew and gives it the shard again."""
     rows = [{"number": shard.number, "count": shard.count} for shard in shards]
     # One block for each shard, and one shard at a time for each worker, so that none waits while another has several.
     pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=1)
