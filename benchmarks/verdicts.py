@@ -119,18 +119,18 @@ def judge_placebos(worlds: int) -> Iterator[Row]:
 def judge_intervals(worlds: int) -> Iterator[Row]:
     """Intervals of 95 % of a share: those that do not hold it, in the mean over all cells and in the worst."""
     for mixture in shares.MIXTURES:
-        missed: dict[tuple[int, int, float], float] = {}
+        missed: dict[tuple[int, int, float, float], float] = {}
         for correlation in (0.05, 0.3):
             draw = np.random.default_rng([round(100 * correlation), len(mixture)])
             for texts, items in CELLS:
                 for share in SHARES:
                     ratio = shares.draw_ratio(draw, mixture, share, correlation, texts, items, worlds, equal=False)
-                    cell = (texts, items, share)
-                    missed[cell] = max(missed.get(cell, 0), 1 - shares.cover(ratio, share))
+                    missed[texts, items, share, correlation] = 1 - shares.cover(ratio, share)
         worst = max(missed, key=lambda cell: missed[cell])
         mean, every = float(np.mean([*missed.values()])), worlds * len(missed)
         yield Row("interval misses the truth", f"{mixture}: all {len(missed)} cells", False, round(mean * every), every)
-        where = f"{mixture}: the worst cell, {worst[0]} texts of {worst[1]} items, share {worst[2]}"
+        cell = "{} texts of {} items, share {}, correlation {}".format(*worst)
+        where = f"{mixture}: the worst cell, {cell}"
         yield Row("interval misses the truth", where, False, round(missed[worst] * worlds), worlds)
 
 
