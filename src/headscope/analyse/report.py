@@ -137,8 +137,8 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         * ``verdict_p``: the larger of ``lift_p`` and ``reported_p``, corrected for the rows of this score that can be
           decided: the family-wise error (Holm 1979);
         * ``reported_verdict``: `STANDS_OUT` if the lifts over all rivals have intervals above 0 and ``verdict_p`` is
-          below 0.05, `DOES_NOT`, `UNDECIDED` where there are fewer than `CLUSTERS` texts, or too few
-          permutations for so many rows; empty without a head.
+          below 0.05, else `DOES_NOT`; `UNDECIDED` if there are fewer than `CLUSTERS` texts, or fewer than 20
+          permutations for each row; empty if no head is reported.
 
         The score's prefix, such as ``scope_``, stands before each name (that of links between words is empty), and its
         measure, such as ``f1``, in the place of ``accuracy``.

@@ -46,7 +46,7 @@ class Phrases:
         if len(self._words) >= _CHUNK:
             self._reduce()
 
-    def find_near(self) -> list[set[int]]:
+    def group_texts(self) -> list[set[int]]:
         """Return the sets of texts that are nearly the same, by the hashes of their names.
 
         Texts are joined one to the next: a text and its two halves are one.
@@ -97,7 +97,7 @@ def find_near(documents: Sequence[Document]) -> dict[str, str]:
     phrases = Phrases()
     for document in documents:
         phrases.add(document)
-    return name_near(documents, phrases.find_near())
+    return name_near(documents, phrases.group_texts())
 
 
 def name_near(documents: Iterable[Document | Skipped], near: Iterable[set[int]]) -> dict[str, str]:
@@ -105,7 +105,7 @@ def name_near(documents: Iterable[Document | Skipped], near: Iterable[set[int]])
 
     Args:
         documents: all of a corpus; they are read only if there are such texts.
-        near: the sets of these texts, as `Phrases.find_near` returns them.
+        near: the sets of these texts, as `Phrases.group_texts` returns them.
     """
     members = {name: number for number, names in enumerate(near) for name in names}
     clusters: dict[int, set[str]] = {}

@@ -111,7 +111,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     frequencies: dict[str, dict[str, int]] = {kind: {} for kind, _ in links}
     for (kind, label), count in links.most_common():
         frequencies[kind][label] = count
-    copies, near = find_copies(documents, hashes), name_near(documents, phrases.find_near())
+    copies, near = find_copies(documents, hashes), name_near(documents, phrases.group_texts())
     of_texts = _leave_out_copies(texts, hashes, (origin.cluster for origin in copies.values()), near)
     of_documents = _leave_out_copies(ids, hashes, (origin.id for origin in copies.values()), {} if named else near)
     return CorpusSummary(
