@@ -32,13 +32,21 @@ def kernel(request, monkeypatch) -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "family"),
-    [(16, "bert"), (16, "llama"), (16, "mistral"), (16, "modernbert"), (16, "bart"), (32, "llama")],
+    ("kernel", "family", "documents"),
+    [
+        (16, "bert", 2),
+        (16, "llama", 2),
+        (16, "mistral", 2),
+        (16, "modernbert", 2),
+        (16, "bart", 1),
+        (32, "llama", 2),
+        pytest.param(16, "bart", 2, marks=pytest.mark.full),
+    ],
     indirect=["kernel"],
 )
-def test_a_layer_gives_the_answers_of_float64(kernel: ModuleType, family: str) -> None:
+def test_a_layer_gives_the_answers_of_float64(kernel: ModuleType, family: str, documents: int) -> None:
     """Its output, entropies, distances and averages, of columns that the layer before was asked for as well."""
-    model, batch = load(family, documents=1 if family == "bart" else 2)
+    model, batch = load(family, documents=documents)
     generator = torch.Generator().manual_seed(3)
     columns = [torch.rand(len(batch.documents), batch.encoder.length, width, generator=generator) for width in (5, 17)]
     for fused in observe(model, batch, fused=True):
