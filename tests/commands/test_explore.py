@@ -336,6 +336,7 @@ def test_a_text_that_is_typed_is_shown(page: playwright.Page) -> None:
         words = page.locator("#sentence-picture text.from:not(.special)").all_text_contents()
         assert words == text.split()
     assert page.locator("#sentence-picture img, #sentence-picture script").count() == 0
+    assert page.locator('#chips [aria-pressed="true"]').inner_text().endswith("yours")
     assert page.locator("#text option:checked").inner_text().endswith(hostile.split()[-1])
 
 

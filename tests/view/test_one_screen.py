@@ -1,4 +1,4 @@
-"""The page fits one screen: verdict, sentence, grid and tabs; a word through all heads; the sentence in all heads."""
+"""The page fits one screen: verdict, sentence, grid and tabs; the sentence in all heads."""
 
 import re
 from dataclasses import replace
@@ -110,51 +110,6 @@ def test_the_verdict_comes_first_with_bars_of_the_same_numbers(open_page: OpenPa
     widths = page.locator("#answer-bars .value").evaluate_all("(bars) => bars.map((bar) => bar.style.width)")
     shares = [float(row["heldout_accuracy"]), float(row["untrained_accuracy"])]
     assert [float(widths[place].rstrip("%")) for place in (0, -1)] == pytest.approx([100 * x for x in shares], abs=0.06)
-
-
-def test_a_word_shows_where_every_head_sends_it(open_page: OpenPage) -> None:
-    page = open_page(draw(), address=ADDRESS)
-    before = page.locator("#grid button").first.get_attribute("title")
-    unit = 3
-    page.locator(f'#stage [data-unit="{unit}"]').hover()
-    settle(page)
-    labels = ["[CLS]", *TEXTS[0].words, "[SEP]"]
-    for layer in range(1, LAYERS + 1):
-        for head in range(1, HEADS + 1):
-            weights = words_by_hand(TEXTS[0], layer, head)[unit]
-            button = page.locator(f'#grid button[data-layer="{layer - 1}"][data-head="{head - 1}"]')
-            said, _, share = button.get_attribute("title").rpartition(", ")
-            assert said == f"{layer}-{head}: {labels[unit]} → {labels[int(weights.argmax())]}"
-            assert float(share.rstrip("\u202f%")) == pytest.approx(100 * weights.max(), abs=0.51)
-    counts = page.locator("#stage text.count").all_text_contents()
-    firsts = [
-        int(words_by_hand(TEXTS[0], layer, head)[unit].argmax())
-        for layer in range(1, LAYERS + 1)
-        for head in range(1, HEADS + 1)
-    ]
-    assert sorted(map(int, counts)) == sorted(n for n in np.bincount(firsts).tolist() if n > 1)
-    page.mouse.move(2, 2)
-    settle(page)
-    assert page.locator("#grid button").first.get_attribute("title") == before
-
-
-def test_a_click_pins_a_word_in_the_address_and_escape_lets_go(open_page: OpenPage) -> None:
-    page = open_page(draw(), address=ADDRESS)
-    page.locator('#stage [data-unit="2"]').click()
-    settle(page)
-    assert page.url.endswith("&word=2")
-    page.keyboard.press(".")
-    settle(page)
-    assert page.url.endswith("&word=3")
-    assert "“dog” through all 35 heads" in page.locator("#stage-about").inner_text()
-    page.keyboard.press("Escape")
-    settle(page)
-    assert "word=" not in page.url
-    # The first choice of a head is the strongest, and it changes with the sentence.
-    page = open_page(draw(), address=f"{ADDRESS}&word=2")
-    page.keyboard.press("2")
-    settle(page)
-    assert "word=" not in page.url
 
 
 def test_arcs_lead_to_the_largest_other_weight_and_are_marked_right_or_wrong(open_page: OpenPage) -> None:

@@ -199,7 +199,7 @@ def test_what_stands_out_is_marked_counted_and_explained() -> None:
         "model. Lift: "
     ) in notes
     assert (
-        "* and green: on 20 or more texts on which it was not chosen, the head beats every rule that it was compared "
+        "* and teal: on 20 or more texts on which it was not chosen, the head beats every rule that it was compared "
         "with (p below 0.05); at most about one table in twenty has such a row by luck. ? and grey: too few texts to "
         "decide."
     ) in notes

@@ -96,10 +96,10 @@ def describe_choice(reports: Sequence[Report]) -> str:
     )
 
 
-def describe_marks(reports: Sequence[Report]) -> str:
-    """Sentences about the marks behind heads and rows: * and green, ? and grey, = between rows with the same items."""
+def describe_marks(reports: Sequence[Report], *, colour: str = "green") -> str:
+    """Explain the marks behind heads and rows: * and a colour, ? and grey, = between rows with the same items."""
     rows = list_rows(reports)
-    sentences = [f"* and green: {describe_standing(reports)}"]
+    sentences = [f"* and {colour}: {describe_standing(reports)}"]
     if any(row.verdict == UNDECIDED for row in rows):
         sentences.append(f"? and grey: {name_lack(rows)} to decide.")
     if any(row.folded for row in rows):

@@ -173,7 +173,7 @@ def fill_page(
         if len(views) > 1
         else "",
         chosen=_escape(describe_choice(reports)),
-        marks=_escape(describe_marks(reports)),
+        marks=_escape(describe_marks(reports, colour="teal")),
         split=_escape(attrs.get("split", "")),
         permutations=_escape(f"p: {P}" if has_p_values(reports) else ""),
         columns="\n".join(

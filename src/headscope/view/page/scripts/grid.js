@@ -7,7 +7,7 @@ import { flat, headName, numbersOf, page, readVariable } from "./numbers.js";
 import { choose } from "./state.js";
 import { texts } from "./texts.js";
 import { isDark } from "./theme.js";
-import { colourNames, shade } from "./word.js";
+import { colourNames, explainGrid, shade } from "./word.js";
 
 const MOST_NUMBERS = 16; // heads in a layer; of more, the numbers have no room
 const STEP = 4; // from one head whose number stands above it to the next, where there is no room for all
@@ -107,7 +107,7 @@ function fitGrid() {
 // only where another thing is shown than before.
 export function drawGrid(state, word = null) {
   const question = [state.view, state.against, state.variable, state.direction, state.half];
-  const shown = [...(word ? [word.place, word.unit] : question), state.attention_type, isDark()].join("\n");
+  const shown = [...(word ? [word.place, word.unit, word.isIn] : question), state.attention_type, isDark()].join("\n");
   const variable = readVariable(state);
   if (shown !== painted) word ? paintWord(word) : variable.names ? paintNames(variable) : paint(state);
   painted = shown;
@@ -159,16 +159,17 @@ function fitWords(buttons) {
   };
 }
 
-function paintWord({ label, labels, choices, order, colours }) {
+function paintWord({ label, labels, choices, order, colours, isIn }) {
   const buttons = listButtons(), write = fitWords(buttons);
   for (const [button, place] of buttons) {
     const choice = choices[place.layer]?.[place.head];
     const paint = choice && paintOf(shade(colours.get(choice.to), 0.15 + 0.85 * choice.weight));
-    const says = choice ? `${label} \u2192 ${labels[choice.to]}, ${percent(choice.weight)}` : "no attention";
+    const [from, to] = isIn ? [labels[choice?.to], label] : [label, labels[choice?.to]];
+    const says = choice ? `${from} \u2192 ${to}, ${percent(choice.weight)}` : isIn && !(place.layer + 1 in page.without_attention) ? `no word looks at ${label}` : "no attention";
     dress(button, place, { paint, says, text: choice ? write(labels[choice.to]) : "" });
   }
   writeLegend(
-    `Where each head sends \u201c${label}\u201d first; the stronger the colour, the larger the share.`,
+    explainGrid(label, isIn),
     order.map(([to, count]) => ({ hex: colours.get(to), label: labels[to], count })),
   );
 }

@@ -3,7 +3,7 @@ import { find } from "./dom.js";
 import { addressOf, findBest, headName, numbersOf, page, readVariable, scoreOf } from "./numbers.js";
 import { chooseText } from "./sentences.js";
 import { stepWord } from "./specimen.js";
-import { choose, follow, listVariables } from "./state.js";
+import { choose, follow, listVariables, WAYS } from "./state.js";
 import { listTexts, texts } from "./texts.js";
 import { switchTheme } from "./theme.js";
 
@@ -42,6 +42,7 @@ const ACTS = {
   ArrowUp: () => moveHead(-1, 0), ArrowDown: () => moveHead(1, 0), ArrowLeft: () => moveHead(0, -1), ArrowRight: () => moveHead(0, 1),
   "[": () => nextQuestion(-1), "]": () => nextQuestion(1), Home: goHome,
   ",": () => stepWord(-1), ".": () => stepWord(1),
+  w: () => choose({ way: WAYS.find((way) => way !== state.way) }),
   a: () => choose({ mode: state.mode === "all" ? "one" : "all" }),
   m: () => choose({ tab: "maps", mode: "one" }), g: () => choose({ tab: "guess", mode: "one" }),
   p: () => present(!document.body.classList.contains("present")), d: switchTheme,

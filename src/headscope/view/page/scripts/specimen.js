@@ -1,5 +1,5 @@
 // The sentence, large: the other word that each word attends to most in the chosen head, and what is right of it. Pointed
-// at, a word shows what all heads send it to.
+// at, a word shows what all heads send it to, or who looks at it.
 import { element, find, percent, renew, shape, shorten } from "./dom.js";
 import { drawGrid } from "./grid.js";
 import { layOut } from "./layout.js";
@@ -7,9 +7,9 @@ import { headName, page, readVariable, scoreOf } from "./numbers.js";
 import { chooseText } from "./sentences.js";
 import { isLive } from "./server.js";
 import { describeSpans, isOfSpans, listSpans } from "./spans.js";
-import { choose } from "./state.js";
-import { hasHead, isCausal, judge, listTexts, readAttention, texts } from "./texts.js";
-import { followWord } from "./word.js";
+import { choose, WAYS } from "./state.js";
+import { hasHead, isCausal, isTyped, judge, listTexts, readAttention, texts } from "./texts.js";
+import { explainCounts, followWord } from "./word.js";
 
 const WEAKEST = 0.1; // of the attention that has an arc
 const LONGEST = 30; // letters of a word
@@ -178,13 +178,13 @@ function findRule(state) {
 
 function drawWord(word) {
   const { units } = current, total = word.order.reduce((sum, [, count]) => sum + count, 0);
-  const arcs = word.order.filter(([to, count]) => to !== word.unit && count >= MANY * total).map(([to, count]) => ({ from: word.unit, to, count }));
+  const arcs = word.order.filter(([to, count]) => to !== word.unit && count >= MANY * total).map(([to, count]) => ({ ...(word.isIn ? { from: to, to: word.unit } : { from: word.unit, to }), other: to, count }));
   const counts = new Map(word.order), laid = layOutStage(arcs, []), box = laid.boxes[word.unit];
   const { behind, before } = begin(laid, `${units[word.unit].whole} through all heads`, (place) => !counts.has(place) && place !== word.unit && "aside");
   behind.append(shape("rect", { class: "chosen", x: box.x - 4, y: laid.bases[box.line] - 0.86 * laid.size, width: box.width + 8, height: 1.18 * laid.size, rx: 5 }));
   for (const arc of arcs.toReversed()) {
     const path = shape("path", { d: trace(laid, arc).d, "stroke-width": (1 + (9 * arc.count) / total).toFixed(1) });
-    path.style.stroke = `#${word.colours.get(arc.to)}`;
+    path.style.stroke = `#${word.colours.get(arc.other)}`;
     behind.append(path);
   }
   for (const [to, count] of word.order) {
@@ -192,7 +192,7 @@ function drawWord(word) {
     before.append(shape("rect", { x, y, width, height: 3, fill: `#${word.colours.get(to)}` }));
     if (count > 1) before.append(shape("text", { class: "count", x: x + width / 2, y: y + Math.max(13, 0.5 * laid.size), "font-size": Math.max(11, 0.4 * laid.size) }, count));
   }
-  find("stage-about").textContent = `\u201c${units[word.unit].whole}\u201d through all ${total} heads: the number below a word is how many heads attend to it most.`;
+  find("stage-about").textContent = explainCounts(units[word.unit].whole, word);
 }
 
 // Show what all heads send a unit to; null shows the chosen head again.
@@ -200,7 +200,7 @@ async function point(unit) {
   if (unit === pointed || !current) return;
   pointed = unit;
   const { state, place, units } = current, turn = turns, first = isCausal(texts[place]) ? 0 : null;
-  const word = unit === null || units[unit].query === null ? null : await followWord(place, state, units[unit].query, units.map((each, at) => each.word < 0 || at === unit || at === first));
+  const word = unit === null ? null : await followWord(place, state, units, unit, units.map((each, at) => each.word < 0 || at === unit || at === first));
   if (unit !== pointed || turn !== turns) return;
   followed = word && { ...word, unit };
   drawGrid(state, word && { ...word, place, unit, label: units[unit].whole, labels: units.map((each) => each.whole) });
@@ -209,8 +209,9 @@ async function point(unit) {
 
 const drawStage = () => (followed ? drawWord(followed) : drawHead());
 
-// The mark of a text: whether the head is right there.
+// The mark of a text: whether the head is right there, or that the reader wrote it.
 async function markText(place, state, score) {
+  if (isTyped(place)) return ["yours", "a text of your own"];
   if (!score || !hasHead(texts[place], state, state.head)) return ["", ""];
   const gold = judge(texts[place], score, state.direction, await readAttention(place, state, "words", [state.head]));
   const right = gold.filter((link) => link.right).length;
@@ -231,7 +232,13 @@ async function drawChips(state, score, place, turn) {
   }));
 }
 
+function drawWays({ word, way }) {
+  find("ways").hidden = word === null;
+  for (const each of WAYS) find(`way-${each}`).setAttribute("aria-pressed", String(way === each));
+}
+
 export async function drawSpecimen(state) {
+  drawWays(state);
   find("sentence-absent").hidden = texts.length > 0 || isLive;
   stage.hidden = find("stage-about").hidden = !texts.length;
   if (!texts.length) return;
@@ -269,6 +276,7 @@ export function stepWord(step) {
 }
 
 export function buildSpecimen() {
+  for (const way of WAYS) find(`way-${way}`).addEventListener("click", () => choose({ way }));
   const unitOf = (event) => (event.target.dataset?.unit === undefined ? null : Number(event.target.dataset.unit));
   stage.addEventListener("mouseover", (event) => unitOf(event) !== null && current?.state.word === null && point(unitOf(event)));
   stage.addEventListener("mouseleave", () => current?.state.word === null && point(null));

@@ -7,15 +7,18 @@ const LEVELS = ["words", "tokens"], PICTURES = ["lines", "arcs", "matrix"], MODE
 const TABS = [...document.querySelectorAll('[role="tab"]')].map((tab) => tab.id.replace("tab-", ""));
 const listeners = [];
 
+export const WAYS = ["out", "in"]; // where the followed word is sent, or who looks at it
+
 export const MOST_BESIDE = 4; // heads whose lines stand beside those of the chosen one; there is a colour for each
 
 // head: {layer, head}, both counted from 0. text: its place among the texts; empty for the best example of the row.
 // against: the view that is taken off the one that is shown; empty if the values themselves are shown.
 // beside: names of the heads whose lines in a sentence stand beside those of the chosen one.
 // word: the unit of the text that is followed through all heads, counted from 0; null if there is none.
+// way: what is shown of that word, one of WAYS.
 // tab: what stands below the sentence. mode: one head, or the sentence in all of them. half: the texts that scores of the
 // grid are of; heads are chosen on the other half of the texts.
-const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0], beside: [], word: null, tab: TABS[0], mode: MODES[0], half: HALVES[0] };
+const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0], beside: [], word: null, way: WAYS[0], tab: TABS[0], mode: MODES[0], half: HALVES[0] };
 const DEFAULTS = { ...state };
 
 export const hasVariables = page.scores.length + page.statistics.length > 0;
@@ -35,6 +38,7 @@ const CHOICES = {
   level: () => LEVELS,
   picture: () => PICTURES,
   tab: () => TABS,
+  way: () => WAYS,
   mode: () => (texts.length ? MODES : MODES.slice(0, 1)),
   half: () => HALVES,
 };
@@ -65,6 +69,7 @@ export function readAddress() {
   if (state.level !== LEVELS[0]) address.set("level", state.level);
   if (state.picture !== PICTURES[0]) address.set("picture", state.picture);
   if (state.word !== null) address.set("word", state.word);
+  if (state.word !== null && state.way !== WAYS[0]) address.set("way", state.way);
   if (state.half !== HALVES[0]) address.set("half", state.half);
   if (state.tab !== TABS[0]) address.set("tab", state.tab);
   if (state.mode !== MODES[0]) address.set("mode", state.mode);

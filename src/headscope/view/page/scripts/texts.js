@@ -14,8 +14,15 @@ export const isJudged = data.judged;
 
 export const texts = data.texts;
 
-// The place of a text that was added behind the others.
-export const addText = (text) => texts.push(text) - 1;
+const typed = new Set(); // places of texts that the reader wrote
+
+// The place of a text of the reader's own, which is added behind the others.
+export function addText(text) {
+  typed.add(texts.length);
+  return texts.push(text) - 1;
+}
+
+export const isTyped = (place) => typed.has(place);
 
 export const examplesOf = (row) => data.examples.filter((each) => each.row === row);
 
@@ -105,8 +112,32 @@ export async function readChoices(place, state, query) {
     const largest = sums.indexOf(Math.max(...sums));
     return { to: largest, weight: sums[largest] / tokens.length / data.steps };
   };
-  const heads = [...Array(maps.heads).keys()];
-  return [...Array(maps.layers).keys()].map((layer) => heads.map((head) => (layer + 1 in page.without_attention ? null : choose(layer, head))));
+  return askHeads(maps, choose);
+}
+
+const askHeads = ({ layers, heads }, choose) => {
+  const columns = [...Array(heads).keys()];
+  return [...Array(layers).keys()].map((layer) => columns.map((head) => (layer + 1 in page.without_attention ? null : choose(layer, head))));
+};
+
+// The other word that attends most to a unit in each head: [layer][head], {to, weight}; null where every word gives it less
+// than `least`. Of each unit, `queries` has the place of the word among those that attend; null of a special token.
+export async function readAttenders(place, state, unit, queries, least) {
+  const { from, to, maps } = await readWeights(place, state), words = listUnits(texts[place].words, from, "words");
+  const keys = listUnits(texts[place].words, to, "words")[unit].tokens;
+  const choose = (layer, head) => {
+    const start = (layer * maps.heads + head) * maps.queries * maps.keys;
+    let choice = null;
+    queries.forEach((query, at) => {
+      if (query === null || at === unit) return;
+      let sum = 0;
+      for (const token of words[query].tokens) for (const key of keys) sum += maps.weights[start + token * maps.keys + key];
+      const weight = sum / words[query].tokens.length / data.steps;
+      if (choice ? weight > choice.weight : weight >= least) choice = { to: at, weight };
+    });
+    return choice;
+  };
+  return askHeads(maps, choose);
 }
 
 // The weights of all heads between the tokens of a text, in steps from 0 to 1, and the sides that they are between.

@@ -1,20 +1,40 @@
-// One word through all heads: what each head sends it to first.
+// One word through all heads: what each head sends it to first, or which word attends to it most there.
+import { percent } from "./dom.js";
+import { page } from "./numbers.js";
+import { readAttenders, readChoices } from "./texts.js";
 import { isDark } from "./theme.js";
-import { readChoices } from "./texts.js";
+
+const WEAKEST = 0.1; // of its attention: a word that gives less does not look at another
 
 const HUES = ["E69F00", "56B4E9", "009E73", "CC79A7", "0072B2"]; // of Okabe and Ito, which the colour-blind can tell apart
 const PLAIN = "8b949d", FURTHER = "b9a98a";
 const GROUNDS = { light: "f1f4f6", dark: "1d2329" };
 
-// Where all heads send a unit: the choice of each, {to, weight}, how many heads choose each unit, the most first, and the
-// colour of each unit. What says little is grey; `plain` says of which units that is so, as of special tokens.
-export async function followWord(place, state, unit, plain) {
-  const choices = await readChoices(place, state, unit);
+// Where all heads send a unit or, with "in", which word attends to it most: the choice of each head, {to, weight}, how many
+// heads choose each unit, the most first, and the colour of each unit. What says little is grey; `plain` says of which
+// units that is so, as of special tokens. Null of a unit that does not attend, if it is asked where it is sent.
+export async function followWord(place, state, units, unit, plain) {
+  const isIn = state.way === "in", queries = units.map(({ word, query }) => (word < 0 ? null : query));
+  if (!isIn && units[unit].query === null) return null;
+  const choices = await (isIn ? readAttenders(place, state, unit, queries, WEAKEST) : readChoices(place, state, units[unit].query));
   const counts = new Map();
   for (const choice of choices.flat()) if (choice) counts.set(choice.to, (counts.get(choice.to) ?? 0) + 1);
   const order = [...counts].sort((a, b) => b[1] - a[1]), hues = [...HUES], colours = new Map();
   for (const [to] of order) colours.set(to, plain[to] ? PLAIN : hues.shift() ?? FURTHER);
-  return { choices, order, colours };
+  return { choices, order, colours, isIn };
+}
+
+// What the grid shows of a word.
+export function explainGrid(label, isIn) {
+  const shown = isIn ? `The word that gives \u201c${label}\u201d the largest share of its attention in each head` : `Where each head sends \u201c${label}\u201d first`;
+  return `${shown}; the stronger the colour, the larger the share.`;
+}
+
+// What the numbers below words are, of all heads that have attention.
+export function explainCounts(label, { choices, order, isIn }) {
+  const total = order.reduce((sum, [, count]) => sum + count, 0), others = choices.filter((_, layer) => !(layer + 1 in page.without_attention)).flat().length - total;
+  if (!isIn) return `\u201c${label}\u201d through all ${total} heads: the number below a word is how many heads attend to it most.`;
+  return `Who looks at \u201c${label}\u201d: the number below a word counts the heads in which it does so most. In ${others} of ${total + others} heads no other word gives it ${percent(WEAKEST)}.`;
 }
 
 // The colours of some names, of which the first is that of nothing; after the hues come greys.
