@@ -1,6 +1,6 @@
 """How often verdicts are wrong where there is nothing, and how often they find what is planted.
 
-    python benchmarks/verdicts.py [--worlds 1000] [--verdicts lesions stars gain intervals placebos] [--write PAGE]
+    python benchmarks/verdicts.py [--worlds 1000] [--verdicts lesions stars replication ...] [--write PAGE]
 
 The worlds are those of `tests/worlds`. A row counts the worlds in which anything is said that is not so: that a
 phenomenon suffers, that a row of a table stands out, that the best heads gain most, that a head or layer matters. Of
@@ -19,7 +19,7 @@ from scipy.stats import beta
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from worlds import gains, lesion_worlds, shares, untrained
+from worlds import gains, lesion_worlds, replications, shares, untrained
 
 BEGIN, END = "<!-- benchmarks/verdicts.py writes from here -->", "<!-- to here, verdicts -->"
 
@@ -89,6 +89,17 @@ def judge_stars(worlds: int) -> Iterator[Row]:
     yield Row("stands out", "the first of 39 rows with a lift of .20", True, count, worlds)
 
 
+def judge_replication(worlds: int) -> Iterator[Row]:
+    """Tables of 23 rows, whose heads were chosen on another corpus."""
+    report, draw = replications.make_report(), np.random.default_rng(worlds)
+    for rows in (0, 5):
+        lifts = np.where(np.arange(replications.ROWS) < rows, 0.3, 0)
+        survive = np.array([replications.replicate(report, draw, lifts) for _ in range(worlds)])
+        count = int(survive[:, rows:].any(1).sum())
+        yield Row("survives", f"{replications.ROWS - rows} rows without a lift, {rows} with one", False, count, worlds)
+    yield Row("survives", "the first of 5 rows with a lift of .30", True, int(survive[:, 0].sum()), worlds)
+
+
 def judge_gain(worlds: int) -> Iterator[Row]:
     """Five runs of 71 heads."""
     for world, title in (("nothing", "no head changes"), ("each run its own", "each run changes heads at random")):
@@ -135,8 +146,8 @@ def judge_intervals(worlds: int) -> Iterator[Row]:
 
 
 VERDICTS: Mapping[str, Callable[[int], Iterator[Row]]] = {
-    "lesions": judge_lesions, "stars": judge_stars, "gain": judge_gain, "intervals": judge_intervals,
-    "placebos": judge_placebos,
+    "lesions": judge_lesions, "stars": judge_stars, "replication": judge_replication, "gain": judge_gain,
+    "intervals": judge_intervals, "placebos": judge_placebos,
 }  # fmt: skip
 
 WORLDS = {"placebos": 100}

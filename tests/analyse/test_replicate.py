@@ -74,6 +74,7 @@ def test_a_replication_is_what_naive_loops_say(seed: int) -> None:
     report = add_report(table, minimum=5)
     replicated = add_replication(report, elsewhere(other), head_table(untrained, RELATIONS))
     assert len(set(replicated["replication_verdict"].values)) == 3
+    decided = {}
     for name in RELATIONS:
         row = replicated.sel(relation=name)
         assert row["reported_layer"] > 0
@@ -101,12 +102,19 @@ def test_a_replication_is_what_naive_loops_say(seed: int) -> None:
         strongest = max(shares, key=lambda rival: shares[rival])
         assert row["replication_rival"] == strongest
         assert_lift(row, "replication_lift", lifts[strongest])
-        wanted = replication.verdict({rival: lower for rival, (_, lower, _) in lifts.items()}, folds)
-        assert row["replication_verdict"] == wanted
+        assert row["replication_lift_p"].item() == pytest.approx(max(p for *_, p in lifts.values()), rel=1e-9)
+        if replication.decide(lifts, folds):
+            decided[name] = lifts
+    wanted = replication.judge(decided)
+    for name in RELATIONS:
+        verdict, p = wanted.get(name, (UNDECIDED, np.nan))
+        row = replicated.sel(relation=name)
+        assert row["replication_verdict"] == verdict
+        assert row["replication_p"].item() == pytest.approx(p, nan_ok=True, rel=1e-9)
 
 
-def assert_lift(row: xr.Dataset, name: str, lift: tuple[float, float, float]) -> None:
-    assert [row[f"{name}{end}"].item() for end in ("", "_lower", "_upper")] == pytest.approx(lift)
+def assert_lift(row: xr.Dataset, name: str, lift: tuple[float, float, float, float]) -> None:
+    assert [row[f"{name}{end}"].item() for end in ("", "_lower", "_upper")] == pytest.approx(lift[:3])
 
 
 def test_the_table_is_kept_and_says_what_the_other_corpus_was() -> None:
@@ -193,7 +201,9 @@ def test_rows_in_another_order_and_rows_that_are_not_there() -> None:
     )
     some = ["det", "obj", "nsubj"]
     fewer = add_replication(report, other.sel(relation=some), untrained.sel(relation=some))
-    xr.testing.assert_identical(fewer.sel(relation=some), whole.sel(relation=some))
+    of_all = "replication_p"  # corrected for the rows that there are
+    xr.testing.assert_identical(fewer.drop_vars(of_all).sel(relation=some), whole.drop_vars(of_all).sel(relation=some))
+    assert (fewer[of_all].sel(relation=some) <= whole[of_all].sel(relation=some)).all()
     lost = fewer.drop_sel(relation=some)
     lost = lost.sel(relation=lost["reported_layer"] > 0)
     assert lost.sizes["relation"] > 2

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import scipy.stats
+from statsmodels.stats.multitest import multipletests
 
 TEXTS, ITEMS = 20, 20
 """Texts and items that there must be before anything is decided."""
@@ -12,8 +13,10 @@ TEXTS, ITEMS = 20, 20
 
 def lift(
     head: Sequence[bool], rival: Sequence[bool], texts: Sequence[int], rivals_texts: Sequence[int]
-) -> tuple[float, float, float]:
-    """The share of links that a head gets right less that of a rival, with the ends of its interval of 95 %.
+) -> tuple[float, float, float, float]:
+    """The share of links that a head gets right less that of a rival, the ends of its 95 % interval, and p.
+
+    p is that of a share which is no larger than the rival's.
 
     Each sums up what every text has beyond its share, for the head less for the rival.
     """
@@ -27,12 +30,13 @@ def lift(
     count = len(residual)
     difference = shares[0] - shares[1]
     if count < 2:
-        return difference, math.nan, math.nan
+        return difference, math.nan, math.nan, math.nan
     error = math.sqrt(count / (count - 1) * sum(value**2 for value in residual.values()))
     # As many texts of one size as would say as much.
     effective = sum(weight.values()) ** 2 / sum(value**2 for value in weight.values())
     half = error * scipy.stats.t.ppf(0.975, effective - 1)
-    return difference, max(-1.0, difference - half), min(1.0, difference + half)
+    p = scipy.stats.t.sf(difference / error, effective - 1) if error else float(difference <= 0)
+    return difference, max(-1.0, difference - half), min(1.0, difference + half), p
 
 
 def best(columns: np.ndarray) -> tuple[int, ...]:
@@ -45,8 +49,15 @@ def best(columns: np.ndarray) -> tuple[int, ...]:
     return place
 
 
-def verdict(lower: Mapping[str, float], texts: Sequence[int]) -> str:
-    """The verdict on a head that has a reported place, from the lower ends of its lifts over all rivals."""
-    if len(texts) < ITEMS or len(set(texts)) < TEXTS or not lower:
-        return "cannot decide"
-    return "survives" if all(end > 0 for end in lower.values()) else "does not survive"
+def decide(lifts: Mapping[str, tuple[float, float, float, float]], texts: Sequence[int]) -> bool:
+    """Whether there is enough to decide about a head, by its lifts over all rivals and the texts of its links."""
+    return len(texts) >= ITEMS and len(set(texts)) >= TEXTS and bool(lifts)
+
+
+def judge(rows: Mapping[str, Mapping[str, tuple[float, float, float, float]]]) -> dict[str, tuple[str, float]]:
+    """The verdict on each row that is decided, and its p-value corrected for all of them, from the lifts of each."""
+    largest = [max(p for *_, p in lifts.values()) for lifts in rows.values()]
+    corrected = multipletests(largest, method="holm")[1]
+    above = [all(lower > 0 for _, lower, _, _ in lifts.values()) for lifts in rows.values()]
+    verdicts = ["survives" if a and p < 0.05 else "does not survive" for a, p in zip(above, corrected, strict=True)]
+    return dict(zip(rows, zip(verdicts, corrected, strict=True), strict=True))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import xarray as xr
 
 from headscope.analyse.comparable import check_read_alike
@@ -18,11 +19,13 @@ from headscope.analyse.rivals import (
     compare_lifts,
     describe_lift,
     describe_lift_over_strongest,
+    describe_lift_p,
     describe_values,
     describe_with_ends,
     select_strongest,
 )
-from headscope.analyse.uncertainty import Lift, Ratio
+from headscope.analyse.significance import holm
+from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
 from headscope.errors import TableError
 from headscope.identity import name_differences
 from headscope.score import Score
@@ -43,7 +46,8 @@ def add_replication(table: xr.Dataset, other: xr.Dataset, untrained_other: xr.Da
     corpus nothing is left to choose but the rivals' options (the best offset, the part of speech and its side, the
     untrained model's head). These are chosen on all of the other corpus and scored on the same texts. That flatters the
     rivals, never the head, so the verdict is conservative. Since the head was fixed in advance, no p-value has to be
-    corrected for a choice, and permutations are not needed there.
+    corrected for a choice, and permutations are not needed there; many rows are many chances, for which it is
+    corrected.
 
     Args:
         table: with reported heads (`add_report`).
@@ -59,9 +63,12 @@ def add_replication(table: xr.Dataset, other: xr.Dataset, untrained_other: xr.Da
         * ``replication_lift_over_RIVAL``, with ``_lower|_upper``, for each rival that applies there;
         * ``replication_lift``, ``replication_lift_lower|_upper``: the lift over the strongest rival there, and
           ``replication_rival``, its name;
+        * ``replication_lift_p``: the p-value of no lift over at least one rival there; ``replication_p``, the same
+          corrected for the rows of this score that can be decided: the family-wise error (Holm 1979);
         * ``replication_verdict``: `SURVIVES` if the interval of the lift over every rival that applies there lies above
-          0, else `FAILS`; `UNDECIDED` where there are fewer than `MINIMUM` items or `CLUSTERS` texts, where the folds
-          hold documents of few texts, and where nothing there is a rival; empty without a reported head.
+          0 and ``replication_p`` is below 0.05, else `FAILS`; `UNDECIDED` where there are fewer than `MINIMUM` items or
+          `CLUSTERS` texts, where the folds hold documents of few texts, and where nothing there is a rival; empty
+          without a reported head.
 
         The score's prefix and measure stand in these names as in those of `add_report`. The attributes
         ``replication_corpus``, ``replication_corpus_sha256|source``, ``replication_documents|words|tokens`` and
@@ -158,6 +165,7 @@ def _lift(
     for name, lift in lifts.items():
         new |= describe_lift(lift, f"replication_lift_over_{name}", rivals[name].title, score, there, WHERE)
     if rivals:
+        new["replication_lift_p"] = describe_lift_p(lifts.values(), there, WHERE)
         strongest = select_strongest(lifts, rivals)
         new |= describe_lift_over_strongest("replication_lift", strongest, score, there, WHERE)
         names = strongest.name.where(there & strongest.lift.notnull(), "")
@@ -166,13 +174,19 @@ def _lift(
 
 
 def _judge(table: xr.Dataset, other: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
-    """The verdict on the reported head of each row on the other corpus."""
+    """Return the verdict on the reported head of each row on the other corpus, and its p-value."""
     prefix = score.report_prefix
     above, compared = compare_lifts(table, score, "replication_")
     few = (table[f"{prefix}replication_clusters"] < CLUSTERS) | (table[f"{prefix}replication_count"] < MINIMUM)
     few = few | ~compared | (_has_sums(other, score) and has_few_texts(other, score))
-    what = f"verdict on the other corpus: {SURVIVES} if the lift over every rival there has an interval above 0"
-    return {f"{prefix}replication_verdict": make_verdicts(table, score, above, few, (SURVIVES, FAILS), what)}
+    p = table.get(f"{prefix}replication_lift_p", table[f"{prefix}replication_count"] * np.nan)
+    p = p.copy(data=holm(p.where(~few).values))
+    what = f"verdict on the other corpus: {SURVIVES} if every lift there has an interval above 0 and p is below {ALPHA}"
+    about = "p-value of no lift on the other corpus, corrected for the rows (Holm 1979)"
+    return {
+        f"{prefix}replication_p": describe_values(p, about, "probability"),
+        f"{prefix}replication_verdict": make_verdicts(table, score, above & (p < ALPHA), few, (SURVIVES, FAILS), what),
+    }
 
 
 def _describe_corpus(other: xr.Dataset) -> dict[str, object]:

@@ -17,6 +17,7 @@ from headscope.analyse.rivals import (
     compare_lifts,
     describe_lift,
     describe_lift_over_strongest,
+    describe_lift_p,
     describe_values,
     describe_with_ends,
     locate_largest,
@@ -259,15 +260,11 @@ def _test_lifts(
 ) -> dict[str, xr.Variable]:
     """Return the p-value of no lift over at least one rival, for each row with a head.
 
-    All rivals have to be beaten, so the largest of their p-values holds for all of them together, without correction
-    (intersection-union test: Berger 1982). The head and the options of the rivals were chosen on other texts, so that
-    there is no choice to correct for either.
+    The head and the options of the rivals were chosen on other texts, so that there is no choice to correct for.
     """
-    lifts = [Lift(head, rival.scored).p_value().reset_coords(drop=True) for rival in rivals.values()]
-    p = xr.concat(lifts, dim="rival", coords="minimal").max("rival")
-    p = p.where(table[f"{score.report_prefix}reported_layer"] > 0)
-    what = "p-value of no lift of the reported head over at least one of its rivals"
-    return {f"{score.report_prefix}lift_p": describe_values(p, what, "probability")}
+    lifts = [Lift(head, rival.scored) for rival in rivals.values()]
+    there = table[f"{score.report_prefix}reported_layer"] > 0
+    return {f"{score.report_prefix}lift_p": describe_lift_p(lifts, there)}
 
 
 def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:

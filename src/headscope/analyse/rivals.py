@@ -119,6 +119,22 @@ def describe_lift_over_strongest(
     return describe_with_ends(name, strongest.lift, (strongest.lower, strongest.upper), what, score, there)
 
 
+def describe_lift_p(lifts: Iterable[Lift], there: xr.DataArray, where: str = "") -> xr.Variable:
+    """Return the p-value of no lift over at least one rival, as a variable; NaN where it is not `there`.
+
+    All rivals have to be beaten, so the largest of their p-values holds for all of them together, without correction
+    (intersection-union test: Berger 1982).
+
+    Args:
+        lifts: over each rival.
+        there: the rows that have a head.
+        where: as of `describe_lift`.
+    """
+    p = xr.concat([lift.p_value().reset_coords(drop=True) for lift in lifts], dim="rival", coords="minimal")
+    what = f"p-value of no lift of the reported head over at least one of its rivals{where}"
+    return describe_values(p.max("rival").where(there), what, "probability")
+
+
 def describe_with_ends(
     name: str, value: xr.DataArray, ends: tuple[xr.DataArray, xr.DataArray], what: str, score: Score,
     there: xr.DataArray, measure: str = "",

@@ -17,6 +17,7 @@ from headscope.analyse.head_roles import PROFILE
 from headscope.analyse.rank import rank_heads, values_of_heads
 from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import UNDECIDED
+from headscope.analyse.uncertainty import ALPHA
 from headscope.heads import get_share
 from headscope.layers import list_ranges
 from headscope.score import read_scores
@@ -238,8 +239,8 @@ def _print_replication(
     console.print(f"\n{escape(sentence)}", highlight=False, emoji=False)
     print_grid(grid, console)
     console.print(
-        f"Green: {SURVIVES}: the interval of the lift lies above 0 there for every rival. Grey: too few texts or items "
-        "there, or none."
+        f"Green: {SURVIVES}: every lift has an interval above 0 there, and p, corrected for the rows, is below "
+        f"{ALPHA}. Grey: too few texts or items there, or none."
     )
 
 
