@@ -13,6 +13,9 @@ from headscope.analyse.uncertainty import Lift, Ratio
 
 LEVEL = 0.05
 
+INSIDE, OUTSIDE = 6, 9
+"""Words of a text in the mean that are to be found, and others."""
+
 Draw = np.random.Generator
 
 
@@ -55,6 +58,19 @@ def draw_ratio(
     shares = MIXTURES[mixture](draw, share, correlation, counts.shape) if correlation else share
     right = draw.binomial(counts, shares)
     return Ratio(*(xr.DataArray(part, dims=("world", "fold")) for part in (right, counts)))
+
+
+def draw_f1(draw: Draw, recall: float, alarms: float, correlation: float, texts: int, worlds: int) -> Ratio:
+    """Return the F1 of a head in many worlds: of words that it finds, by text, and of others that it finds falsely.
+
+    A text has `INSIDE` words to find in the mean, one at least, and `OUTSIDE` others.
+    """
+    inside, outside = 1 + draw.poisson(INSIDE - 1, (worlds, texts)), draw.poisson(OUTSIDE, (worlds, texts))
+    found, false = (
+        draw.binomial(words, mix_beta(draw, share, correlation, words.shape) if correlation else share)
+        for words, share in ((inside, recall), (outside, alarms))
+    )
+    return Ratio(*(xr.DataArray(part, dims=("world", "fold")) for part in (2 * found, found + false + inside)))
 
 
 def cover(ratio: Ratio, share: float) -> float:

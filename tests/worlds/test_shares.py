@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from headscope.analyse.significance import holm
-from worlds.shares import LEVEL, OUTCOMES, cover, draw_lifts, draw_ratio, find_stars
+from worlds.shares import INSIDE, LEVEL, OUTCOMES, OUTSIDE, cover, draw_f1, draw_lifts, draw_ratio, find_stars
 
 WORLDS = 500
 LEAST = binom.ppf(0.001, WORLDS, 0.93) / WORLDS
@@ -36,6 +36,17 @@ def test_intervals_cover_less_where_a_few_texts_are_much_worse() -> None:
     ]  # fmt: skip
     assert 0.7 < min(covered) < 0.93
     assert np.mean(np.array(covered) >= LEAST) > 0.8
+
+
+@pytest.mark.parametrize("correlation", [0, pytest.param(0.2, marks=pytest.mark.full)])
+def test_intervals_cover_an_f1_too(correlation: float) -> None:
+    """An F1 is no share of items: of its sums, what is found counts twice."""
+    draw = np.random.default_rng(11)
+    for texts in (10, 20, 50):
+        for recall, alarms in ((0.3, 0.3), (0.6, 0.1), (0.9, 0.02), (0.98, 0.005), (0.995, 0.001)):
+            truth = 2 * INSIDE * recall / (INSIDE + INSIDE * recall + OUTSIDE * alarms)
+            ratio = draw_f1(draw, recall, alarms, correlation, texts, WORLDS)
+            assert cover(ratio, truth) >= LEAST, (texts, recall)
 
 
 @pytest.mark.parametrize("outcomes", OUTCOMES)
