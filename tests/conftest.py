@@ -33,6 +33,11 @@ hypothesis.settings.register_profile("headscope", deadline=None)  # no test asse
 hypothesis.settings.load_profile("headscope")
 torch.set_num_threads(1)  # for tiny models a second thread costs more than it saves
 
+# Trainers and statsmodels ask for a full collection of garbage after each piece of work, which takes a fifth of a
+# second among all that tests import. The collector comes by itself when there is enough to collect.
+_collect = gc.collect
+gc.collect = lambda generation=1: _collect(generation)
+
 if sys.version_info < (3, 12):
     # Shapes are checked at each call, and so is who conforms to a protocol. Later versions of Python ask first whether
     # a class derives from it, and remember its members; this one asks each member, and so works out each property.
@@ -45,9 +50,15 @@ CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the shapes of tensors at each call, but in the long tier."""
+    """Let the shapes of tensors be checked at each call, but in the long tier."""
     if config.option.markexpr != "full":
         jaxtyping.install_import_hook(tiers.CHECKED_PACKAGES, "beartype.beartype")
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures are made
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check shapes in the tests of the packages that have them; all others would check the same calls once more."""
+    jaxtyping.config.update("jaxtyping_disable", not tiers.checks_shapes(item))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out tests by their marks
@@ -59,7 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Let the collector of garbage pass over what is imported: half a million objects that stay."""
-    gc.collect()
+    gc.collect(2)
     gc.freeze()
 
 

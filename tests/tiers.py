@@ -1,8 +1,8 @@
 """Two tiers of tests: `pytest` runs the short one, in minutes; `pytest -m full` runs the rest, marked ``full``.
 
 Every witness, law and refusal is in the short tier once. A test that is repeated for many families of models is there
-for three of them; what needs a fixture that takes long, and what is marked ``full`` by hand, is not. The short tier
-also checks the shapes of tensors at each call, which doubles the time of a test; the long tier does not.
+for three of them; what needs a fixture that takes long, and what is marked ``full`` by hand, is not. In the tests of
+some packages the short tier also checks the shapes of tensors at each call, which doubles the time of a test.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,12 @@ FULL_FIXTURES = frozenset({"browser", "cluster", "ontogum", "smollm2"})
 """Fixtures that start a program of somebody else, read a whole corpus, or convert a model."""
 
 CHECKED_PACKAGES = ("headscope.capture", "headscope.reducers", "headscope.runner")
-"""Packages whose tensors have shapes that could be mixed up; the short tier checks these at each call."""
+"""Packages whose tensors have shapes that could be mixed up; in their own tests the short tier checks each call."""
+
+
+def checks_shapes(item: pytest.Item) -> bool:
+    """Return whether a test is one of a package whose shapes are checked."""
+    return item.path.parent.name in {package.rpartition(".")[2] for package in CHECKED_PACKAGES}
 
 
 def list_full(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
