@@ -212,7 +212,7 @@ def test_the_pictures_of_the_page_are_taken_of_real_results(followed, tmp_path) 
     for path in tmp_path.glob("*.png"):
         with Image.open(path) as taken, Image.open(DOCS / "images" / path.name) as shipped:
             assert len(taken.getcolors(maxcolors=256) or []) > 30, path.name
-            assert taken.width == shipped.width, path.name
+            assert abs(taken.width - shipped.width) <= 1, path.name  # browsers round the edges of boxes differently
 
 
 @pytest.mark.data
