@@ -10,6 +10,7 @@ import pytest
 import headscope
 from commands.interrupted import interrupt
 from headscope import cli
+from headscope.commands.evaluations import find_evaluation
 from headscope.errors import HeadscopeError
 from planted_task import save_task
 
@@ -113,3 +114,17 @@ def test_a_sample_of_the_heads_is_run_and_all_are_estimated(inputs: Path, tmp_pa
     assert not np.isnan(float(runs.sel(layer=2, head=3)))
     assert int(table["first_order_loss"].notnull().sum()) == 15
     assert float(table["first_order_error_loss"].sel(how="uniform", subset="all")) >= 0
+
+
+def test_results_in_a_folder_called_blimp_do_not_hide_the_pairs(tmp_path: Path, monkeypatch) -> None:
+    """As after `disable MODEL blimp -o blimp`, of which the documentation has an example."""
+    monkeypatch.chdir(tmp_path)
+    pair = '{"sentence_good": "She left.", "sentence_bad": "She leave.", "UID": "drop"}\n'
+    for folder in ("blimp", "corpora/blimp"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "blimp" / "effects.csv").write_text("unit,effect\n")
+    (tmp_path / "blimp" / "effects.json").write_text("{}\n")
+    (tmp_path / "corpora" / "blimp" / "drop.jsonl").write_text(2 * pair)
+    assert [pair.good for pair in find_evaluation("blimp", "corpora").pairs] == ["She left.", "She left."]
+    (tmp_path / "blimp" / "own.jsonl").write_text(pair)
+    assert len(find_evaluation("blimp", "corpora").pairs) == 1
