@@ -142,8 +142,8 @@ class _Passes:
 
     @cached_property
     def streams(self) -> Mapping[Layer, Tensor]:
-        """What each layer reads in the pass of the whole model; nothing where it has no blocks."""
-        return {} if self.recorded is None else self.recorded.streams
+        """What the output of each layer is added to in the pass of the whole model; nothing where it has no blocks."""
+        return {} if self.recorded is None else self.recorded.find_streams(self.projections)
 
     @torch.inference_mode()
     def run_from_heads(self, edit: DisabledUnit) -> Tensor:

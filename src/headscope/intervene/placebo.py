@@ -6,6 +6,7 @@ effect that is no larger than that of its placebos says how much the layer bears
 
 What a unit adds is a part of the residual stream, so disabling it makes the stream shorter, and a change in a random
 direction turns it. So a placebo takes away as much of the stream as the unit does, and only the rest of it is random.
+Where a norm scales what a layer adds, this holds of the layer's output in place of the stream.
 """
 
 import hashlib
@@ -28,6 +29,9 @@ Heads = Int[Tensor, " chosen"]
 Stream = Float[Tensor, "batch query model"]
 """The residual stream, or what is added to it, at each token."""
 
+SMALLEST = 1e-4
+"""The share of a change's squared size that has to be across the stream, so that a placebo can differ from the unit."""
+
 
 @dataclass(eq=False)
 class DisabledUnit:
@@ -37,7 +41,7 @@ class DisabledUnit:
         ablation: the unit and the placebo.
         replacement: what takes the place of the unit's output.
         projections: the output projection of each layer; without one, changes are as large as before it.
-        streams: the residual stream that each layer reads; without it, a placebo is random as a whole.
+        streams: what the output of each layer is added to; without it, a placebo is random as a whole.
         seed: of the directions of placebos.
         norms: of the change of each layer, for each token, as measured in the last pass.
     """
@@ -81,6 +85,10 @@ class DisabledUnit:
             reached = self.project(toward, every, layer)
             size = reached.square().sum(-1).clamp_min(tiny)
             kept, surplus = ((part * reached).sum(-1) / size for part in (added, across))
+            # Zeros in place of a layer whose output a norm scales are a change along the output alone: it has nothing
+            # across, and its placebos are random as a whole.
+            has_rest = (left - kept.square() * size) > SMALLEST * left
+            kept, surplus = (part * has_rest for part in (kept, surplus))
             left = (left - kept.square() * size).clamp_min(0)
             along = kept[:, None, :, None] * toward
             rest = turned - surplus[:, None, :, None] * toward

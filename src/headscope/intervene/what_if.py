@@ -156,10 +156,10 @@ class TextModel:
         )  # fmt: skip
 
     def _read_streams(self, question: Question) -> Mapping[Layer, Tensor]:
-        """Return what each layer reads, if a question is one pass of a model with blocks."""
+        """Return what the output of each layer is added to, if a question is one pass of a model with blocks."""
         if len(question.inputs) != 1 or not has_blocks(self.capture):
             return {}
-        return record_pass(self.capture, question.inputs[0]).streams
+        return record_pass(self.capture, question.inputs[0]).find_streams(self.projections)
 
     @torch.inference_mode()
     def _answer(self, question: Question, edit: Edit | None) -> "tuple[float | None, Tensor | None]":

@@ -22,6 +22,9 @@ from headscope.errors import ModelError
 Layer = tuple[str, int]
 """A layer by attention type and number."""
 
+UNSCALED = 0.05
+"""The most that doubling the output of heads changes behind a norm, as a share of what the output itself changes."""
+
 
 @dataclass(eq=False)
 class Recorded:
@@ -47,16 +50,29 @@ class Recorded:
     attended: dict[Layer, Any] = field(default_factory=dict)
     heads: dict[Layer, tuple[Tensor, EditedLayer]] = field(default_factory=dict)
 
-    @property
-    def streams(self) -> Mapping[Layer, Tensor]:
-        """What the block of each layer reads: the first tensor that it is given."""
+    @torch.inference_mode()
+    def find_streams(self, projections: Mapping[Layer, Projection]) -> Mapping[Layer, Tensor]:
+        """Return what the output of each layer with a projection is added to: what its block reads.
+
+        That is the first tensor that the block is given. Where a norm scales the output before it is added, as in
+        Gemma 2, the output is added to nothing that counts, and what is returned is 0: a change then has effect by its
+        angle to the output itself.
+        """
         streams = {}
-        for layer in self.heads:
+        for layer in self.heads.keys() & projections.keys():
             _, arguments, named = self.inputs[self.starts[layer]]
             tensors = [each for each in (*arguments, *named.values()) if isinstance(each, Tensor)]
             if tensors:
-                streams[layer] = tensors[0]
+                is_scaled = self._is_scaled(layer, projections)
+                streams[layer] = torch.zeros_like(tensors[0]) if is_scaled else tensors[0]
         return streams
+
+    def _is_scaled(self, layer: Layer, projections: Mapping[Layer, Projection]) -> bool:
+        """True where the block hardly hands on another stream if the output of its heads is twice as large."""
+        without, once, twice = (
+            self.run_block(layer, lambda z, _, factor=factor: factor * z, projections) for factor in (0, 1, 2)
+        )
+        return bool((twice - once).norm() < UNSCALED * (once - without).norm())
 
     @contextmanager
     def change(self, layer: Layer, edit: Edit, projections: Mapping[Layer, Projection]) -> Iterator[None]:
