@@ -1,7 +1,9 @@
 """The lesion map: numbers against scipy, and planted lesions."""
 
+import math
 from collections.abc import Sequence
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -196,6 +198,13 @@ def test_nothing_is_decided_where_fewer_other_sets_are_possible_than_are_needed(
     printed = console.export_text()
     assert sentence in printed
     assert "Of 14 pairs of a set and a phenomenon, the margin suffers in 1." in printed
+
+
+@pytest.mark.parametrize(("count", "stored"), [(59, 59), (math.comb(270, 27), 1.06e37), (2**2000, 1.797e308)])
+def test_more_other_sets_than_an_integer_holds_are_written(tmp_path: Path, count: int, stored: float) -> None:
+    tabulate_lesions(measure(draw_margins(5), few=count)).to_netcdf(tmp_path / "lesions.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "lesions.nc", engine="h5netcdf") as table:
+        assert float(table["set_others"].sel(set="det")) == pytest.approx(stored, rel=0.01)
 
 
 def test_a_metric_that_is_not_there_is_refused() -> None:

@@ -5,6 +5,7 @@ What a set changes more than they do is its *lesion*; it counts if no random set
 that each harm what the other does not are a double dissociation.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -102,6 +103,8 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
     norms = [measured.norms[each] for each in runs]
     own, beside = np.array([each[0] for each in norms]), np.array([len(each) - 1 for each in norms])
     norms_beside = np.array([each[1:].sum() / (len(each) - 1 or np.nan) for each in norms])
+    # Of 270 heads there are more sets of 27 than an integer of a file can hold.
+    others = [float(min(count, sys.float_info.max)) for count in measured.others]
     norm = "norm of what disabling the heads changes, root mean square over tokens"
     random = "the same of their random sets, as a mean"
     described: dict[str, Described] = {
@@ -109,7 +112,7 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
         "set_removed_norm": (own, ["set"], norm, "norm of a vector"),
         "set_removed_norm_random": (norms_beside, ["set"], random, "norm of a vector"),
         "set_random_sets": (beside, ["set"], "random sets that were run", "sets"),
-        "set_others": (np.array(measured.others), ["set"], "other sets with as many heads", "sets"),
+        "set_others": (np.array(others), ["set"], "other sets with as many heads", "sets"),
     }
     new = describe(described, SOURCE)
     judged = [metric.name for metric in measured.metrics if metric.better]
