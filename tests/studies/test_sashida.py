@@ -88,6 +88,8 @@ def tabulate(changes: dict[str, np.ndarray]) -> xr.Dataset:
     variables = {"": values[:, 0], "_lower": values[:, 0] - half, "_upper": values[:, 0] + half} | {
         end: compared[end] for end in ("_random", "_excess", "_excess_lower", "_excess_upper")
     }
+    # One in the number of runs is as small as it gets; of three sets each is as likely to be the worst.
+    variables["_p"] = np.minimum(1, len(values) * (values <= values[:, :1]).sum(1) / values.shape[1])
     of_sets = {f"lesion_accuracy{end}": (("set", "subset"), value[:, None]) for end, value in variables.items()}
     member = np.zeros((len(changes), LAYERS, HEADS), dtype=int)
     member[:, 0, :3] = 1
@@ -104,7 +106,7 @@ def tabulate(changes: dict[str, np.ndarray]) -> xr.Dataset:
 def judge_world(drops: dict[str, float], random: float, seed: int = 0) -> dict[str, str]:
     """The verdicts, by what is claimed, where random sets drop by so much."""
     generator = np.random.default_rng(seed)
-    changes = {name: -np.array([drop, *generator.normal(random, 0.01, 10)]) for name, drop in drops.items()}
+    changes = {name: -np.array([drop, *generator.normal(random, 0.01, 119)]) for name, drop in drops.items()}
     tables = {f"{name}_{match}": tabulate(changes) for name in STUDY.lesions for match in ("layer", "size")}
     return {finding.claim.what: finding.verdict for finding in judge(STUDY, tables)}
 
@@ -113,6 +115,14 @@ def test_verdicts_where_sets_are_like_random_ones() -> None:
     for seed in range(5):
         verdicts = judge_world({"single-hop": 0.05, "multi-hop": 0.05, "mixed": 0.05}, 0.05, seed)
         assert {*verdicts.values()} == {"unclear"}
+
+
+def test_a_set_that_is_not_the_worst_of_enough_is_unclear_though_its_interval_is_above_random() -> None:
+    random = np.random.default_rng(3).normal(-0.05, 0.01, 19)
+    table = tabulate({name: np.array([-0.085, *random]) for name in ("single-hop", "multi-hop", "mixed")})
+    assert (table["lesion_accuracy_excess_upper"] < 0).all()
+    findings = judge(STUDY, {f"{name}_{match}": table for name in STUDY.lesions for match in ("layer", "size")})
+    assert {finding.verdict for finding in findings} == {"unclear"}
 
 
 def test_verdicts_where_nothing_changes_in_few_examples() -> None:

@@ -3,6 +3,8 @@
 A drop is above 0 where the model is worse without the heads.
 """
 
+import math
+
 import xarray as xr
 
 from headscope.corpora.text import format_count
@@ -24,12 +26,18 @@ def drop(lesions: xr.Dataset, name: str) -> Value:
 
 @make_extractor
 def drop_beyond_random(lesions: xr.Dataset, name: str) -> Value:
-    """The drop without a set less the mean drop without its random sets, with its interval by how much these differ."""
+    """Return the drop without a set less the mean drop without its random sets.
+
+    Its interval is by how much these differ. The p-value of a drop that is larger is that of the lesion: exact, and
+    corrected for all sets, metrics and subsets of the table (`headscope.analyse.rank_test`).
+    """
     row = _select(lesions, name)
+    excess = -PERCENT * float(row[f"{ACCURACY}_excess"])
     random = -PERCENT * float(row[f"{ACCURACY}_random"]) + 0.0  # so that none is "-0.00"
     return Value(
-        -PERCENT * float(row[f"{ACCURACY}_excess"]), f"random sets {random:.2f}",
+        excess, f"random sets {random:.2f}",
         -PERCENT * float(row[f"{ACCURACY}_excess_upper"]), -PERCENT * float(row[f"{ACCURACY}_excess_lower"]),
+        float(row[f"{ACCURACY}_p"]) if excess > 0 else math.nan,
     )  # fmt: skip
 
 
