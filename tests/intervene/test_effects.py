@@ -172,7 +172,7 @@ def test_a_placebo_changes_each_token_as_much_as_its_unit_and_as_much_along_the_
     capture, documents = capture_model(model), tiny.documents(5)
     projections, changes = find_output_projections(capture), {}
     inputs = tokenizer([list(documents[0].words)], is_split_into_words=True, return_tensors="pt")
-    streams = record_pass(capture, inputs).find_streams(projections)
+    streams = record_pass(capture, inputs).find_streams(projections, projections)
     assert len(streams) == model.module.config.num_hidden_layers
     # Gemma 2 scales the output of a layer before it adds it, so that only the direction of the output counts.
     assert all(bool(stream.any()) == (family != "gemma2") for stream in streams.values())

@@ -7,7 +7,6 @@ heads of the unit's lowest layer on, since all that lies below is the same.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -97,7 +96,7 @@ def measure_outcomes(
 
     def make_edit(ablation: Ablation, passes: _Passes) -> DisabledUnit:
         replacement = ways.choose(ablation.how, passes.batch)
-        return DisabledUnit(ablation, replacement, projections, passes.streams, seed)
+        return DisabledUnit(ablation, replacement, projections, passes.find_streams(ablation), seed)
 
     first, past = divmod(outcomes.steps, len(ablations) + 1)
     for batch in evaluation.batches[first:]:
@@ -140,10 +139,11 @@ class _Passes:
     recorded: Recorded | None
     stream: ResidualStream | None
 
-    @cached_property
-    def streams(self) -> Mapping[Layer, Tensor]:
-        """What the output of each layer is added to in the pass of the whole model; nothing where it has no blocks."""
-        return {} if self.recorded is None else self.recorded.find_streams(self.projections)
+    def find_streams(self, ablation: Ablation) -> Mapping[Layer, Tensor]:
+        """Return what the output of each layer of a placebo is added to; nothing where the model has no blocks."""
+        if self.recorded is None or not ablation.placebo:
+            return {}
+        return self.recorded.find_streams(ablation.unit.selection, self.projections)
 
     @torch.inference_mode()
     def run_from_heads(self, edit: DisabledUnit) -> Tensor:

@@ -29,7 +29,7 @@ Heads = Int[Tensor, " chosen"]
 Stream = Float[Tensor, "batch query model"]
 """The residual stream, or what is added to it, at each token."""
 
-SMALLEST = 1e-4
+ACROSS = 1e-4
 """The share of a change's squared size that has to be across the stream, so that a placebo can differ from the unit."""
 
 
@@ -87,7 +87,7 @@ class DisabledUnit:
             kept, surplus = ((part * reached).sum(-1) / size for part in (added, across))
             # Zeros in place of a layer whose output a norm scales are a change along the output alone: it has nothing
             # across, and its placebos are random as a whole.
-            has_rest = (left - kept.square() * size) > SMALLEST * left
+            has_rest = (left - kept.square() * size) > ACROSS * left
             kept, surplus = (part * has_rest for part in (kept, surplus))
             left = (left - kept.square() * size).clamp_min(0)
             along = kept[:, None, :, None] * toward

@@ -142,7 +142,7 @@ class TextModel:
         aligned, cut = self._read(document)
         question = self._make_question(aligned)
         whole, likely = self._answer(question, None)
-        streams = self._read_streams(question)
+        streams = self._read_streams(question, unit)
         (without, changed), *placebos = [
             self._answer(
                 question, DisabledUnit(Ablation(unit, how, placebo), WAYS[how], self.projections, streams, seed)
@@ -155,11 +155,11 @@ class TextModel:
             list_likely(likely, changed, question.name),
         )  # fmt: skip
 
-    def _read_streams(self, question: Question) -> Mapping[Layer, Tensor]:
-        """Return what the output of each layer is added to, if a question is one pass of a model with blocks."""
+    def _read_streams(self, question: Question, unit: Unit) -> Mapping[Layer, Tensor]:
+        """Return what the output of each layer of a unit is added to, if a question is one pass through blocks."""
         if len(question.inputs) != 1 or not has_blocks(self.capture):
             return {}
-        return record_pass(self.capture, question.inputs[0]).find_streams(self.projections)
+        return record_pass(self.capture, question.inputs[0]).find_streams(unit.selection, self.projections)
 
     @torch.inference_mode()
     def _answer(self, question: Question, edit: Edit | None) -> "tuple[float | None, Tensor | None]":

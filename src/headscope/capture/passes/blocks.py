@@ -4,7 +4,7 @@ What lies below a changed head is the same in every pass: the blocks of the laye
 itself. A block is the module that a model's list of layers holds: its attention, its feed-forward part and its norms.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ from headscope.errors import ModelError
 Layer = tuple[str, int]
 """A layer by attention type and number."""
 
-UNSCALED = 0.05
+DOUBLED = 0.05
 """The most that doubling the output of heads changes behind a norm, as a share of what the output itself changes."""
 
 
@@ -39,6 +39,7 @@ class Recorded:
         starts: of each layer, the number of calls that end before its attention begins.
         attended: what the module of attention of each layer returned.
         heads: z of each layer, and what a new z can be made from.
+        streams: what the output of each layer is added to, as far as somebody has asked (`find_streams`).
     """
 
     blocks: tuple[nn.Module, ...]
@@ -49,30 +50,31 @@ class Recorded:
     starts: dict[Layer, int] = field(default_factory=dict)
     attended: dict[Layer, Any] = field(default_factory=dict)
     heads: dict[Layer, tuple[Tensor, EditedLayer]] = field(default_factory=dict)
+    streams: dict[Layer, Tensor] = field(default_factory=dict)
 
     @torch.inference_mode()
-    def find_streams(self, projections: Mapping[Layer, Projection]) -> Mapping[Layer, Tensor]:
-        """Return what the output of each layer with a projection is added to: what its block reads.
+    def find_streams(self, layers: Iterable[Layer], projections: Mapping[Layer, Projection]) -> Mapping[Layer, Tensor]:
+        """Return what the output of each of some layers is added to: what its block reads; of those with a projection.
 
         That is the first tensor that the block is given. Where a norm scales the output before it is added, as in
         Gemma 2, the output is added to nothing that counts, and what is returned is 0: a change then has effect by its
         angle to the output itself.
         """
-        streams = {}
-        for layer in self.heads.keys() & projections.keys():
+        layers = self.heads.keys() & projections.keys() & {*layers}
+        for layer in layers - self.streams.keys():
             _, arguments, named = self.inputs[self.starts[layer]]
             tensors = [each for each in (*arguments, *named.values()) if isinstance(each, Tensor)]
             if tensors:
                 is_scaled = self._is_scaled(layer, projections)
-                streams[layer] = torch.zeros_like(tensors[0]) if is_scaled else tensors[0]
-        return streams
+                self.streams[layer] = torch.zeros_like(tensors[0]) if is_scaled else tensors[0]
+        return {layer: self.streams[layer] for layer in layers & self.streams.keys()}
 
     def _is_scaled(self, layer: Layer, projections: Mapping[Layer, Projection]) -> bool:
         """True where the block hardly hands on another stream if the output of its heads is twice as large."""
         without, once, twice = (
             self.run_block(layer, lambda z, _, factor=factor: factor * z, projections) for factor in (0, 1, 2)
         )
-        return bool((twice - once).norm() < UNSCALED * (once - without).norm())
+        return bool((twice - once).norm() < DOUBLED * (once - without).norm())
 
     @contextmanager
     def change(self, layer: Layer, edit: Edit, projections: Mapping[Layer, Projection]) -> Iterator[None]:
