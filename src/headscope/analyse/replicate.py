@@ -24,7 +24,7 @@ from headscope.analyse.rivals import (
     describe_with_ends,
     select_strongest,
 )
-from headscope.analyse.significance import holm
+from headscope.analyse.significance import correct_rows
 from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
 from headscope.errors import TableError
 from headscope.identity import name_differences
@@ -180,7 +180,7 @@ def _judge(table: xr.Dataset, other: xr.Dataset, score: Score) -> dict[str, xr.V
     few = (table[f"{prefix}replication_clusters"] < CLUSTERS) | (table[f"{prefix}replication_count"] < MINIMUM)
     few = few | ~compared | (_has_sums(other, score) and has_few_texts(other, score))
     p = table.get(f"{prefix}replication_lift_p", table[f"{prefix}replication_count"] * np.nan)
-    p = p.copy(data=holm(p.where(~few).values))
+    p = correct_rows(p, few)
     what = f"verdict on the other corpus: {SURVIVES} if every lift there has an interval above 0 and p is below {ALPHA}"
     about = "p-value of no lift on the other corpus, corrected for the rows (Holm 1979)"
     return {

@@ -23,7 +23,7 @@ from headscope.analyse.rivals import (
     locate_largest,
     select_strongest,
 )
-from headscope.analyse.significance import add_significance, holm
+from headscope.analyse.significance import add_significance, correct_rows
 from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
 from headscope.errors import TableError
 from headscope.score import HEAD, Score, read_scores
@@ -279,7 +279,7 @@ def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     p = table.get(f"{prefix}lift_p", table[f"{prefix}heldout_lower"] * np.nan)
     if (chance := table.get(f"{prefix}reported_p")) is not None:
         p = p.where((p >= chance) | chance.isnull(), chance).where(chance.notnull())
-    p = p.copy(data=holm(p.where(~few).values))
+    p = correct_rows(p, few)
     beats = (table[f"{prefix}heldout_lower"] > 0) & above & (p < ALPHA)
     if (permuted := table.get(f"{score.stem}_z_permuted")) is not None:
         least = 1 / (1 + permuted.notnull().sum("permutation").max())

@@ -78,6 +78,11 @@ def holm(p: np.ndarray) -> np.ndarray:
     return adjusted.reshape(p.shape)
 
 
+def correct_rows(p: xr.DataArray, few: xr.DataArray) -> xr.DataArray:
+    """Return the p-values of rows corrected for all that are decided (`holm`); NaN where texts or items are `few`."""
+    return p.copy(data=holm(p.where(~few).values))
+
+
 def false_discoveries(p: np.ndarray) -> np.ndarray:
     """Return Benjamini and Hochberg's adjusted p-values over all entries that are not NaN.
 
