@@ -9,9 +9,8 @@ import { isLive } from "./server.js";
 import { describeSpans, isOfSpans, listSpans } from "./spans.js";
 import { choose, WAYS } from "./state.js";
 import { hasHead, isCausal, isTyped, judge, listTexts, readAttention, texts } from "./texts.js";
-import { explainCounts, followWord } from "./word.js";
+import { explainCounts, followWord, WEAKEST } from "./word.js";
 
-const WEAKEST = 0.1; // of the attention that has an arc
 const LONGEST = 30; // letters of a word
 const MANY = 0.01; // of the heads: a word that fewer choose has no arc
 const stage = find("stage");

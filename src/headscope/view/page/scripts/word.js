@@ -4,7 +4,7 @@ import { page } from "./numbers.js";
 import { readAttenders, readChoices } from "./texts.js";
 import { isDark } from "./theme.js";
 
-const WEAKEST = 0.1; // of its attention: a word that gives less does not look at another
+export const WEAKEST = 0.1; // of the attention of a word: to what gets less, it has no arc, and does not count as looking
 
 const HUES = ["E69F00", "56B4E9", "009E73", "CC79A7", "0072B2"]; // of Okabe and Ito, which the colour-blind can tell apart
 const PLAIN = "8b949d", FURTHER = "b9a98a";
