@@ -165,7 +165,7 @@ def fill_disk(*arguments: object, **more: object) -> None:
 def test_a_failure_while_writing_leaves_the_old_atlas_whole(run, model, made, tmp_path, monkeypatch) -> None:
     out = shutil.copytree(made, tmp_path / "atlas")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    monkeypatch.setattr("headscope.commands.atlas.run.write_page", fill_disk)
+    monkeypatch.setattr("headscope.commands.atlas.run.write_atlas_page", fill_disk)
     code, _, complaint = run("atlas", model, "grammar:59", *LITTLE, "--figures", "-o", out)
     assert code == 2
     assert complaint.splitlines()[-1] == (

@@ -121,7 +121,7 @@ def test_the_help_says_what_is_written(helped, name: str) -> None:
 
 
 THERE = (
-    "there are atlas, profile, explore, tune, measure, merge, compare, disable, lesions, ledger, align, probe, "
+    "there are atlas, profile, explore, draw, tune, measure, merge, compare, disable, lesions, ledger, align, probe, "
     "patterns, check, export, rerun, study and list, which `headscope --help` describes."
 )
 SENTENCES = {

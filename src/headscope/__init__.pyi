@@ -24,6 +24,7 @@ from .commands.atlas.request import atlas as atlas
 from .commands.check.request import check as check
 from .commands.compare.request import compare as compare
 from .commands.disable.request import measure_effects as measure_effects
+from .commands.draw.request import draw as draw
 from .commands.explore.request import explore as explore
 from .commands.export.request import export as export
 from .commands.ledger.request import ledger as ledger

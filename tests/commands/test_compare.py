@@ -58,9 +58,9 @@ def family(corpus: int, folder: Path, seeds: list[int] = SEEDS) -> dict[str, Pat
 def _few_figures(monkeypatch) -> None:
     """Those of the F1 are drawn; of the others there are empty files, since drawing takes its time."""
 
-    def save(figure: Figure, folder: Path, name: str, *, pdf: bool) -> list[Path]:
+    def save(figure: Figure, folder: Path, name: str, *, pdf: bool, bare: bool) -> list[Path]:
         if name.startswith("scope_f1"):
-            return style.save(figure, folder, name, pdf=pdf)
+            return style.save(figure, folder, name, pdf=pdf, bare=bare)
         folder.mkdir(exist_ok=True)
         paths = [folder / f"{name}.{suffix}" for suffix in ("png", "svg")]
         for path in paths:

@@ -209,6 +209,6 @@ def test_nothing_is_written_that_is_not_named(
     monkeypatch.chdir(tmp_path)
     OTHERS[command](places, reported)
     assert [*tmp_path.iterdir()] == []
-    # `merge` reads the files of `measure_shard`; `tune` and `measure_shard` give nothing but files.
+    # `merge` reads the files of `measure_shard`; `draw`, `tune` and `measure_shard` give nothing but files.
     measured = {name.split()[0] for name in MEASURE}  # with settings and without
-    assert {*measured, *OTHERS, "merge", "tune"} == {record.command for record in COMMANDS} - {"list"}
+    assert {*measured, *OTHERS, "draw", "merge", "tune"} == {record.command for record in COMMANDS} - {"list"}

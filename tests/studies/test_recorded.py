@@ -181,7 +181,7 @@ def test_the_misprints_are_named(models) -> None:
 
 @pytest.mark.full
 def test_the_command_writes_everything_and_needs_no_weights(run, data, tmp_path, monkeypatch) -> None:
-    def save(figure: object, folder: Path, name: str, *, pdf: bool) -> None:
+    def save(figure: object, folder: Path, name: str, *, pdf: bool, bare: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("drawn")
 

@@ -5,6 +5,7 @@ from headscope.commands.atlas.request import Atlas
 from headscope.commands.check.request import TypedCheck
 from headscope.commands.compare.request import Compare
 from headscope.commands.disable.request import Disable
+from headscope.commands.draw.request import Draw
 from headscope.commands.explore.request import Explore
 from headscope.commands.export.request import TypedExport
 from headscope.commands.ledger.request import Ledger
@@ -23,6 +24,7 @@ COMMANDS = (
     Atlas,
     Profile,
     Explore,
+    Draw,
     TypedTune,
     TypedMeasure,
     Merge,

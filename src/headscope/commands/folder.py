@@ -11,7 +11,7 @@ from glob import escape
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from headscope.commands.output import Contents, Drawing
+from headscope.commands.output import FIGURES, Contents, Drawing
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import Request
 from headscope.commands.recorded_request import record_request
@@ -44,9 +44,6 @@ if TYPE_CHECKING:  # a folder is checked before anything is imported that takes 
 
     Content: TypeAlias = xr.Dataset | pd.DataFrame | str | Callable[[Path], object]
     """The content of a file, or a function that writes it to a path."""
-
-FIGURES = "figures"
-"""The folder of the figures within that of the results."""
 
 OUTPUT_SUFFIXES = (".nc", ".html", ".csv", ".md", ".png", ".svg", ".pdf", ".json")
 """The files that commands write, besides their manifests."""
@@ -199,6 +196,7 @@ class OutputFolder:
         files: "Mapping[str, Content] | None" = None,
         *,
         pdf: bool = False,
+        bare: bool = False,
     ) -> tuple[str, ...]:
         """Add figures to what was written, and return the names of the files; none to a folder that is not kept.
 
@@ -206,6 +204,7 @@ class OutputFolder:
             figures: or functions that draw them, by their names in ``figures/`` without suffix.
             files: that change with the figures, as `write` takes them: written once these are drawn.
             pdf: write figures as PDF too.
+            bare: leave out the titles of the figures, and the lines below them.
 
         Raises:
             HeadscopeError: the disk refuses a file.
@@ -218,7 +217,7 @@ class OutputFolder:
             for done, (name, figure) in enumerate(figures.items()):
                 self.progress(f"drawing {len(figures)} figures", done, len(figures))
                 folder, _, stem = f"{FIGURES}/{name}".rpartition("/")
-                save(figure() if callable(figure) else figure, fresh / folder, stem, pdf=pdf)
+                save(figure() if callable(figure) else figure, fresh / folder, stem, pdf=pdf, bare=bare)
             for name, content in (files or {}).items():
                 write_content(content, fresh / name)
             written = self._list_hashes(fresh)

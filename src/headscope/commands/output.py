@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from headscope.commands.folder import OutputFolder
 
 
+FIGURES = "figures"
+"""The folder of the figures within that of the results."""
+
+PAPER = "Draw the figures as PDF too, for a paper."
+
+
 @dataclass(frozen=True)
 class Contents:
     """The files of a folder of results.
@@ -52,7 +58,7 @@ class Drawing(Options):
     )
     pdf: bool = option(
         OUTPUT,
-        "Draw the figures as PDF too, for a paper.",
+        PAPER,
         default=False,
         unset="PNG and SVG, with `figures`",
         recorded=False,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.capture.passes.views import VIEWS
+from headscope.commands.output import FIGURES, Contents
 from headscope.errors import TableError
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ TABLE, DISTANCES, PROBES = "heads.nc", "head-distances.nc", "probe.nc"
 """The head table in the folder of an atlas, that of the distances between all heads, and that of probes."""
 
 PAGE = "atlas.html"
+
+ATLAS_FOLDER = Contents("the atlas", "manifest.json")
+"""An atlas that is complete: nothing of it is measured any more."""
 
 
 def refuse_incomplete(folder: Path) -> None:
@@ -93,3 +97,11 @@ class AtlasResult:
         from headscope.view.notebook import frame_page
 
         return frame_page(self.render(), f"Head atlas of {name_model(self.table.attrs['model'])}")
+
+
+def write_atlas_page(atlas: AtlasResult, figures: Mapping[str, str], path: Path) -> None:
+    """Write the page of an atlas with its figures, given as file names by title, whose files are next to it."""
+    from headscope.view.page import write_page
+
+    pictures = {title: (path.parent / FIGURES / f"{name}.svg").read_text("utf-8") for title, name in figures.items()}
+    write_page(atlas.table, path, figures=pictures, **atlas.parts)

@@ -10,7 +10,7 @@ each into a table of its own (``heads-norm.nc``).
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,9 +30,9 @@ from headscope.analyse.report import await_untrained
 from headscope.capture import untrained_model
 from headscope.capture.model.model import Model
 from headscope.commands.atlas.atlas_examples import make_examples
-from headscope.commands.atlas.atlas_result import PAGE, PROBES, AtlasResult
+from headscope.commands.atlas.atlas_result import PAGE, AtlasResult, write_atlas_page
 from headscope.commands.atlas.request import Atlas
-from headscope.commands.folder import FIGURES, OutputFolder
+from headscope.commands.folder import OutputFolder
 from headscope.commands.head_roles import is_decoder, measure_head_roles, read_generated
 from headscope.commands.inputs import find_head, make_plan, refuse_other_probes
 from headscope.commands.output import open_folder
@@ -54,7 +54,6 @@ from headscope.runner import Plan, list_reducers, resolve_reducers, try_views
 from headscope.runner.provenance import identify_model
 from headscope.view.headings import name_model
 from headscope.view.need_report import list_needed_heads
-from headscope.view.page import write_page
 from headscope.view.reports import read_reports
 from headscope.view.roles_report import print_roles
 from headscope.view.table_frames import make_frames
@@ -151,14 +150,18 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         if folder.kept:
             result = replace(result, files=folder.write(_list_files(result), _describe_run(table)))
         request.hand_over(result)
-        drawings = _draw(folder, result, pdf=request.pdf) if request.has_figures else ()
-    return replace(result, files=tuple(sorted({*result.files, *drawings})))
+        if request.has_figures:
+            from headscope.commands.atlas.atlas_figures import draw_page_figures  # it loads matplotlib
+
+            drawings = draw_page_figures(folder, result, pdf=request.pdf)
+            result = replace(result, files=tuple(sorted({*result.files, *drawings})))
+    return result
 
 
 def _open_page(result: AtlasResult, request: Atlas, folder: OutputFolder) -> None:
     """Write the page alone and show it, but over no atlas that is complete: that one stays until the new one is."""
     if folder.kept and folder.listed <= {PAGE}:
-        folder.write({PAGE: partial(_write_page, result, {})}, _describe_run(result.table))
+        folder.write({PAGE: partial(write_atlas_page, result, {})}, _describe_run(result.table))
         request.hand_over(result)
 
 
@@ -234,27 +237,7 @@ def _list_files(result: AtlasResult) -> dict[str, Any]:
     files |= {f"tables/{name}.csv": frame for name, frame in make_frames(table).items()}
     if "need" in table:
         files["tables/need.csv"] = list_needed_heads(table, read_reports(table))
-    return files | {PAGE: partial(_write_page, result, {})}
-
-
-def _write_page(result: AtlasResult, figures: Mapping[str, str], path: Path) -> None:
-    """Write the page with the figures beside it, whose files are given by title."""
-    pictures = {title: (path.parent / FIGURES / f"{name}.svg").read_text("utf-8") for title, name in figures.items()}
-    write_page(result.table, path, figures=pictures, **result.parts)
-
-
-def _draw(folder: OutputFolder, result: AtlasResult, *, pdf: bool) -> tuple[str, ...]:
-    """Draw the figures, put them on the page, and return the names of the files."""
-    # What draws takes seconds to import.
-    from headscope.view.figures.draw_atlas import list_figures
-    from headscope.view.figures.draw_probes import list_probe_figures
-    from headscope.view.figures.style import file_stem
-
-    probes = result.tables.get(PROBES)
-    listed = list_figures(result.table) | ({} if probes is None else list_probe_figures(probes))
-    figures = {file_stem(name): draw for name, draw in listed.values()}
-    titles = {title: file_stem(name) for title, (name, _) in listed.items()}
-    return folder.draw(figures, {PAGE: partial(_write_page, result, titles)}, pdf=pdf)
+    return files | {PAGE: partial(write_atlas_page, result, {})}
 
 
 def _describe_run(table: xr.Dataset) -> dict[str, Any]:

@@ -66,7 +66,9 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         metavar="SHARE",
         basic=True,
     )
-    every: bool = option(MEASURED, "Check all reported heads.", "--all", default=False, unset="those that stand out")
+    every: bool = option(
+        MEASURED, "Check all reported heads.", "--all", default=False, unset="those that stand out", basic=True
+    )
     corpus: str | Path | Iterable[Any] | None = option(
         CORPUS,
         "Where the corpus is now, such as data/en_ewt-ud-dev.conllu.",
@@ -95,6 +97,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         f"{OWN_REDUCERS} Code that a table names is never run by itself.",
         default=(),
         unset="built-in ones alone",
+        basic=False,
     )
 
     @cached_property

@@ -17,8 +17,7 @@ from headscope.analyse import Consistencies, compare_variable, consistencies
 from headscope.analyse.comparable import name_table
 from headscope.commands.compare.entries import Entry, Tables, choose_entries
 from headscope.commands.compare.request import Compare
-from headscope.commands.folder import FIGURES
-from headscope.commands.output import open_folder
+from headscope.commands.output import FIGURES, open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import spell
 from headscope.commands.recorded_request import REQUEST, record_request

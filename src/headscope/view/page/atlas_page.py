@@ -277,7 +277,7 @@ def _summary(table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame,
 
 
 UNDRAWN = (
-    "No figures are drawn yet. Add <code>--figures</code> to the command that wrote this page, or in Python "
+    "No figures are drawn yet. Draw them with <code>headscope draw FOLDER</code>, or in Python "
     "<code>figures=True</code>: they are then shown here, and are in the folder <code>figures</code> for a paper."
 )
 

@@ -1,0 +1,1 @@
+"""`headscope draw`: the figures of an atlas that is there."""
