@@ -98,7 +98,7 @@ def test_a_row_is_described_by_its_held_out_score_and_its_rivals() -> None:
         assert f"With the annotation permuted it has {float(row['reported_permuted']):.2f}." in controls
 
 
-RULE = "the rule 'the nearest verb to the left'"
+RULE = "the rule 'the nearest verb before the word'"
 CLAIM = "finds the verb for 69 % of 184 objects"
 
 
@@ -108,7 +108,7 @@ CLAIM = "finds the verb for 69 % of 184 objects"
         ("stands out", {"upos": (0.05, 0.2)}, 32,
          f"Yes. Head 3-1 {CLAIM}; {RULE} 94 %, the same model with random weights 20 %."),
         ("does not stand out", {"upos": (-0.35, -0.17)}, 32,
-         f"No. The rule 'the nearest verb to the left' finds 94 %; head 3-1 {CLAIM}."),
+         f"No. The rule 'the nearest verb before the word' finds 94 %; head 3-1 {CLAIM}."),
         ("does not stand out", {"upos": (-0.1, 0.17)}, 32,
          f"No difference. Head 3-1 {CLAIM}, {RULE} 94 %: the gap is within the noise."),
         ("does not stand out", {"upos": (0.05, 0.17)}, 32,

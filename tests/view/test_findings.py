@@ -33,7 +33,7 @@ def one_row(verdict: str, score: float, rule: float) -> xr.Dataset:
     )  # fmt: skip
 
 
-RULE = "the rule 'the nearest verb to the left'"
+RULE = "the rule 'the nearest verb before the word'"
 UNTRAINED = "the same model with random weights"
 
 

@@ -113,10 +113,10 @@ def test_statistics_have_plain_names() -> None:
         ({"offset": "1"}, "dependent_to_head", "the next word"),
         ({"offset": "-2"}, "dependent_to_head", "the word 2 back"),
         ({"offset": "1"}, "head_to_dependent", "the word before"),
-        ({"side": "left", "word_class": "VERB"}, "", "the nearest verb to the left"),
+        ({"side": "left", "word_class": "VERB"}, "", "the nearest verb before the word"),
         (
             {"side": "either, right first", "word_class": "ADJ/NOUN/VERB"}, "",
-            "the nearest adjective, noun or verb on either side, the right one first",
+            "the nearest adjective, noun or verb after or before the word",
         ),
         ({"rule": "my rule", "end": "source"}, "", "my rule, from the source"),
         ({"back": "3"}, "", "the token 3 back"),

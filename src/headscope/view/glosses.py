@@ -74,9 +74,9 @@ _SPEECH = {
     "PROPN": "name", "PUNCT": "punctuation mark", "SCONJ": "conjunction", "SYM": "symbol", "VERB": "verb",
     "X": "word of no class", "open class": "content word",
 }  # fmt: skip
-_SIDES = {
-    "left": "to the left", "right": "to the right", "either, left first": "on either side, the left one first",
-    "either, right first": "on either side, the right one first",
+_SIDES = {  # the words before a word of Arabic or Hebrew are to its right
+    "left": "before the word", "right": "after the word",
+    "either, left first": "before or after the word", "either, right first": "after or before the word",
 }  # fmt: skip
 _RULES = {
     "untrained": "the same model with random weights", "rules": "simple rules that know the mentions",
@@ -176,7 +176,7 @@ def gloss_rule(name: str, label: str, options: Mapping[str, str], direction: str
         case {"back": back}:
             return f"the token {back} back"
         case {"before": before, "behind": behind}:
-            return f"{before} words before the negation and {behind} behind it"
+            return f"{before} words before the negation and {behind} after it"
     known = label if options else _RULES.get(name, label)
     return f"the {known}" if known.startswith("nearest") else known
 
