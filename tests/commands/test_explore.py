@@ -29,7 +29,7 @@ from headscope.errors import HeadscopeError
 from headscope.examples import STEPS, read_examples
 from headscope.runner import Plan
 from headscope.runner.example_texts import read_texts
-from view.conftest import open_tab, settle
+from view.screen import open_tab, settle
 from view.test_accessibility import violations
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto" / "explore.md"

@@ -7,6 +7,7 @@ import playwright.sync_api as playwright
 import pytest
 
 from view.parsed import Browse, OpenPage, Page
+from view.screen import settle
 
 LOCAL = ("file:", "data:", "blob:", "about:")
 
@@ -48,19 +49,6 @@ def open_page(browser: playwright.Browser, complaints: list[str], tmp_path: Path
     for context in contexts:
         context.close()
     assert not complaints
-
-
-def settle(page: playwright.Page) -> None:
-    """Wait until the page has drawn what it was asked for."""
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    page.evaluate("new Promise((done) => requestIdleCallback(done))")
-    page.locator('[aria-busy="true"]').first.wait_for(state="detached")
-    page.evaluate("new Promise((done) => requestIdleCallback(done))")
-
-
-def open_tab(page: playwright.Page | playwright.Frame, name: str) -> None:
-    """Open a tab of a page, or of the frame that a page is in."""
-    page.locator(f"#tab-{name}").click()
 
 
 @pytest.fixture

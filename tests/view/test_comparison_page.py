@@ -10,8 +10,8 @@ import xarray as xr
 
 import headscope
 from headscope.view.page import render_page, write_comparison_page
-from view.conftest import settle
 from view.parsed import OpenPage, Page
+from view.screen import settle
 from view.tables import head_table
 from view.test_accessibility import violations
 from view.test_page import HOSTILE, cells

@@ -16,8 +16,8 @@ from PIL import Image
 
 import headscope
 from headscope.view.page import render_page
-from view.conftest import open_tab, settle
 from view.parsed import OpenPage
+from view.screen import open_tab, settle
 from view.tables import head_table
 from view.test_head_map import show, tabulate
 from view.test_sentences import HOSTILE, ROW, TEXTS, draw, make_text, words_by_hand

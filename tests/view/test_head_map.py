@@ -13,8 +13,8 @@ from headscope.capture.model.model import Model
 from headscope.runner import measure
 from headscope.view.page import render_page
 from headscope.view.page.head_map_data import NEIGHBOURS, describe_map
-from view.conftest import settle
 from view.parsed import OpenPage, Page
+from view.screen import settle
 
 DOCUMENTS = tiny.documents(11)
 PLACES = """[...document.querySelectorAll("#map-picture .head")].map((node) => {

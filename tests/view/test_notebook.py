@@ -16,8 +16,8 @@ from headscope.errors import HeadscopeError
 from headscope.examples import pack
 from headscope.view.notebook import frame_page, make_widget
 from headscope.view.page import Live, describe_text, render_page, write_page
-from view.conftest import open_tab, settle
 from view.parsed import OpenPage
+from view.screen import open_tab, settle
 from view.tables import head_table
 from view.test_sentences import ROW, draw, make_text
 

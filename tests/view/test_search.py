@@ -7,8 +7,8 @@ import xarray as xr
 from headscope.examples import CLEAR, FAILS, Example
 from headscope.view.glosses import TERMS
 from headscope.view.page import render_page
-from view.conftest import settle
 from view.parsed import OpenPage
+from view.screen import settle
 from view.tables import head_table, with_verdicts
 from view.test_sentences import ROW, TEXTS, draw, make_text
 

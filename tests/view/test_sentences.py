@@ -10,8 +10,8 @@ import xarray as xr
 from headscope.corpora.written_text import join_words
 from headscope.examples import CLEAR, FAILS, READS, STEPS, Example, Item, Judged, Side, Text, pack
 from headscope.view.page import render_page
-from view.conftest import settle
 from view.parsed import Browse, OpenPage, Page
+from view.screen import settle
 from view.tables import STACKS, head_table
 
 LAYERS, HEADS = 5, 7

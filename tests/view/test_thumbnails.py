@@ -13,8 +13,8 @@ from headscope.capture.model.model import Model
 from headscope.runner import measure
 from headscope.view.page import render_page
 from headscope.view.page.average_maps import MISSING, STEPS, describe_maps
-from view.conftest import settle
 from view.parsed import OpenPage
+from view.screen import settle
 from view.tables import head_table
 from view.test_accessibility import violations
 from view.test_view_switch import through_norms

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from view.conftest import settle
 from view.parsed import OpenPage
+from view.screen import settle
 from view.test_one_screen import ADDRESS, LAYERS
 from view.test_sentences import HEADS, TEXTS, draw, words_by_hand
 
