@@ -114,14 +114,16 @@ def _corrected(
     present = present if left_out is None else np.setdiff1d(present, left_out)
     if len(present) < 2:
         return math.nan
-    random, taus = np.random.default_rng(0), []
+    random, pairs = np.random.default_rng(0), []
     for _ in range(halves or HALVES):
         half = np.zeros(before.shape[-1], dtype=bool)
         half[random.permutation(present)[: len(present) // 2]] = True
-        for first, second in ((half, ~half), (~half, half)):
-            change = _scores(after, second) - _scores(before, second)
-            taus.append(scipy.stats.kendalltau(_scores(before, first), change).statistic)
-    return float(np.mean(taus))
+        (start, changed), (start_again, changed_again) = (
+            (_scores(before, folds), _scores(after, folds)) for folds in (half, ~half)
+        )
+        pairs += [(start, changed_again - start_again), (start_again, changed - start)]
+    starts, changes = np.stack(pairs, axis=1)
+    return float(np.mean(scipy.stats.kendalltau(starts, changes, axis=1).statistic))
 
 
 def _scores(sums: Float[np.ndarray, "2 head fold"], folds: Bool[np.ndarray, " fold"]) -> Float[np.ndarray, " head"]:

@@ -8,6 +8,7 @@ A batch belongs to one part of the corpus, so training, validation and test are 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -181,7 +182,13 @@ class Block:
 
     def load_maps(self, documents: Documents = ALL) -> Float[Tensor, "document word key head"]:
         """The attention of all heads in some documents, the heads of the first layer first."""
-        return _read_rows(np.load(self.maps, mmap_mode="r"), documents)
+        return _read_rows(self._mapped, documents)
+
+    @cached_property
+    def _mapped(self) -> np.ndarray:
+        """The file of the maps, opened once: a step of the training reads a few documents of many batches."""
+        mapped: np.ndarray = np.load(self.maps, mmap_mode="r")
+        return mapped
 
     def load_hidden(self, layer: int, documents: Documents = ALL) -> Float[Tensor, "document word width"]:
         """The hidden states of a layer, as means over the tokens of each word; of layer 0 the embeddings."""
