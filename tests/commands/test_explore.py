@@ -284,7 +284,7 @@ def test_an_atlas_of_random_tokens_shows_texts_that_are_typed(folder: Path) -> N
 
 def test_a_typed_text_is_read_as_those_of_the_atlas(folder: Path) -> None:
     model = headscope.load(folder / "model")
-    for form, string in (("written", WRITTEN), ("spaced", f" {WRITTEN}")):
+    for form, string in (("written", WRITTEN), ("spaced", " It isn't 1984 , U.S . dogs !")):
         sides = PageModel(model, form).answer("attention", {"text": WRITTEN})["text"]["sides"]
         assert len(sides["decoder"]["tokens"]) == 1 + len(model.tokenizer(string)["input_ids"])
 

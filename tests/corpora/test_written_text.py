@@ -17,6 +17,7 @@ from headscope.corpora.written_text import (
     locate_tokens,
     locate_words,
     split_text,
+    split_words,
 )
 from headscope.errors import CorpusError
 
@@ -39,6 +40,28 @@ def test_a_text_is_split_where_python_splits_it(text: str) -> None:
     words, written = split_text(text)
     assert list(words) == text.split() == cut(written)
     assert (written.content, written.fault) == (text, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('He said: "don\'t..." (yes!)', ["He", "said", ":", '"', "don't", "...", '"', "(", "yes", "!", ")"]),
+        ("«نعم»، قال.", ["«", "نعم", "»", "،", "قال", "."]),
+        ("हिन्दी में है।", ["हिन्दी", "में", "है", "।"]),
+        ("\U0001f469\u200d\U0001f467 twenty-one, 3.5 %", ["\U0001f469\u200d\U0001f467", "twenty-one", ",", "3.5", "%"]),
+        (' "', ['"']),
+    ],
+)
+def test_punctuation_around_a_word_is_a_word(text: str, words: list[str]) -> None:
+    assert split_words(text)[0] == tuple(words)
+
+
+@given(st.text(st.sampled_from("ab.,\u00ab\u3002" + SPACES) | st.characters(exclude_categories=["Cs"])))
+def test_words_and_punctuation_are_all_that_a_text_has(text: str) -> None:
+    words, written = split_words(text)
+    assert list(words) == cut(written)
+    assert "".join(words) == "".join(text.split())
+    assert {*text.split()} & {"a", "b"} <= {*words}
 
 
 def test_what_white_space_parts_has_its_characters() -> None:

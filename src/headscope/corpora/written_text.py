@@ -4,9 +4,10 @@ Corpora annotate words, and a model reads characters. Which characters are a wor
 text beside its words (`locate_words`), or the words are what white space parts (`split_text`).
 """
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 from operator import add
 
 PUNCTUATION = frozenset(".,?!;:")
@@ -74,6 +75,27 @@ def split_text(text: str) -> tuple[tuple[str, ...], WrittenText]:
     # Most texts have single spaces, and sums of lengths are faster than a search.
     written = join_words(words) if " ".join(words) == text else WrittenText(text, locate_tokens(text, words))
     return words, written
+
+
+def split_words(text: str) -> tuple[tuple[str, ...], WrittenText]:
+    """Return the words of a text without the punctuation around them, which is words of its own: ``(``, ``yes``, ``)``.
+
+    Punctuation within a word stays (*don't*), and equal marks side by side are one word (*...*).
+    """
+    words: list[str] = []
+    for piece in text.split():
+        start, stop = 0, len(piece)
+        while start < stop and _is_punctuation(piece[start]):
+            start += 1
+        while stop > start and _is_punctuation(piece[stop - 1]):
+            stop -= 1
+        before, after = (["".join(marks) for _, marks in groupby(each)] for each in (piece[:start], piece[stop:]))
+        words += [*before, *filter(None, [piece[start:stop]]), *after]
+    return tuple(words), WrittenText(text, locate_tokens(text, words))
+
+
+def _is_punctuation(character: str) -> bool:
+    return unicodedata.category(character).startswith("P")
 
 
 def join_words(words: Sequence[str], *, before: str = "") -> WrittenText:
