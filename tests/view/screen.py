@@ -37,7 +37,8 @@ def find_cut(page: playwright.Page) -> list[str]:
         const touches = (node, at) => at && node.getBoundingClientRect().left <
             numbers[at - 1].getBoundingClientRect().right;
         const narrow = [...buttons.filter((node) => node.scrollWidth > node.clientWidth), ...numbers.filter(touches)];
-        return [...cut, ...narrow].map((node) => node.textContent || node.title);
+        const full = overview.scrollHeight > overview.clientHeight ? [overview] : [];
+        return [...cut, ...narrow, ...full].map((node) => node.textContent || node.title);
     }""")
 
 

@@ -74,9 +74,11 @@ function readView(state) {
   const score = scoreOf(state);
   if (score) {
     const way = score.directed ? Math.max(0, page.directions.indexOf(state.direction)) : 0;
-    const count = score.count === null ? "" : ` ${score.count.toLocaleString("en")} in all.`;
-    const from = score.directed ? ` From ${words(page.directions[way])}.` : "";
-    const baseline = score.offset_value ?? score.control_value, isHeldOut = Boolean(score.held_out) && state.half === "held-out half";
+    const isHeldOut = Boolean(score.held_out) && state.half === "held-out half";
+    const plain = score.ranked ? score.plain[score.directed ? page.directions[way] : ""] : {};
+    const counted = score.count === null ? "All texts." : `${score.count.toLocaleString("en")} in all texts.`;
+    const texts = isHeldOut ? "The half of the texts on which heads are scored." : counted;
+    const baseline = score.offset_value ?? score.control_value;
     return {
       values: (isHeldOut ? score.held_out : score.values)[way][attentionType(state)],
       ...span(alike("scores", score, (row) => row.key === score.key).map((row) => row.values), baseline),
@@ -84,7 +86,7 @@ function readView(state) {
       title: nameScore(score, page.directions[way]),
       units: score.measure,
       directed: score.directed,
-      about: `${score.about}.${from}${isHeldOut ? " The half of the texts on which heads are scored." : `${count} All texts.`}${score.offset === null ? "" : " Baseline: the best fixed offset, in words."} (${score.source})`,
+      about: [plain.about, plain.example && `${plain.example}.`, `${score.about}.`, texts, `(${score.source})`].filter(Boolean).join(" "),
       baseline,
       baselineText: describeBaseline(score),
     };
