@@ -1,4 +1,4 @@
-"""What holds for every test: no network, no display, no GPU, one thread, and where the real corpora are."""
+"""What holds for every test: no network, no display, no GPU, few threads, and where the real corpora are."""
 
 import atexit
 import functools
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported, which reads it once
 os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="headscope-tests-")  # a home may be read-only
 os.environ["MPLBACKEND"] = "Agg"
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # of programs that tests start, too
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # for tiny models a second thread costs more than it saves
 os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported: its kernels then need no GPU
 
 from pathlib import Path
@@ -31,7 +31,7 @@ import tiers
 atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
 hypothesis.settings.register_profile("headscope", deadline=None)  # no test asserts a time
 hypothesis.settings.load_profile("headscope")
-torch.set_num_threads(1)  # for tiny models a second thread costs more than it saves
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 # Trainers and statsmodels ask for a full collection of garbage after each piece of work, which takes a fifth of a
 # second among all that tests import. The collector comes by itself when there is enough to collect.
