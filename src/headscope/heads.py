@@ -22,6 +22,7 @@ from headscope.errors import HeadscopeError, TableError, quote
 from headscope.files import atomic_write, parse_json
 from headscope.layers import ATTRIBUTE as WITHOUT_ATTENTION
 from headscope.layers import read_without_attention, refuse_layer
+from headscope.own_files import SEAL
 
 FORMAT_ATTRIBUTE = "headscope_format"
 FORMAT = 4
@@ -31,10 +32,6 @@ SUMS = "sums"
 """The group of a file that holds sums by fold and permutations, beside the variables that one reads."""
 
 _STORED = {"zlib": True, "complevel": 4, "fletcher32": True}
-
-_SEAL = b"headscope sha256"
-"""Follows the last byte of the table, with the SHA-256 of all bytes before it. HDF5 stops at the end that its own
-header names, so other programs pass it over, and what they write anew has none."""
 
 _MOST_COMPRESSED = 1100
 """More than any file of deflate unpacks to, as a multiple of its bytes."""
@@ -228,7 +225,7 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
         written = netcdf.encode(parts, encoding)
         with temporary.open("wb") as file:
             file.write(written)
-            file.write(_SEAL + hashlib.sha256(written).digest())
+            file.write(SEAL + hashlib.sha256(written).digest())
     return path
 
 
@@ -273,11 +270,11 @@ def _check_stored(path: Path) -> None:
     """
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
-        seal_size = len(_SEAL) + hashlib.sha256().digest_size
+        seal_size = len(SEAL) + hashlib.sha256().digest_size
         file.seek(max(size - seal_size, 0))
         seal = file.read()
         file.seek(0)
-        if seal.startswith(_SEAL) and hashlib.sha256(file.read(size - seal_size)).digest() != seal[len(_SEAL) :]:
+        if seal.startswith(SEAL) and hashlib.sha256(file.read(size - seal_size)).digest() != seal[len(SEAL) :]:
             raise TableError(
                 f"{path} does not have the bytes that were written, as its checksum says; copy it again or measure "
                 "again or, if a program has changed it, let that write a new file."

@@ -221,8 +221,8 @@ def test_the_settings_of_a_model_are_not_overwritten(run, model: Path, pairs: Pa
     code, _, complaint = run("align", model, pairs, "-o", model)
     assert (code, complaint) == (
         2,
-        f"headscope: {model / 'generation_config.json'} is not of headscope, and would be overwritten; choose another "
-        "folder, and copy the alignment heads from there.\n",
+        f"headscope: {model / 'generation_config.json'} is there already, is not known to be written by "
+        "headscope, and would be overwritten; move it, or choose another folder.\n",
     )
     assert (model / "generation_config.json").read_bytes() == before
 

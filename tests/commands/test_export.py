@@ -65,8 +65,9 @@ def test_formats_of_others_hold_one_row(run, table) -> None:
     assert np.array_equal(np.loadtxt("full_attention_heads.tsv", delimiter="\t"), values)
     scores = json.loads(Path("retrieval_heads.json").read_text())
     assert scores == {f"{layer}-{head}": [values[layer, head]] for layer in range(2) for head in range(5)}
-    assert run("export", table, "--as", "duo-attention", "--row", "det", "--key-value-heads", 1)[0] == 0
-    groups = np.loadtxt("full_attention_heads.tsv", delimiter="\t")
+    shared = ("--key-value-heads", 1, "-o", "groups.tsv")
+    assert run("export", table, "--as", "duo-attention", "--row", "det", *shared)[0] == 0
+    groups = np.loadtxt("groups.tsv", delimiter="\t")
     assert np.array_equal(groups, values.max(1))
     assert run("export", table, "--as", "alignment-heads", "--row", "det", "--top", 3)[0] == 0
     pairs = json.loads(Path("alignment_heads.json").read_text())

@@ -76,6 +76,8 @@ def try_manifest(folder: Path, chance: random.Random) -> str:
     manifest = out / "manifest.json"
     crafted = craft_json({"about": {"seed": 1}, "sha256": {"heads.nc": "a" * 64, "figures/a.png": "b" * 64}}, chance)
     manifest.write_bytes(crafted)
+    (out / f".{manifest.name}.pending").write_bytes(craft_json(["heads.nc", "atlas.html"], chance))
+    (out / "atlas.html").unlink(missing_ok=True)
     others = [folder / "x.nc", folder / "heads.nc", out / "mine.txt"]
     for other in others:
         other.write_text("mine")

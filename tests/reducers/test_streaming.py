@@ -279,16 +279,17 @@ def test_in_an_untrained_model_none_stands_out(family: str) -> None:
 def test_what_duo_attention_gets_is_high_where_the_whole_text_is_needed(tmp_path) -> None:
     table = judge({**ELSEWHERE, (1, 3): near})
     kept = table["streaming_kept"].transpose("layer", "head").values
-    path, listed = tmp_path / "full_attention_heads.tsv", tmp_path / "heads.json"
+    path, groups, turned = (tmp_path / name for name in ("full_attention_heads.tsv", "groups.tsv", "turned.tsv"))
+    listed = tmp_path / "heads.json"
     headscope.export(table, out=path, format="duo-attention")
     np.testing.assert_array_equal(np.loadtxt(path, delimiter="\t"), 1 - kept)
     assert read_heads(path).entries[2].value == 1 - kept[0, 2] < 0.01
     # The key/value head is needed as much as the query head that needs it most.
-    headscope.export(table, out=path, format="duo-attention", key_value_heads=1)
-    np.testing.assert_array_equal(np.loadtxt(path, delimiter="\t"), (1 - kept).max(1))
+    headscope.export(table, out=groups, format="duo-attention", key_value_heads=1)
+    np.testing.assert_array_equal(np.loadtxt(groups, delimiter="\t"), (1 - kept).max(1))
     assert Streaming.scores[0].variable == duo_attention.STREAMING
     everything = headscope.export(table, out=listed, top=6)
     assert len(everything.entries) == 6
     # From a list of our own the numbers are turned around as well, and once; its reported head has its held-out score.
-    headscope.export(listed, out=path, format="duo-attention")
-    np.testing.assert_allclose(np.loadtxt(path, delimiter="\t"), 1 - kept, atol=1e-6)
+    headscope.export(listed, out=turned, format="duo-attention")
+    np.testing.assert_allclose(np.loadtxt(turned, delimiter="\t"), 1 - kept, atol=1e-6)

@@ -89,15 +89,15 @@ class OutputFolder:
         """Refuse an unusable folder before any work is done.
 
         Raises:
-            HeadscopeError: the folder is a file, cannot be written to, or has a file of the name of the manifest that
-                headscope did not write.
+            HeadscopeError: the folder is a file, cannot be written to, or has a table or a manifest that headscope did
+                not write.
         """
         check_regular(self.path)
         if self.path.exists() and not self.path.is_dir():
             wanted = f"a folder for {self.contents.name}, or a place where one can be made"
             raise HeadscopeError(f"{self.path} is a file; name {wanted}.")
         writable(self.path / self.contents.manifest)
-        self._read_manifest()
+        self._refuse_foreign((*(f"{table}.nc" for table in self.contents.tables), *self.contents.others))
 
     def measure(
         self,
@@ -233,9 +233,12 @@ class OutputFolder:
             yield fresh
             # A page comes after what it is of, and the manifest last: what stops in between does not look complete.
             manifest, names = self.contents.manifest, self._list_files(fresh)
+            self._refuse_foreign(names)
+            write_text(json.dumps(names), self._pending)
             for name in sorted(names, key=lambda name: (name == manifest, name.endswith(".html"))):
                 (self.path / name).parent.mkdir(parents=True, exist_ok=True)
                 (fresh / name).replace(self.path / name)
+            self._pending.unlink()
         except OSError as error:
             advice = ", and add --resume to keep what was measured" if self.contents.tables else ""
             raise HeadscopeError(
@@ -260,6 +263,28 @@ class OutputFolder:
     def sums(self, table: str) -> Path:
         """The file that keeps what was measured of a table so far, for resuming."""
         return self.path / f".{table}.partial.npz"
+
+    @property
+    def _pending(self) -> Path:
+        """The list of files that are being moved to the folder, and that no manifest lists yet."""
+        return self.path / f".{self.contents.manifest}.pending"
+
+    def _read_pending(self) -> list[str]:
+        """Return the files that a killed command was about to move to the folder; none if their list is damaged."""
+        try:
+            names = parse_json(self._pending.read_bytes())
+        except (OSError, ValueError):
+            return []
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+    def _refuse_foreign(self, names: Iterable[str]) -> None:
+        """Raise an error for a file of one of these names that headscope did not write."""
+        own = {self.contents.manifest, *self._read_manifest()[1], *self._read_pending()}
+        if foreign := [name for name in names if name not in own and (self.path / name).exists()]:
+            raise HeadscopeError(
+                f"{self.path / foreign[0]} is there already, is not known to be written by headscope, and would be "
+                "overwritten; move it, or choose another folder."
+            )
 
     def _list_files(self, folder: Path) -> list[str]:
         return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())

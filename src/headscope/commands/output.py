@@ -30,11 +30,13 @@ class Contents:
         name: what messages call them, such as ``the alignment``.
         manifest: the file that lists the others.
         tables: the head tables that are measured for it, whose sums are kept for resuming.
+        others: further files whose names are known beforehand: a file of the user's is seen before any work is done.
     """
 
     name: str
     manifest: str
     tables: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 class Resumable(Options):
@@ -138,11 +140,14 @@ def check_file(out: Path) -> None:
     """Raise an error for a file that cannot be written.
 
     Raises:
-        HeadscopeError: it is a folder, its folder cannot be written to, or another command is writing it.
+        HeadscopeError: it is a folder or a file of the user's, its folder cannot be written to, or another command is
+            writing it.
     """
     from headscope.files import reserve, writable
+    from headscope.own_files import refuse_foreign
 
     writable(out)
+    refuse_foreign(out)
     with reserve(out, out.with_name(f".{out.name}.lock")):
         pass
 

@@ -9,9 +9,7 @@ from typing import Any
 
 from headscope.errors import TableError, first_line, list_some, quote
 from headscope.files import has_surrogate, parse_json, reading, write_text
-
-FORMAT = "headscope heads"
-"""What the field ``format`` of a list says."""
+from headscope.own_files import HEAD_LIST_FORMAT
 
 VERSION = 1
 """The version of the format. A file of another version is refused."""
@@ -133,7 +131,7 @@ def write_head_list(heads: HeadList, path: str | Path) -> Path:
     """The path, at which the list was written as JSON, whole or not at all; see `headscope.files.write_text`."""
     path = Path(path)
     about = {
-        "format": FORMAT, "version": VERSION, "headscope": heads.headscope, "created": heads.created,
+        "format": HEAD_LIST_FORMAT, "version": VERSION, "headscope": heads.headscope, "created": heads.created,
         "unit": heads.unit, "model": asdict(heads.model),
         "corpus": {"name": heads.corpus, "sha256": heads.corpus_sha256}, "method": heads.method,
     }  # fmt: skip
@@ -173,9 +171,10 @@ def load_json(path: Path) -> Any:
 
 def parse_head_list(stored: Any, path: Path) -> HeadList:
     """The list that the value of a JSON file stands for; it raises what `read_head_list` raises."""
-    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+    if not isinstance(stored, dict) or stored.get("format") != HEAD_LIST_FORMAT:
         raise TableError(
-            f"{path} is no list of heads, for its field format is not {FORMAT!r}; write one with `headscope export`."
+            f"{path} is no list of heads, for its field format is not {HEAD_LIST_FORMAT!r}; write one with `headscope "
+            "export`."
         )
     if stored.get("version") != VERSION:
         raise TableError(

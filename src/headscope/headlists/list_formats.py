@@ -4,7 +4,8 @@ from pathlib import Path
 
 from headscope.errors import TableError
 from headscope.headlists import alignment_heads, duo_attention, retrieval_heads
-from headscope.headlists.head_list import FORMAT, GROUP, HeadList, load_json, parse_head_list
+from headscope.headlists.head_list import GROUP, HeadList, load_json, parse_head_list
+from headscope.own_files import HEAD_LIST_FORMAT
 
 FOREIGN = (duo_attention.NAME, retrieval_heads.NAME, alignment_heads.NAME)
 """The formats of others, each of one row."""
@@ -27,8 +28,8 @@ def read_heads(path: str | Path) -> HeadList:
     if retrieval_heads.is_like(stored):
         return retrieval_heads.parse(stored, path)
     raise TableError(
-        f"{path} holds no list of heads; give one of the format {FORMAT!r}, a table of DuoAttention (.tsv), the JSON "
-        "of Retrieval_Head, or alignment heads of Whisper."
+        f"{path} holds no list of heads; give one of the format {HEAD_LIST_FORMAT!r}, a table of DuoAttention (.tsv), "
+        "the JSON of Retrieval_Head, or alignment heads of Whisper."
     )
 
 

@@ -4,6 +4,7 @@ import math
 
 from headscope.headlists import HeadEntry, HeadList
 from headscope.headlists.head_list import GROUP
+from headscope.own_files import MODEL_CARD_TITLE
 from headscope.view.headings import name_corpus, name_model
 from headscope.view.wording import format_interval
 
@@ -13,7 +14,7 @@ COLUMNS = ("row", "head", "score [95 %]", "items", "strongest rival", "verdict")
 def render_model_card(heads: HeadList) -> str:
     """The section: a table of the reported heads (of a list that has none, of all heads), their source and method."""
     entries = [entry for entry in heads.entries if entry.heldout] or [*heads.entries]
-    lines = ["## Attention heads", "", _describe_source(heads), "", _make_line(COLUMNS), _make_line(["---"] * 6)]
+    lines = [MODEL_CARD_TITLE, "", _describe_source(heads), "", _make_line(COLUMNS), _make_line(["---"] * 6)]
     lines += [_make_line(_describe(entry)) for entry in entries]
     lines += ["", _escape(heads.method)] if heads.method else []
     if heads.unit == GROUP:

@@ -11,7 +11,7 @@ from headscope.commands.option_groups import PERMUTATIONS, CorpusPart, ModelOpti
 from headscope.commands.output import Contents, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
-from headscope.errors import CorpusError, HeadscopeError
+from headscope.errors import CorpusError
 
 if TYPE_CHECKING:
     from headscope.corpora import Corpus
@@ -35,7 +35,7 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
         The head table that is in ``heads.nc``; `headscope.shortlist_heads` says what its verdicts are.
     """
 
-    contents = Contents("the alignment", "alignment.json", ("heads", "untrained"))
+    contents = Contents("the alignment", "alignment.json", ("heads", "untrained"), (SETTINGS, "alignment.csv"))
     usage = (
         "headscope align ./my-translator pairs.txt -o aligned",
         "headscope align facebook/nllb-200-distilled-600M pairs.txt --source eng_Latn --target fra_Latn --step reading",
@@ -108,15 +108,9 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
         return corpus
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for pairs without links, or for a folder with settings that headscope did not write."""
+        """Raise an error for pairs without links, or for a folder that cannot be used."""
         self.check_model()
         check_folder(self)
-        out = Path(self.out or "")
-        if self.out and (out / SETTINGS).exists() and not (out / self.contents.manifest).exists():
-            raise HeadscopeError(
-                f"{out / SETTINGS} is not of headscope, and would be overwritten; choose another folder, and copy the "
-                "alignment heads from there."
-            )
         _ = self.documents
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.capture.passes.views import VIEWS
-from headscope.commands.atlas.atlas_result import AtlasResult
+from headscope.commands.atlas.atlas_result import PAGE, AtlasResult
 from headscope.commands.function import make_function
 from headscope.commands.option import (
     CORPUS,
@@ -67,6 +67,7 @@ class Atlas(
             *(f"heads-{view}" for view in VIEWS),
             *MEASURED_TABLES,
         ),
+        (PAGE, "examples.nc"),
     )
     usage = (
         "headscope atlas minilm grammar:300 -o atlas",

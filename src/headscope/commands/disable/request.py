@@ -39,7 +39,7 @@ class Disable(
         The head table that is in ``effects.nc``. Of one of runs, `headscope.summarize_effects` gives the means.
     """
 
-    contents = Contents("the effects", "effects.json", ("effects", "pairs"))
+    contents = Contents("the effects", "effects.json", ("effects", "pairs"), ("effects.csv",))
     usage = (
         "headscope disable headscope-runs/seed-1 mrpc --data corpora -o effects",
         "headscope disable smollm2 blimp --paradigm causative --limit 100 --start '<|endoftext|>' -o effects",

@@ -11,6 +11,7 @@ from headscope.errors import HeadscopeError, TableError
 from headscope.files import expand_home, write_text
 from headscope.headlists import HeadList, alignment_heads, write_head_list
 from headscope.headlists.list_formats import FOREIGN, read_heads, render_heads
+from headscope.own_files import refuse_foreign
 from headscope.view.listed_heads import list_all_heads, list_heads
 from headscope.view.model_card import render_model_card
 
@@ -21,14 +22,13 @@ def run(request: Export, progress: Progress) -> HeadList:
     heads = _list(request)
     if request.row is not None or format in FOREIGN:
         heads = heads.select(request.row)
-    if format in FOREIGN:
-        text = render_heads(heads, format, request.key_value_heads)
-        if out is not None:
-            write_text(text, out)
-    elif out is not None and format == HEADS:
-        write_head_list(heads, out)
-    elif out is not None:
-        write_text(render_model_card(heads), out)
+    text = render_heads(heads, format, request.key_value_heads) if format in FOREIGN else None
+    if out is not None:
+        refuse_foreign(out, text)
+        if format == HEADS:
+            write_head_list(heads, out)
+        else:
+            write_text(text or render_model_card(heads), out)
     return heads
 
 

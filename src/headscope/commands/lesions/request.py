@@ -28,7 +28,7 @@ class Lesions(ModelOptions, EvaluationOptions, Drawing, Listing, Resumable, Requ
         The head table that is in ``lesions.nc``; `headscope.find_dissociations` lists its double dissociations.
     """
 
-    contents = Contents("the lesions", "lesions.json", ("lesions",))
+    contents = Contents("the lesions", "lesions.json", ("lesions",), ("lesions.csv",))
     usage = (
         "headscope lesions smollm2 blimp --atlas smollm2-atlas --data corpora --limit 20 -o lesions",
         "headscope lesions smollm2 wiki.txt --atlas heads.nc --row obj --row nsubj --size 10 -o lesions",

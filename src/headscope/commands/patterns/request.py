@@ -105,7 +105,7 @@ class Patterns(
         The head table that is in ``patterns.nc``, with ``pattern_share`` over layer, head and pattern.
     """
 
-    contents = Contents("the patterns", "patterns.json", (TABLE, RUNS))
+    contents = Contents("the patterns", "patterns.json", (TABLE, RUNS), ("patterns.csv",))
     usage = (
         "headscope patterns minilm grammar:300 -o patterns",
         "headscope patterns minilm mrpc --data corpora --annotate my-maps",

@@ -35,7 +35,7 @@ class Probe(
         `headscope.analyse.probes.add_probe_scores`, and ``probe_weight`` of each head.
     """
 
-    contents = Contents("the probes", "probe.json", ("probe",))
+    contents = Contents("the probes", "probe.json", ("probe",), ("probe.csv", "lengths.csv"))
     usage = (
         "headscope probe minilm grammar:300 -o probe",
         "headscope probe minilm en_ewt-ud-train.conllu --test en_ewt-ud-dev.conllu --words glove.6B.100d.txt.gz "

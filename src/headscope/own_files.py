@@ -1,0 +1,49 @@
+"""Files that headscope wrote, told from those of the user, which no command overwrites."""
+
+from pathlib import Path
+
+from headscope.errors import HeadscopeError
+
+SEAL = b"headscope sha256"
+"""Follows the last byte of a head table, with the SHA-256 of all bytes before it. HDF5 stops at the end that its own
+header names, so other programs pass it over, and what they write anew has none."""
+
+HEAD_LIST_FORMAT = "headscope heads"
+"""The field ``format`` of a list of heads, with which its file begins."""
+
+MODEL_CARD_TITLE = "## Attention heads"
+"""The first line of a section for a model card."""
+
+_BEGINNINGS = (f'{{\n "format": "{HEAD_LIST_FORMAT}"'.encode(), f"{MODEL_CARD_TITLE}\n".encode())
+_ARCHIVE, _HEADER = b"PK", b"header.npy"
+"""Sums in a file begin as an archive does, whose first member is this."""
+
+_SEEN_BYTES = 200
+
+
+def refuse_foreign(path: Path, content: str | None = None) -> None:
+    """Raise an error for a file that headscope did not write, and that would be overwritten.
+
+    Args:
+        path: a file that may be there.
+        content: the text that is to be written, of a format without a mark; a file that has it already may be written.
+
+    Raises:
+        HeadscopeError: the file has no mark of headscope, and is not empty.
+    """
+    if not path.is_file() or not path.stat().st_size or _has_mark(path):
+        return
+    if content is not None and path.read_bytes() == content.encode():
+        return
+    raise HeadscopeError(
+        f"{path} is there already, is not known to be written by headscope, and would be overwritten; name another "
+        "file, or remove this one."
+    )
+
+
+def _has_mark(path: Path) -> bool:
+    with path.open("rb") as file:
+        beginning = file.read(_SEEN_BYTES)
+        file.seek(max(0, path.stat().st_size - _SEEN_BYTES))
+        is_sealed = SEAL in file.read()
+    return is_sealed or beginning.startswith(_BEGINNINGS) or (beginning.startswith(_ARCHIVE) and _HEADER in beginning)
