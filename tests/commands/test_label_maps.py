@@ -15,6 +15,7 @@ import pytest
 import headscope
 import tiny
 from headscope.commands.patterns import labelling
+from headscope.commands.patterns.annotate import annotate
 from headscope.commands.patterns.labelling import prepare_maps, serve_maps
 from headscope.commands.patterns.request import LabelMaps
 from headscope.commands.progress import ignore_progress
@@ -58,8 +59,10 @@ def serve(folder: Path, **settings: int) -> Iterator[str]:
 
 
 def ask(url: str, path: str, body: object = None, **headers: str) -> dict:
+    address, _, token = url.partition("?token=")
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(url + path, data, headers), timeout=30) as answer:
+    sent = urllib.request.Request(address + path, data, {"X-Headscope-Token": token} | headers)
+    with urllib.request.urlopen(sent, timeout=30) as answer:
         return json.load(answer)
 
 
@@ -131,6 +134,61 @@ def test_others_than_the_page_are_refused(folder: Path) -> None:
             assert refusal(url, "label", body) == (400, "this is no label of a map.")
         assert refusal(url, "map/99")[0] == refusal(url, "../maps.csv")[0] == 404
     assert not (folder / "labels.csv").exists()
+
+
+def test_a_page_without_its_token_is_refused(folder: Path) -> None:
+    with serve(folder) as url:
+        address, sentence = url.partition("?")[0], "open the address that headscope patterns gives, with its token."
+        for path in ("", "state", "map/1", "?token=wrong"):
+            assert refusal(address, path) == (403, sentence)
+        assert refusal(address, "label", {"map": 1, "label": "block"}) == (403, sentence)
+        assert refusal(address, "finish", {}) == (403, sentence)
+        for opened in (url, f"{address}page.js"):
+            with urllib.request.urlopen(opened, timeout=30) as answer:
+                assert answer.status == 200
+    assert not (folder / "labels.csv").exists()
+
+
+def test_labels_that_others_write_meanwhile_are_kept(folder: Path) -> None:
+    document, layer, head = vars(read_maps_to_label(folder).maps[4].name).values()
+    with serve(folder) as url:
+        assert ask(url, "label", {"map": 1, "label": "block"}) == {"labels": {"1": "block"}}
+        with (folder / "labels.csv").open("a") as file:
+            csv.writer(file, lineterminator="\n").writerow([5, document, layer, head, "vertical", "diagonal"])
+        assert ask(url, "label", {"map": 2, "label": "block"})["labels"] == {
+            "1": "block",
+            "2": "block",
+            "5": "vertical",
+        }
+        assert saved(folder) == [("1", "block", ""), ("2", "block", ""), ("5", "vertical", "diagonal")]
+        damaged = (folder / "labels.csv").read_text().replace("vertical", "stripes")
+        (folder / "labels.csv").write_text(damaged)
+        code, sentence = refusal(url, "label", {"map": 3, "label": "block"})
+        assert (code, "labels.csv:4: there is no pattern 'stripes'" in sentence) == (500, True)
+        assert (folder / "labels.csv").read_text() == damaged
+
+
+def test_a_folder_is_shown_by_one_command_at_a_time(folder: Path) -> None:
+    with serve(folder), pytest.raises(HeadscopeError) as refused:
+        annotate(folder)
+    assert str(refused.value) == (
+        f"another headscope command is writing to {folder}; wait until it has ended, or choose another place."
+    )
+    with serve(folder):
+        pass
+
+
+def test_a_folder_that_is_gone_is_not_written_anew(folder: Path) -> None:
+    elsewhere = folder.with_name(f"{folder.name}-elsewhere")
+    with serve(folder) as url:
+        ask(url, "label", {"map": 1, "label": "block"})
+        folder.rename(elsewhere)
+        sentence = f"{folder} is gone, so no label can be saved; put it back, and label this map again."
+        assert refusal(url, "label", {"map": 2, "label": "block"}) == (500, sentence)
+        assert not folder.exists()
+        elsewhere.rename(folder)
+        ask(url, "label", {"map": 2, "label": "block"})
+    assert saved(folder) == [("1", "block", ""), ("2", "block", "")]
 
 
 def test_a_label_that_cannot_be_saved_is_said(folder: Path, monkeypatch) -> None:

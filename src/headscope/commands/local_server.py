@@ -4,6 +4,7 @@ request --`_Handler`: is it ours?--> `Request` --respond--> `Reply`
 """
 
 import json
+import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from headscope.errors import HeadscopeError, first_line
 
@@ -19,6 +21,9 @@ HOST = "127.0.0.1"
 
 HTTP_PORT = 80
 """The port that browsers leave out of an address."""
+
+TOKEN_HEADER = "x-headscope-token"
+"""The header with which a page says that it was opened at its whole address."""
 
 LONGEST = 100_000
 """Bytes of what a page sends."""
@@ -37,6 +42,12 @@ class Request:
     path: str
     headers: Mapping[str, str]
     content: bytes | None
+
+    def has_token(self, token: str) -> bool:
+        """Return whether the page sent a token, in a header or in its address."""
+        query = parse_qs(urlsplit(self.path).query)
+        sent = self.headers.get(TOKEN_HEADER) or query.get("token", [""])[0]
+        return secrets.compare_digest(sent.encode(), token.encode())
 
     def read_json(self) -> Any:
         """What was sent, as JSON.
@@ -75,6 +86,16 @@ def refuse(status: HTTPStatus, sentence: str) -> Reply:
 
 
 Respond = Callable[[Request], Reply]
+
+
+def make_token() -> str:
+    """Return a token that nobody can guess: who knows it was given the address of a page."""
+    return secrets.token_urlsafe(16)
+
+
+def refuse_visitor(command: str) -> Reply:
+    """Return the answer to somebody who opens a page without its token."""
+    return refuse(HTTPStatus.FORBIDDEN, f"open the address that {command} gives, with its token.")
 
 
 def open_server(respond: Respond, port: int) -> ThreadingHTTPServer:

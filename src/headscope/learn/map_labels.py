@@ -10,7 +10,7 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +93,19 @@ def read_maps_to_label(folder: Path) -> LabelledMaps:
     except (OSError, ValueError) as error:
         raise CorpusError(f"{folder / ABOUT} cannot be read ({error}); make the folder anew.") from error
     maps = _read_maps(folder)
-    labels, second = _read_labels(folder / LABELS, maps) if (folder / LABELS).exists() else ({}, {})
-    return LabelledMaps(maps, labels, second, about)
+    return read_labels_again(folder, LabelledMaps(maps, {}, {}, about))
+
+
+def read_labels_again(folder: Path, maps: LabelledMaps) -> LabelledMaps:
+    """Return the same maps with the labels that their folder has now.
+
+    Raises:
+        CorpusError: the folder is gone, or its labels are damaged.
+    """
+    if not (folder / MAPS).is_file():
+        raise CorpusError(f"{folder} is gone, so no label can be saved; put it back, and label this map again.")
+    labels, second = _read_labels(folder / LABELS, maps.maps) if (folder / LABELS).exists() else ({}, {})
+    return replace(maps, labels=labels, second=second)
 
 
 def write_labels(folder: Path, labelled: LabelledMaps) -> None:

@@ -3,7 +3,6 @@
 atlas, or model --atlas--> tables, examples --render_page--> page --browser--> a text --read_texts--> its attention
 """
 
-import secrets
 import threading
 import webbrowser
 from contextlib import suppress
@@ -11,7 +10,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import xarray as xr
 from rich.console import Console
@@ -22,7 +21,16 @@ from headscope.commands.atlas.atlas_result import TABLE, AtlasResult
 from headscope.commands.atlas.request import atlas
 from headscope.commands.explore.page_model import PageModel
 from headscope.commands.explore.request import Explore
-from headscope.commands.local_server import HOST, Reply, Request, open_server, refuse, reply_json
+from headscope.commands.local_server import (
+    HOST,
+    Reply,
+    Request,
+    make_token,
+    open_server,
+    refuse,
+    refuse_visitor,
+    reply_json,
+)
 from headscope.commands.progress import Progress
 from headscope.errors import HeadscopeError, ModelError, TableError
 from headscope.identity import name_differences
@@ -52,7 +60,7 @@ class Explorer:
         self.page = replace(atlas, folder=None).render()  # the figures stay in their folder
         form = find_form(atlas.table.attrs)
         self._model = None if model is None else PageModel(model, WRITTEN if form == GIVEN else form, start)
-        token = secrets.token_urlsafe(16)
+        token = make_token()
         self._live_page = self.page if self._model is None else atlas.render(Live(token, self._model.max_tokens))
         served = self._live_page.encode("utf-8", errors="replace")
         self._server = open_server(_Answers(served, token, self._model), port)
@@ -179,17 +187,17 @@ class _Answers:
 
     def __call__(self, request: Request) -> Reply:
         """The page, or the answer to a question."""
-        return self._show(urlsplit(request.path)) if request.content is None else self._answer(request)
+        return self._show(request) if request.content is None else self._answer(request)
 
-    def _show(self, address: SplitResult) -> Reply:
-        if address.path != "/":
+    def _show(self, request: Request) -> Reply:
+        if urlsplit(request.path).path != "/":
             return refuse(HTTPStatus.NOT_FOUND, "there is no such page.")
-        if not self._is_token(parse_qs(address.query).get("token", [""])[0]):
-            return refuse(HTTPStatus.FORBIDDEN, "open the address that headscope explore gives, with its token.")
+        if not request.has_token(self.token):
+            return refuse_visitor("headscope explore")
         return Reply(self.page, "text/html")
 
     def _answer(self, request: Request) -> Reply:
-        if not self._is_token(request.headers.get("x-headscope-token", "")):
+        if not request.has_token(self.token):
             return refuse(HTTPStatus.FORBIDDEN, "only the page of headscope may ask this.")
         name = request.path.removeprefix("/")
         if self.model is None or name not in self.model:
@@ -198,9 +206,6 @@ class _Answers:
             return reply_json(self.model.answer(name, request.read_json()))
         except HeadscopeError as error:
             return refuse(HTTPStatus.BAD_REQUEST, str(error))
-
-    def _is_token(self, token: str) -> bool:
-        return secrets.compare_digest(token.encode(), self.token.encode())
 
 
 def show(request: Explore, explorer: Explorer, console: Console) -> None:

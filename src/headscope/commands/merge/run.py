@@ -3,11 +3,14 @@
 files of sums --merge_shards--> head table --analyse--> with intervals and reported heads --> file
 """
 
+from pathlib import Path
+
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 
 from headscope.analyse import assess
+from headscope.commands.folder import reserve_file
 from headscope.commands.merge.request import Merge
 from headscope.commands.progress import Progress
 from headscope.commands.recorded_request import record_request
@@ -22,7 +25,8 @@ def run(request: Merge, progress: Progress) -> xr.Dataset:
     # The call stays as the runner has it: with the plan, from which the same is measured of another model.
     table = table.assign_attrs(request=record_request(request)["request"])
     if request.out is not None:
-        write_table(table, request.out)
+        with reserve_file(Path(request.out)):
+            write_table(table, request.out)
     return table
 
 

@@ -1,6 +1,6 @@
 """The local page to label attention maps: a server for one browser on this machine.
 
-browser --key--> POST /label --> labels.csv, whole, before the answer
+browser --key--> POST /label --> labels.csv as it is now, with the label, whole, before the answer
 """
 
 import threading
@@ -9,15 +9,26 @@ from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import torch
 
-from headscope.commands.local_server import HOST, Reply, Request, open_server, refuse, reply_json
+from headscope.commands.local_server import (
+    HOST,
+    Reply,
+    Request,
+    make_token,
+    open_server,
+    refuse,
+    refuse_visitor,
+    reply_json,
+)
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.learn.map_labels import LabelledMaps, read_maps_to_label, write_labels
+from headscope.files import LOCK, reserve
+from headscope.learn.map_labels import LabelledMaps, read_labels_again, read_maps_to_label, write_labels
 from headscope.reducers.support.pattern_network import PATTERNS, make_images
-from headscope.view.annotation import FILES, read_page
+from headscope.view.annotation import FILES, PAGE, STYLES, read_page
 
 
 def annotate(
@@ -34,12 +45,12 @@ def annotate(
 
     Raises:
         CorpusError: the folder is damaged, or fewer maps are labelled than are to be labelled a second time.
+        HeadscopeError: another command shows the folder, or the port is taken.
     """
     labelling = _Labelling(folder, read_maps_to_label(folder), second, seed)
-    server = open_server(labelling, port)
-    labelling.finish = lambda: threading.Thread(target=server.shutdown).start()
-    with server:
-        ready(f"http://{HOST}:{server.server_port}/")
+    with reserve(folder, folder / LOCK), open_server(labelling, port) as server:
+        labelling.finish = lambda: threading.Thread(target=server.shutdown).start()
+        ready(f"http://{HOST}:{server.server_port}/?token={labelling.token}")
         with suppress(KeyboardInterrupt):
             server.serve_forever()
     return labelling.maps
@@ -53,7 +64,7 @@ class _Labelling:
             raise CorpusError(
                 f"{second} maps were to be labelled a second time, and {len(maps.labels)} are labelled; ask for fewer."
             )
-        self.folder, self.maps, self.second = folder, maps, bool(second)
+        self.folder, self.maps, self.second, self.token = folder, maps, bool(second), make_token()
         self.finish: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self.numbers = list(range(1, len(maps.maps) + 1))
@@ -62,12 +73,15 @@ class _Labelling:
             self.numbers = [int(number) for number in again]
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows beside a map."""
-        labels = self.maps.second if self.second else self.maps.labels
-        return {
-            "maps": self.numbers, "labels": {number: labels[number] for number in self.numbers if number in labels},
-            "patterns": list(PATTERNS.items()), "second": self.second,
+        """Return what the page shows next to a map."""
+        return self.list_labels() | {
+            "maps": self.numbers, "patterns": list(PATTERNS.items()), "second": self.second,
         }  # fmt: skip
+
+    def list_labels(self) -> dict[str, Any]:
+        """Return the labels of the maps that are shown."""
+        labels = self.maps.second if self.second else self.maps.labels
+        return {"labels": {number: labels[number] for number in self.numbers if number in labels}}
 
     def draw(self, number: int) -> dict[str, Any]:
         """The image of a map, from 0 to 255, and where its sentences end, as shares of its side."""
@@ -77,23 +91,29 @@ class _Labelling:
         return {"values": (255 * image).round().int().flatten().tolist(), "ends": ends}
 
     def label(self, number: int, label: str) -> None:
-        """Save the label of a map."""
+        """Save the label of a map, with the labels that the folder has now: somebody may have edited the file.
+
+        Raises:
+            CorpusError: the folder is gone, or its labels are damaged.
+            HeadscopeError: the disk refuses the file.
+        """
         with self._lock:
-            labelled = self.maps.give(number, label, second=self.second)
+            labelled = read_labels_again(self.folder, self.maps).give(number, label, second=self.second)
             write_labels(self.folder, labelled)
             self.maps = labelled
 
     def __call__(self, request: Request) -> Reply:
         """The files of the page, what it shows, and the image of a map; or a label is saved, or the work ends."""
-        return (
-            self._show(request.path.removeprefix("/") or "page.html")
-            if request.content is None
-            else self._save(request)
-        )
+        return self._show(request) if request.content is None else self._save(request)
 
-    def _show(self, name: str) -> Reply:
-        if name in FILES:
+    def _show(self, request: Request) -> Reply:
+        name = urlsplit(request.path).path.removeprefix("/")
+        if name in STYLES:
             return Reply(read_page(name), FILES[name])
+        if not request.has_token(self.token):
+            return refuse_visitor("headscope patterns")
+        if not name:
+            return Reply(read_page(PAGE), FILES[PAGE])
         if name == "state":
             return reply_json(self.describe())
         if name.startswith("map/") and (number := self._find(name.removeprefix("map/"))):
@@ -101,6 +121,8 @@ class _Labelling:
         return refuse(HTTPStatus.NOT_FOUND, "there is no such page.")
 
     def _save(self, request: Request) -> Reply:
+        if not request.has_token(self.token):
+            return refuse_visitor("headscope patterns")
         try:
             content = request.read_json()
             if request.path == "/finish":
@@ -114,7 +136,7 @@ class _Labelling:
             self.label(number, label)
         except HeadscopeError as error:
             return refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
-        return reply_json({})
+        return reply_json(self.list_labels())
 
     def _find(self, number: str) -> int:
         """The number of a map that is shown; 0 for another."""

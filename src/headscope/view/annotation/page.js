@@ -12,8 +12,9 @@ let place = 0;
 let busy = false;
 
 async function ask(path, body) {
-  const options = body === undefined ? {} :
-    { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const headers = { "X-Headscope-Token": new URLSearchParams(location.search).get("token") ?? "" };
+  const options = body === undefined ? { headers } :
+    { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body) };
   const answer = await fetch(path, options);
   if (!answer.ok) throw new Error(await answer.text());
   return answer.json();
@@ -69,8 +70,7 @@ async function label(name) {
   busy = true;
   const number = state.maps[place];
   try {
-    await ask("label", { map: number, label: name });
-    if (name) state.labels[number] = name; else delete state.labels[number];
+    state.labels = (await ask("label", { map: number, label: name })).labels; // others may have labelled meanwhile
     say("Saved.", false);
     if (name) {
       const rest = [...state.maps.keys()].filter((each) => !state.labels[state.maps[each]]);
