@@ -1,5 +1,6 @@
 """The page fits one screen: verdict, sentence, grid and tabs; the sentence in all heads."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -234,6 +235,16 @@ def test_a_sheet_of_paper_is_enough(open_page: OpenPage) -> None:
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
 
 
+def test_all_names_of_heads_are_in_the_legend(open_page: OpenPage) -> None:
+    names = ["", *(f"role {number}" for number in range(1, 8))]
+    codes = np.arange(LAYERS * HEADS).reshape(LAYERS, HEADS) % 8
+    about = {"long_name": "main role", "units": "label", "source": "somebody", "names": json.dumps(names)}
+    table = head_table().assign(own_role=(("layer", "head"), codes, about | {"title": "main role"}))
+    page = open_page(render_page(table, figures={}), address="#variable=own_role&head=2-3")
+    assert {*page.locator("#legend b").all_inner_texts()} == {*names[1:]}
+    assert find_faults(page) == []
+
+
 def test_names_of_heads_have_colours_of_their_own_and_are_counted(open_page: OpenPage) -> None:
     table = head_table()
     codes = np.zeros((LAYERS, HEADS), dtype=int)
@@ -246,7 +257,7 @@ def test_names_of_heads_have_colours_of_their_own_and_are_counted(open_page: Ope
     titles = {button.get_attribute("title") for button in page.locator("#grid button").all()}
     assert {"2-3: looks back", "5-5: rests", "5-7: rests", "1-1: none"} <= titles
     assert page.locator("#legend b").all_inner_texts() == ["rests", "looks back"]
-    assert page.locator("#legend").inner_text().endswith("rests 3looks back 1")
+    assert page.locator("#legend").inner_text().endswith("rests 3 looks back 1")
     assert page.locator("#scale").is_hidden()
     assert page.locator("#answer-row").inner_text() == "main role: looks back, as 1 of 35 heads."
     colours = page.locator("#grid button").evaluate_all("(all) => all.map((each) => each.style.backgroundColor)")

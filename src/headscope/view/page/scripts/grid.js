@@ -133,10 +133,11 @@ function dress(button, place, { paint, text, says, spoken = says }) {
 
 // What colours mean that are no amounts: {hex, label, count} each.
 function writeLegend(sentence, entries) {
-  find("legend").replaceChildren(sentence, ...entries.slice(0, LISTED).flatMap(({ hex, label, count }) => {
-    const square = element("i");
+  find("legend").replaceChildren(sentence, ...entries.flatMap(({ hex, label, count }) => {
+    const entry = element("span"), square = element("i");
     square.style.background = `#${hex}`;
-    return [square, element("b", label), ` ${count}`];
+    entry.append(square, element("b", label), ` ${count}`);
+    return [" ", entry];
   }));
 }
 
@@ -170,7 +171,7 @@ function paintWord({ label, labels, choices, order, colours, isIn }) {
   }
   writeLegend(
     explainGrid(label, isIn),
-    order.map(([to, count]) => ({ hex: colours.get(to), label: labels[to], count })),
+    order.slice(0, LISTED).map(([to, count]) => ({ hex: colours.get(to), label: labels[to], count })),
   );
 }
 
