@@ -1,5 +1,7 @@
 """What is held out, and which splits are refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from headscope.errors import CorpusError
@@ -35,6 +37,26 @@ def test_the_share_is_met_within_half_a_group_and_no_group_is_divided(count, gro
     assert not {example.group for example in stay} & {example.group for example in held}
     assert abs(len(held) - 0.15 * count) <= count / groups / 2 + 1
     assert [every.index(example) for example in held] == sorted(every.index(example) for example in held)
+
+
+@pytest.mark.parametrize("rare", [2, 3, 5])
+@pytest.mark.parametrize("corpus", range(40))
+def test_a_rare_label_is_in_both_parts(corpus: int, rare: int) -> None:
+    labels = ["rare"] * rare + ["common"] * (300 - rare)
+    every = [Example(f"{corpus}:{i}", texts=(f"t{i}",), label=label) for i, label in enumerate(labels)]
+    stay, held = hold_out(every)
+    assert {example.label for example in stay} == {example.label for example in held} == {"rare", "common"}
+    assert len(held) == pytest.approx(45, abs=1)
+    if rare > 2:
+        complete, _ = complete_splits({"train": every})
+        check_splits(Task("own", "classification", ("common", "rare"), complete, metric="accuracy"))
+
+
+def test_where_both_parts_have_all_labels_or_cannot_nothing_changes_sides() -> None:
+    every = [Example("alone", texts=("t",), label="alone"), *examples(100, 100)]
+    numbers = [replace(example, label=1.0) for example in every]  # of a regression
+    parts, wanted = ([{example.name for example in part} for part in hold_out(each)] for each in (every, numbers))
+    assert parts == wanted
 
 
 def test_no_more_are_held_out_than_are_wanted_of_a_large_corpus():

@@ -24,14 +24,21 @@ FEWEST_GROUPS = 5
 
 
 def hold_out(
-    examples: Sequence[Example], share: float = SHARE, max_examples: int = MAX_HELD_OUT
+    examples: Sequence[Example], share: float = SHARE, max_examples: int = MAX_HELD_OUT, *, staying: int = 1
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     """The examples that stay, and those that are held out, both in their order.
 
     Whole groups are held out; groups whose names differ only in case and punctuation are one, since the name of a
     group is often its text. Groups are taken in the order of a hash of their names, which is the same for all seeds
     and does not depend on the order of the file. A group is held out if that brings the number of examples closer to
-    the share, or `max_examples`; if no group does, the smallest is held out.
+    the share, or `max_examples`; if no group does, the smallest is held out. Where a label of whole examples would then
+    be in one part alone, as a rare one may be by chance, a group that has it changes sides.
+
+    Args:
+        examples: with their labels and groups.
+        share: of the examples that is held out.
+        max_examples: the most that are held out.
+        staying: the number of groups with a label that stay, as far as there are more: 2 if the rest is divided again.
 
     Raises:
         CorpusError: the examples are one group or none.
@@ -54,10 +61,36 @@ def hold_out(
             chosen.add(group)
             count += sizes[group]
     chosen = chosen or {min(order, key=sizes.__getitem__)}
+    chosen = _share_labels(chosen, _find_groups_of_labels(examples, group_names, order), staying)
     parts: tuple[list[Example], list[Example]] = ([], [])
     for example, group in zip(examples, group_names, strict=True):
         parts[group in chosen].append(example)
     return tuple(parts[0]), tuple(parts[1])
+
+
+def _find_groups_of_labels(
+    examples: Sequence[Example], group_names: Sequence[str], order: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the groups that have each label of whole examples, in their order."""
+    labels: dict[str, set[str]] = {}
+    for example, group in zip(examples, group_names, strict=True):
+        if isinstance(example.label, str) and not example.tags:
+            labels.setdefault(example.label, set()).add(group)
+    return {label: [group for group in order if group in labels[label]] for label in sorted(labels)}
+
+
+def _share_labels(held_out: set[str], groups_of: Mapping[str, Sequence[str]], staying: int) -> set[str]:
+    """Return which groups are held out so that each label of enough groups is in both parts, if that can be had."""
+    held_out = {*held_out}
+    for groups in groups_of.values():
+        inside = [group for group in groups if group in held_out]
+        if len(groups) <= staying:
+            continue
+        if not inside:
+            held_out.add(groups[0])
+        elif len(groups) - len(inside) < staying:
+            held_out -= {*inside[len(groups) - staying :]}
+    return held_out
 
 
 def normalize(text: str) -> str:
@@ -81,7 +114,7 @@ def complete_splits(splits: Mapping[str, Sequence[Example]]) -> tuple[dict[str, 
         notes.append(f"test is the {len(complete[TEST]):,} examples of validation, since there is no test with labels")
     if TEST not in complete:
         examples = complete.get(TRAIN, ())
-        complete[TRAIN], complete[TEST] = hold_out(examples, TEST_SHARE, len(examples))
+        complete[TRAIN], complete[TEST] = hold_out(examples, TEST_SHARE, len(examples), staying=2)
         notes.append(f"test is {len(complete[TEST]):,} of {len(examples):,} examples, chosen by a fixed hash")
     if VALIDATION not in complete:
         examples = complete.get(TRAIN, ())
