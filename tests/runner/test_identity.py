@@ -52,7 +52,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "limit of the tokenizer": (
         lambda folder: edit_json(folder / "tokenizer_config.json", model_max_length=53), "tokenizer_sha256"
     ),
-    "numerical type": (lambda folder: edit_json(folder / "config.json", dtype="bfloat16"), "dtype"),
+    "numerical type": (lambda folder: edit_json(folder / "config.json", dtype="float16"), "dtype"),
 }  # fmt: skip
 
 
