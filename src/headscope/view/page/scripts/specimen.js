@@ -11,6 +11,7 @@ import { choose, WAYS } from "./state.js";
 import { hasHead, isCausal, isTyped, judge, listTexts, readAttention, texts } from "./texts.js";
 import { explainCounts, followWord, WEAKEST } from "./word.js";
 
+const INSET = 4; // pixels at both ends of a line, since letters and marks reach beyond the width of a word
 const LONGEST = 30; // letters of a word
 const MANY = 0.01; // of the heads: a word that fewer choose has no arc
 const stage = find("stage");
@@ -101,7 +102,7 @@ function begin(laid, label, kinds) {
   const key = [place, units.length, stage.clientWidth, height, laid.size, ...laid.bases].join();
   if (sheet.key !== key || sheet.svg.parentNode !== stage) {
     const [behind, words, before] = ["behind", "text", "before"].map((name) => shape("g", { class: name }));
-    const svg = shape("svg", { width: stage.clientWidth, height, role: "img" });
+    const svg = shape("svg", { width: stage.clientWidth, height, viewBox: `${-INSET} 0 ${stage.clientWidth} ${height}`, role: "img" });
     write(words, units, laid);
     svg.append(behind, words, before);
     stage.replaceChildren(svg);
@@ -119,7 +120,7 @@ function begin(laid, label, kinds) {
 function layOutStage(above, below) {
   const height = narrow.matches ? 0 : stage.clientHeight - 4;
   const largest = narrow.matches ? 20 : document.body.classList.contains("present") ? Infinity : 38;
-  return layOut(current.units, above, below, { width: stage.clientWidth - 4, height, fonts: fontsOf(getComputedStyle(stage)), largest });
+  return layOut(current.units, above, below, { width: stage.clientWidth - 2 * INSET, height, fonts: fontsOf(getComputedStyle(stage)), largest });
 }
 
 function drawHead() {
