@@ -1,8 +1,8 @@
 """The page of an atlas in a browser: its size, the time until it is drawn, and that of a click.
 
-``python benchmarks/page.py [ATLAS ...]`` opens pages of generated tables (24 layers of 16 heads, 32 of 32, and a text
-of 512 tokens) and those of atlases that are there already, in Chromium without a network. Medians of `REPEATS` rounds,
-in milliseconds, from the click to the second frame after it.
+``python benchmarks/page.py [ATLAS ...]`` opens pages of generated tables (24 layers of 16 heads, 32 of 32, each with as
+many texts as an atlas has of such a model, and a text of 512 tokens) and those of atlases that are there already, in
+Chromium without a network. Medians of `REPEATS` rounds, in milliseconds, from the click to the second frame after it.
 """
 
 import statistics
@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 from playwright.sync_api import Page, sync_playwright
 
+from headscope.corpora.written_text import join_words
 from headscope.examples import CLEAR, STEPS, Example, Side, Text, pack
 from headscope.view.page import write_page
 
@@ -28,6 +29,9 @@ CLICKS = {
     "export as SVG": "#export-grid-svg",
     "head of the map": "#map-picture .head:nth-of-type(5)",
 }
+WORD = "#stage .text text:nth-child(3)"
+"""A word of the sentence, at which a reader points."""
+
 CHOICES = {"variable": "entropy", "level": "tokens", "picture": "matrix"}
 SHOW = """async (selector) => {
   document.querySelector(selector)?.scrollIntoView({ block: "center" });
@@ -99,9 +103,11 @@ def make_texts(layers: int, heads: int, tokens: int, count: int) -> xr.Dataset:
         weights = np.exp(logits - logits.max(-1, keepdims=True))
         weights = np.rint(weights / weights.sum(-1, keepdims=True) * STEPS).astype(np.uint8)
         words = tuple(f"word{place}" for place in range(tokens))
+        written = join_words(words)
         side = Side(words, tuple(range(tokens)))
         links = tuple((place, max(0, place - 2), RELATIONS[place % 45]) for place in range(1, tokens))
-        texts.append(Text(f"text {number}", words, None, {"encoder": side}, links, (), {"encoder": weights}))
+        content, offsets, attention = written.content, written.offsets, {"encoder": weights}
+        texts.append(Text(f"text {number}", words, content, offsets, None, {"encoder": side}, links, (), attention))
     examples = [Example(f"relation:{name}", CLEAR, place % count, 1, 1) for place, name in enumerate(RELATIONS)]
     return pack(texts, examples, {})
 
@@ -121,6 +127,8 @@ def measure_page(path: Path, open_page: Page) -> dict[str, float]:
             open_page.evaluate(SHOW, selector)
             act = f"document.querySelector({selector!r})?.dispatchEvent(new MouseEvent('click', {{ bubbles: true }}))"
             times.setdefault(name, []).append(open_page.evaluate(TIME, act))
+        point = f"document.querySelector({WORD!r}).dispatchEvent(new MouseEvent('mouseover', {{ bubbles: true }}))"
+        times.setdefault("word that is pointed at", []).append(open_page.evaluate(TIME, point))
         for control, value in CHOICES.items():
             open_page.evaluate(SHOW, f"#{control}")
             choose = f"document.getElementById('{control}')"
@@ -136,7 +144,7 @@ def main(atlases: list[Path]) -> None:
     """Print the size and the times of each page."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         pages = {str(atlas): (atlas / "atlas.html").resolve() for atlas in atlases}
-        shapes = {"24 x 16": (24, 16, 25, 50), "32 x 32": (32, 32, 16, 50), "512 tokens": (2, 12, 512, 1)}
+        shapes = {"24 x 16": (24, 16, 25, 24), "32 x 32": (32, 32, 16, 24), "512 tokens": (2, 12, 512, 1)}
         for name, (layers, heads, tokens, count) in shapes.items():
             examples = make_texts(layers, heads, tokens, count)
             pages[name] = write_page(

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import playwright.sync_api as playwright
 import pytest
 
 import tiny
+from headscope.view.page import write_page
+from view.tables import head_table
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(BENCHMARKS.rglob("*.py"))
@@ -54,6 +57,28 @@ def test_the_benchmark_of_lengths_finds_the_numbers_of_another_way(tmp_path) -> 
     report = run("length.py", "--ways", "headscope", "numpy", "--shapes", "llama", "--lengths", 17,
                  "--tokens", 51, "--rounds", 1, "--save", tmp_path / "runs.json")  # fmt: skip
     assert "At 17 tokens the statistics of all ways differ from those of a witness in float64 by" in report
+
+
+def test_the_benchmark_of_pages(browser: playwright.Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    benchmark = import_module("page")
+    monkeypatch.setattr(benchmark, "REPEATS", 1)
+    path = write_page(
+        benchmark.make_table(3, 5), tmp_path / "atlas.html", figures={}, examples=benchmark.make_texts(3, 5, 11, 7),
+        distances=benchmark.make_distances(3, 5),
+    )  # fmt: skip
+    times = benchmark.measure_page(path, browser.new_context(offline=True, bypass_csp=True).new_page())
+    assert {*benchmark.CLICKS, "first drawing", "word that is pointed at"} <= times.keys()
+    assert all(0 < each < 60_000 for each in times.values())
+
+
+@pytest.mark.full
+def test_the_benchmark_of_screens(tmp_path: Path) -> None:
+    relations = ("nsubj", "obj")
+    table = head_table(2, 3, relations=relations)
+    write_page(table, tmp_path / "atlas.html", figures={})
+    screens = [line for line in run("screens.py", tmp_path).splitlines() if " screens, " in line]
+    assert [line.partition(": ")[2].partition(" screens")[2] for line in screens] == [", 0 faults"] * 2
 
 
 @pytest.mark.full
