@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import math
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from headscope.files import (
     LOCK,
     atomic_write,
     find_by_suffix,
+    parse_number,
     remove_unfinished,
     reserve,
     sha256,
@@ -313,3 +315,13 @@ def test_names_that_one_file_would_have_are_told_apart() -> None:
     distinct = tell_apart(names)
     assert distinct == ["a_b", "a_c", "a_b-2", "A_B-3", "a_b-2-2", "a_b-4"]
     assert len({name.lower() for name in distinct}) == len(names)
+
+
+@pytest.mark.parametrize(("text", "number"), [("0.5", 0.5), (" -1e-3\t", -0.001), ("\u00a02", 2), ("+.5", 0.5)])
+def test_a_number_is_read_with_what_is_around_it(text: str, number: float) -> None:
+    assert parse_number(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "much", "1_0", "0.2_5", "\u0661", "0x1", "0,5", "nan", "-inf", "1e999"])
+def test_what_only_python_takes_for_a_number_is_none(text: str) -> None:
+    assert math.isnan(parse_number(text))

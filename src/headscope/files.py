@@ -290,7 +290,9 @@ def parse_json(text: str | bytes, object_pairs_hook: Callable[[list[tuple[str, A
 
 
 def parse_number(text: str) -> float:
-    """The number that a text stands for; NaN if it is none, or is not finite."""
+    """Return the number in a text; NaN if it is none, is not finite, or is written as Python alone does (``1_0``)."""
+    if "_" in text or not text.strip().isascii():
+        return math.nan
     try:
         number = float(text)
     except ValueError:

@@ -162,6 +162,17 @@ REFUSALS = {
                          "'title', which must be a text that UTF-8 can hold; correct it."),
     "a layer too many": (change("heads", 1, "layer", value=4), "entry 2 of {path} names the layer 4, and the model has "
                          "3 layers; give the list of this model."),
+    "an interval that ends before it begins": (change("heads", 1, "lower", value=0.5), "entry 2 of {path} has 0.5 as "
+                                               "'lower', which is above its 'upper', 0.3; correct them."),
+    "a value that no float holds": (change("heads", 3, "value", value=10**400), "entry 4 of {path} has "
+                                    f"'1{'0' * 59}' ... as 'value', which must be a finite number or null; correct "
+                                    "it."),
+    "a head twice in a row": (change("heads", 1, value={"layer": 2, "head": 3, "value": 0.1, "row": "obj",
+                                     "score": "relation_accuracy", "direction": "head_to_dependent"}),
+                              "entry 2 of {path} is the head 2-3 of the row 'relation_accuracy:obj' again, after entry "
+                              "1; keep one of the two."),
+    "a head twice without a row": (change("heads", 1, value={"layer": 3, "head": 1, "value": 0.1}), "entry 4 of "
+                                   "{path} is the head 3-1 again, after entry 2; keep one of the two."),
     "a head too many": (change("heads", 1, "head", value=7), "entry 2 of {path} names the head 7, and the model has 5 "
                         "heads; give the list of this model."),
 }  # fmt: skip
@@ -175,6 +186,30 @@ def test_what_is_not_as_written_is_one_sentence(tmp_path, case: str) -> None:
     with pytest.raises(TableError) as caught:
         read_head_list(path)
     assert str(caught.value) == sentence.format(path=path)
+
+
+def test_one_head_may_be_in_several_rows_and_attention_types(tmp_path) -> None:
+    heads = HeadList((
+        HeadEntry(1, 1, 0.5, score="a", row="obj"), HeadEntry(1, 1, 0.5, score="a", row="det"),
+        HeadEntry(1, 1, 0.5, score="b", row="obj"), HeadEntry(1, 1, 0.5, score="a", row="obj", attention_type="cross"),
+    ))  # fmt: skip
+    assert read_head_list(write_head_list(heads, tmp_path / "heads.json")) == heads
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        (HeadEntry(3, 1), "entry 5 of {path} is the head 3-1 again, after entry 4; keep one of the two."),
+        (HeadEntry(1, 2, 0.2, 0.3, 0.1), "entry 5 of {path} has 0.3 as 'lower', which is above its 'upper', 0.1; "
+         "correct them."),
+    ],
+)  # fmt: skip
+def test_a_list_that_would_not_be_read_again_is_not_written(tmp_path, more: HeadEntry, fault: str) -> None:
+    path = tmp_path / "heads.json"
+    with pytest.raises(TableError) as caught:
+        write_head_list(replace(HEADS, entries=(*ENTRIES, more)), path)
+    assert str(caught.value) == fault.format(path=path)
+    assert not path.exists()
 
 
 def test_a_group_too_many_is_refused(tmp_path) -> None:

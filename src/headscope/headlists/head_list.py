@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import TableError, first_line, list_some, quote
-from headscope.files import has_surrogate, parse_json, reading, write_text
+from headscope.errors import TableError, list_some, quote
+from headscope.files import has_surrogate, write_text
+from headscope.headlists.json_file import load_json
 from headscope.own_files import HEAD_LIST_FORMAT
 
 VERSION = 1
@@ -128,8 +129,13 @@ class HeadList:
 
 
 def write_head_list(heads: HeadList, path: str | Path) -> Path:
-    """The path, at which the list was written as JSON, whole or not at all; see `headscope.files.write_text`."""
+    """Write a list as JSON, whole or not at all (`headscope.files.write_text`), and return the path.
+
+    Raises:
+        TableError: a head is in a row twice, or an interval ends below its beginning, which `read_head_list` refuses.
+    """
     path = Path(path)
+    _check_entries(heads.entries, path)
     about = {
         "format": HEAD_LIST_FORMAT, "version": VERSION, "headscope": heads.headscope, "created": heads.created,
         "unit": heads.unit, "model": asdict(heads.model),
@@ -145,28 +151,11 @@ def read_head_list(path: str | Path) -> HeadList:
     """The list of heads in a file that `write_head_list` wrote.
 
     Raises:
-        TableError: the file is not there, is no list of heads or one of another version, lacks a field, or a field is
-            not what it must be, such as a head that the model does not have.
+        TableError: the file is not there, is no list of heads or one of another version, lacks a field, a field is not
+            what it must be, such as a head that the model does not have, or a head is in a row twice.
     """
     path = Path(path)
     return parse_head_list(load_json(path), path)
-
-
-def load_json(path: Path) -> Any:
-    """The value in a JSON file.
-
-    Raises:
-        TableError: there is no such file, or it is not JSON.
-    """
-    if not path.is_file():
-        raise TableError(f"there is no file {path}; name a list of heads, such as heads.json of `headscope export`.")
-    with reading(path) as file:
-        content = file.read()
-    try:
-        return parse_json(content)
-    except ValueError as error:
-        reason = first_line(error)
-        raise TableError(f"{path} is not JSON ({reason}); copy it again, or export it again.") from error
 
 
 def parse_head_list(stored: Any, path: Path) -> HeadList:
@@ -195,6 +184,7 @@ def parse_head_list(stored: Any, path: Path) -> HeadList:
         entry = HeadEntry(**needed, **_take(item, others, where, optional=True))
         check_head(entry, model, about["unit"], where)
         entries.append(entry)
+    _check_entries(entries, path)
     return HeadList(
         tuple(entries), model, about["unit"], corpus.get("name", ""), corpus.get("sha256", ""), **texts
     )  # fmt: skip
@@ -210,6 +200,32 @@ def check_head(entry: HeadEntry, model: ListedModel, unit: str, where: str) -> N
             )
 
 
+def _check_entries(entries: Sequence[HeadEntry], path: Path) -> None:
+    """Refuse an interval that ends below its beginning, and a head that is in a row twice."""
+    for number, entry in enumerate(entries, 1):
+        if entry.lower is not None and entry.upper is not None and entry.lower > entry.upper:
+            raise TableError(
+                f"entry {number} of {path} has {entry.lower} as 'lower', which is above its 'upper', {entry.upper}; "
+                "correct them."
+            )
+    named = [f"{entry.place} of the row {entry.key!r}" if entry.key else entry.place for entry in entries]
+    refuse_repeated(named, path)
+
+
+def refuse_repeated(heads: Sequence[str], path: Path) -> None:
+    """Refuse a list that has a head twice, of which each entry names its head, with the row where there are several.
+
+    Raises:
+        TableError: it has.
+    """
+    entries: dict[str, int] = {}
+    for number, head in enumerate(heads, 1):
+        if (first := entries.setdefault(head, number)) != number:
+            raise TableError(
+                f"entry {number} of {path} is the head {head} again, after entry {first}; keep one of the two."
+            )
+
+
 @dataclass(frozen=True)
 class _Kind:
     """What the value of a field must be: a test, and what it asks for in words."""
@@ -219,8 +235,13 @@ class _Kind:
 
 
 def is_number(value: Any) -> bool:
-    """True for a finite number, which True itself is not."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Return whether a value is a finite number that a float can hold, which True itself is not."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def is_whole(value: Any, least: int) -> bool:

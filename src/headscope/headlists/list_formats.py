@@ -4,7 +4,8 @@ from pathlib import Path
 
 from headscope.errors import TableError
 from headscope.headlists import alignment_heads, duo_attention, retrieval_heads
-from headscope.headlists.head_list import GROUP, HeadList, load_json, parse_head_list
+from headscope.headlists.head_list import GROUP, HeadList, parse_head_list
+from headscope.headlists.json_file import load_json
 from headscope.own_files import HEAD_LIST_FORMAT
 
 FOREIGN = (duo_attention.NAME, retrieval_heads.NAME, alignment_heads.NAME)
