@@ -105,12 +105,6 @@ REFUSALS = {
     "an empty table": ("a.tsv", "", "{path} is empty; a file of DuoAttention has a line of numbers for each layer."),
     "a short line": ("a.tsv", "0.5\t0.25\n0.5\n", "line 2 of {path} has 1 numbers and line 1 has 2; each layer must "
                      "have as many key/value heads, with tabs between them."),
-    "a word": ("a.tsv", "0.5\t0.25\n0.5\tmuch\n", "line 2 of {path} has 'much', which is no number; a file of "
-               "DuoAttention has nothing else."),
-    "a header": ("a.tsv", "head 1\n0.5\n", "line 1 of {path} has 'head 1', which is no number; a file of DuoAttention "
-                 "has nothing else."),
-    "not a number": ("a.tsv", "nan\n", "line 1 of {path} has 'nan', which is no number; a file of DuoAttention has "
-                     "nothing else."),
     "nothing known": ("a.json", '{{"heads": 3}}', "{path} holds no list of heads; give one of the format 'headscope "
                       "heads', a table of DuoAttention (.tsv), the JSON of Retrieval_Head, or alignment heads of "
                       "Whisper."),
@@ -118,17 +112,32 @@ REFUSALS = {
                 "counted from 0, such as '16-19'; correct it."),
     "no scores": ("a.json", '{{"2-4": []}}', "{path} has no scores for the head '2-4'; give a list of one number or "
                   "more."),
-    "a score that is a text": ("a.json", '{{"2-4": ["much"]}}', "{path} has no scores for the head '2-4'; give a list "
-                               "of one number or more."),
-    "a score that is infinite": ("a.json", '{{"2-4": [Infinity]}}', "{path} has no scores for the head '2-4'; give a "
-                                 "list of one number or more."),
     "no pairs": ("a.json", "[]", "{path} has no alignment heads; give a list of pairs, such as [[2, 2], [3, 0]]."),
     "null": ("a.json", '{{"alignment_heads": null}}', "{path} has no alignment heads; give a list of pairs, such as "
              "[[2, 2], [3, 0]]."),
+    "texts": ("a.json", '[["2", "2"]]', "entry 1 of {path} is '[\"2\", \"2\"]', and an alignment head is a pair of "
+              "numbers [layer, head], both counted from 0; correct it."),
+    "true as a head": ("a.json", "[[2, true]]", "entry 1 of {path} is '[2, true]', and an alignment head is a pair of "
+                       "numbers [layer, head], both counted from 0; correct it."),
+    "a head twice": ("a.json", '{{"alignment_heads": [[2, 2], [3, 0], [2, 2]]}}', "entry 3 of {path} is the head "
+                     "[2, 2] again, after entry 1; keep one of the two."),
+    "a configuration with null": ("a.json", '{{"alignment_heads": null, "is_multilingual": true}}', "{path} is a "
+                                  "configuration of a model without alignment_heads; give the generation_config.json "
+                                  "of a Whisper model that has them, such as the model that this one was tuned from."),
+    "a configuration of another model": ("a.json", '{{"eos_token_id": 2, "transformers_version": "5.23.0"}}', "{path} "
+                                         "is a configuration of a model without alignment_heads; give the "
+                                         "generation_config.json of a Whisper model that has them, such as the model "
+                                         "that this one was tuned from."),
+    "settings of DuoAttention": ("config.json", '{{"sink_size": 64, "recent_size": 256}}', "{path} has the settings of "
+                                 "DuoAttention and no heads; give full_attention_heads.tsv of the same folder."),
+    "patterns of MInference": ("a.json", '[{{"0": ["vertical_and_slash", 1000, 6096, 0.9]}}]', "{path} is a list of "
+                               "sparse patterns of MInference, which has no scores of heads: its numbers are sizes of "
+                               "a pattern and how well it fits; measure the heads with the reducer sparse_shapes, or "
+                               "give a list with scores."),
     "three numbers": ("a.json", "[[2, 2], [3, 0, 1]]", "entry 2 of {path} is '[3, 0, 1]', and an alignment head is a "
-                      "pair [layer, head], both counted from 0; correct it."),
-    "a negative head": ("a.json", "[[2, -1]]", "entry 1 of {path} is '[2, -1]', and an alignment head is a pair "
-                        "[layer, head], both counted from 0; correct it."),
+                      "pair of numbers [layer, head], both counted from 0; correct it."),
+    "a negative head": ("a.json", "[[2, -1]]", "entry 1 of {path} is '[2, -1]', and an alignment head is a pair of "
+                        "numbers [layer, head], both counted from 0; correct it."),
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ TWICE = (
     "{path} has the key {key} twice in one object, which ends on line {line}, and one of the two would be lost; keep "
     "one of them."
 )
-BEHIND = "{path} goes on behind its JSON value, on line {line}; keep one value in the file."
+BEHIND = "{path} goes on after its JSON value, on line {line}; keep one value in the file."
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 `duo_attention`      DuoAttention's ``full_attention_heads.tsv``: a number for each key/value head
 `retrieval_heads`    the JSON of Retrieval_Head: scores of each head, one for each detection
 `alignment_heads`    Whisper's ``alignment_heads``: the heads of the cross-attention that follow the sound
+`packed_heads`       the same as openai-whisper packs it, without the number of layers
 `json_file`          a JSON file in which each object has a key once
 `list_formats`       the format of a file by what it holds
 ===================  ===========================================================================================

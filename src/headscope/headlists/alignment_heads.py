@@ -1,7 +1,7 @@
 """Whisper's ``alignment_heads`` (Radford et al. 2022): the heads of the cross-attention that follow the sound.
 
 Pairs of layer and head, both counted from 0: ``[[2, 2], [3, 0]]``, alone or as the field ``alignment_heads`` of a
-``generation_config.json`` of transformers. (The package openai-whisper holds the same as a compressed array.)
+``generation_config.json`` of transformers. The package openai-whisper packs the same into a text; see `packed_heads`.
 """
 
 import json
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import TableError, quote
-from headscope.headlists.head_list import HeadEntry, HeadList, is_whole
+from headscope.headlists.head_list import HeadEntry, HeadList, is_whole, refuse_repeated
+from headscope.headlists.packed_heads import is_packed, unpack
 
 NAME = "alignment-heads"
 FIELD, TITLE = "alignment_heads", "alignment of sound and text (Whisper)"
@@ -19,27 +20,31 @@ CROSS = "cross"
 
 
 def is_like(stored: Any) -> bool:
-    """True for a JSON array, and for an object with the field."""
-    return isinstance(stored, list) or (isinstance(stored, dict) and FIELD in stored)
+    """Return whether a value is a JSON array, packed heads, or an object with the field."""
+    return isinstance(stored, list) or is_packed(stored) or (isinstance(stored, dict) and FIELD in stored)
 
 
 def parse(stored: Any, path: Path) -> HeadList:
-    """The list of the heads, which have neither values nor intervals.
+    """Return the list of the heads, which have neither values nor intervals.
 
     Raises:
-        TableError: an item is no pair of whole numbers from 0 on, or there is none.
+        TableError: an item is no pair of whole numbers from 0 on, a head is there twice, or there is none; or packed
+            heads cannot be unpacked.
     """
-    pairs = stored if isinstance(stored, list) else stored[FIELD]
+    pairs = stored[FIELD] if isinstance(stored, dict) else stored
+    if is_packed(pairs):
+        pairs = unpack(pairs, stored, path)
     if not isinstance(pairs, list) or not pairs:
         raise TableError(f"{path} has no alignment heads; give a list of pairs, such as [[2, 2], [3, 0]].")
     entries = []
     for number, pair in enumerate(pairs, 1):
         if not isinstance(pair, list) or len(pair) != 2 or not all(is_whole(place, 0) for place in pair):
             raise TableError(
-                f"entry {number} of {path} is {quote(json.dumps(pair))}, and an alignment head is a pair [layer, "
-                "head], both counted from 0; correct it."
+                f"entry {number} of {path} is {quote(json.dumps(pair))}, and an alignment head is a pair of numbers "
+                "[layer, head], both counted from 0; correct it."
             )
         entries.append(HeadEntry(pair[0] + 1, pair[1] + 1, score=FIELD, title=TITLE, attention_type=CROSS))
+    refuse_repeated([json.dumps(pair) for pair in pairs], path)
     return HeadList(tuple(entries), method="Read from the alignment heads of Whisper, which have no scores.")
 
 

@@ -2,9 +2,14 @@
 
 A line for each layer, in it a number from 0 to 1 for each key/value head, with tabs between them and no header: what
 ``numpy.savetxt`` writes and ``load_attn_pattern`` reads, which takes a number outside of 0 to 1 for the nearer end.
+
+Spaces between the numbers, a tab or blank lines at the end, lines that begin with ``#`` and a header that numbers the
+key/value heads do not change the numbers, and are read too.
 """
 
 import math
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from headscope.errors import TableError, quote
@@ -17,32 +22,34 @@ SCORE, TITLE = "full_attention", "share of full attention (DuoAttention)"
 STREAMING = "streaming_kept"
 """The score that is high where a head can do without the whole text, and these numbers are low: they are 1 less it."""
 
+_HEAD_NAME = re.compile(r"(?:kv[ _-]?)?h(?:ead)?[ _-]?([0-9]{1,9})", re.IGNORECASE)
+"""The name of a key/value head in a header, such as ``h0`` or ``head 1``."""
+
+_SHORTEST_COUNT = 3
+"""Numbers that count on from 0 or 1, at the least, so that they are no shares: 0 and 1 are."""
+
 
 def read(path: Path) -> HeadList:
-    """The list of all key/value heads in a file, without intervals.
+    """Return the list of all key/value heads in a file, without intervals.
 
     Where each query head has keys of its own, as in older models, these are its heads.
 
     Raises:
-        TableError: a line is empty or has another length than the first, or holds what is no finite number.
+        TableError: a line is empty or has another length than the first, or holds what is no finite number, or a line
+            or column seems to count the heads or layers.
     """
     with reading(path) as file:
-        lines = file.read().decode(errors="replace").splitlines()
-    entries, width = [], 0
-    for layer, line in enumerate(lines, 1):
-        cells = line.split("\t")
-        width = width or len(cells)
-        if len(cells) != width:
-            raise TableError(
-                f"line {layer} of {path} has {len(cells)} numbers and line 1 has {width}; each layer must have as many "
-                "key/value heads, with tabs between them."
-            )
-        for head, cell in enumerate(cells, 1):
-            value = min(max(_parse(cell, f"line {layer} of {path}"), 0.0), 1.0)
-            entries.append(HeadEntry(layer, head, value, score=SCORE, title=TITLE))
+        text = file.read().decode("utf-8-sig", errors="replace")
+    rows = _divide(text, path)
+    entries = [
+        HeadEntry(layer, head, min(max(_parse(cell, f"line {line} of {path}"), 0.0), 1.0), score=SCORE, title=TITLE)
+        for layer, (line, cells) in enumerate(rows, 1)
+        for head, cell in enumerate(cells, 1)
+    ]
     if not entries:
         raise TableError(f"{path} is empty; a file of DuoAttention has a line of numbers for each layer.")
-    model = ListedModel(layers=len(lines), key_value_heads=width)
+    _refuse_counts(rows, path)
+    model = ListedModel(layers=len(rows), key_value_heads=len(rows[0][1]))
     return HeadList(tuple(entries), model, unit=GROUP, method="Read from a file of DuoAttention.")
 
 
@@ -96,8 +103,68 @@ def _share(entry: HeadEntry) -> float:
     return 1 - value if entry.score == STREAMING else value
 
 
+def _divide(text: str, path: Path) -> list[tuple[int, list[str]]]:
+    """Return the cells of each layer with the number of its line, without a header that names the heads."""
+    lines = text.splitlines()
+    while lines and not lines[-1].strip():
+        lines.pop()
+    rows: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(lines, 1):
+        if line.startswith("#"):
+            continue
+        if not line.strip():
+            raise TableError(
+                f"line {number} of {path} is empty, and each line is a layer; remove it, or write the numbers of the "
+                "layer."
+            )
+        cells = _divide_line(line)
+        if rows and len(cells) != len(rows[0][1]):
+            first, width = rows[0][0], len(rows[0][1])
+            raise TableError(
+                f"line {number} of {path} has {len(cells)} numbers and line {first} has {width}; each layer must have "
+                "as many key/value heads, with tabs between them."
+            )
+        rows.append((number, cells))
+    return rows[1:] if rows and _names_heads(rows[0][1]) else rows
+
+
+def _divide_line(line: str) -> list[str]:
+    """Return the cells of a line with tabs between them, or with spaces if it has no tab."""
+    if "\t" not in line:
+        return line.split()
+    return [cell.strip() for cell in line.rstrip(" ").removesuffix("\t").split("\t")]
+
+
+def _names_heads(cells: Sequence[str]) -> bool:
+    """Return whether cells are the names of all heads, numbered from 0 or from 1."""
+    numbers = [int(match[1]) if (match := _HEAD_NAME.fullmatch(cell)) else -1 for cell in cells]
+    return _counts(numbers)
+
+
+def _counts(numbers: Sequence[int]) -> bool:
+    return [*numbers] in ([*range(len(numbers))], [*range(1, len(numbers) + 1)])
+
+
+def _refuse_counts(rows: Sequence[tuple[int, Sequence[str]]], path: Path) -> None:
+    """Refuse a first line or column that counts, which shares do not."""
+    line, cells = rows[0]
+    runs = {
+        (f"line {line} of {path}", "heads"): cells,
+        (f"the first column of {path}", "layers"): [row[0] for _, row in rows],
+    }
+    for (subject, parts), run in runs.items():
+        numbers = [int(cell) if re.fullmatch("[0-9]{1,9}", cell) else -1 for cell in run]
+        if len(numbers) >= _SHORTEST_COUNT and _counts(numbers):
+            raise TableError(
+                f"{subject} counts {', '.join(run[:_SHORTEST_COUNT])} and so on, as the numbers of {parts} do; "
+                "remove it, for a file of DuoAttention has shares alone."
+            )
+
+
 def _parse(cell: str, where: str) -> float:
     value = parse_number(cell)
     if math.isnan(value):
-        raise TableError(f"{where} has {quote(cell)}, which is no number; a file of DuoAttention has nothing else.")
+        raise TableError(
+            f"{where} has {quote(cell)}, which is no finite number; a file of DuoAttention has nothing else."
+        )
     return value

@@ -31,7 +31,7 @@ def load_json(path: Path) -> Any:
     except JSONDecodeError as error:
         if error.msg == "Extra data":
             raise TableError(
-                f"{path} goes on behind its JSON value, on line {error.lineno}; keep one value in the file."
+                f"{path} goes on after its JSON value, on line {error.lineno}; keep one value in the file."
             ) from None
         raise _describe_fault(path, error) from error
     except ValueError as error:

@@ -1,6 +1,7 @@
 """The format of a file of heads, by what it holds."""
 
 from pathlib import Path
+from typing import Any
 
 from headscope.errors import TableError
 from headscope.headlists import alignment_heads, duo_attention, retrieval_heads
@@ -12,8 +13,18 @@ FOREIGN = (duo_attention.NAME, retrieval_heads.NAME, alignment_heads.NAME)
 """The formats of others, each of one row."""
 
 
+_DUO_SETTINGS = ("sink_size", "recent_size")
+"""The fields of the ``config.json`` that DuoAttention has in the folder of its table."""
+
+_CONFIGURATION = (
+    "is_multilingual", "lang_to_id", "task_to_id", "lang_ids", "suppress_ids", "begin_suppress_tokens", "bos_token_id",
+    "eos_token_id", "transformers_version", "model_type", "architectures",
+)  # fmt: skip
+"""Fields by which a configuration of transformers or CTranslate2 is known; of many models, these have one at least."""
+
+
 def read_heads(path: str | Path) -> HeadList:
-    """The list of heads in a file: ``heads.json``, a ``.tsv`` of DuoAttention, or JSON of Retrieval_Head or Whisper.
+    """Return the heads in a file: ``heads.json``, a ``.tsv`` of DuoAttention, or JSON of Retrieval_Head or Whisper.
 
     Raises:
         TableError: there is no such file, it is of no such format, or something in it is not as the format has it.
@@ -24,13 +35,51 @@ def read_heads(path: str | Path) -> HeadList:
     stored = load_json(path)
     if isinstance(stored, dict) and "format" in stored:
         return parse_head_list(stored, path)
-    if alignment_heads.is_like(stored):
-        return alignment_heads.parse(stored, path)
+    _refuse_other(stored, path)
     if retrieval_heads.is_like(stored):
         return retrieval_heads.parse(stored, path)
+    if alignment_heads.is_like(stored):
+        return alignment_heads.parse(stored, path)
     raise TableError(
         f"{path} holds no list of heads; give one of the format {HEAD_LIST_FORMAT!r}, a table of DuoAttention (.tsv), "
         "the JSON of Retrieval_Head, or alignment heads of Whisper."
+    )
+
+
+def _refuse_other(stored: Any, path: Path) -> None:
+    """Refuse a file of another tool that is no list of heads, and name it.
+
+    Raises:
+        TableError: it is such a file.
+    """
+    if isinstance(stored, list) and stored and all(map(_is_layer_of_patterns, stored)):
+        raise TableError(
+            f"{path} is a list of sparse patterns of MInference, which has no scores of heads: its numbers are sizes "
+            "of a pattern and how well it fits; measure the heads with the reducer sparse_shapes, or give a list with "
+            "scores."
+        )
+    if not isinstance(stored, dict):
+        return
+    if all(name in stored for name in _DUO_SETTINGS):
+        raise TableError(
+            f"{path} has the settings of DuoAttention and no heads; give full_attention_heads.tsv of the same folder."
+        )
+    if stored.get(alignment_heads.FIELD) is None and any(name in stored for name in _CONFIGURATION):
+        raise TableError(
+            f"{path} is a configuration of a model without {alignment_heads.FIELD}; give the generation_config.json of "
+            "a Whisper model that has them, such as the model that this one was tuned from."
+        )
+
+
+def _is_layer_of_patterns(layer: Any) -> bool:
+    """Return whether a value has a pattern for each head: ``{"0": ["vertical_and_slash", 1000, 6096, 0.9], ...}``."""
+    return (
+        isinstance(layer, dict)
+        and bool(layer)
+        and all(
+            key.isdecimal() and isinstance(pattern, list) and bool(pattern) and isinstance(pattern[0], str)
+            for key, pattern in layer.items()
+        )
     )
 
 

@@ -1,53 +1,98 @@
 """The JSON of Retrieval_Head (Wu et al. 2024): ``{"16-19": [0.9, 0.8], ...}`` on one line.
 
 A key is the layer and the head, both counted from 0, and its value the retrieval scores of the head, one for each
-detection; whoever reads it takes their mean.
+detection; whoever reads it takes their mean. The mean in place of the scores is read too, and so are the pairs that are
+ranked by it: ``[["16-19", 0.9], ...]`` or ``[[[16, 19], 0.9], ...]``.
 """
 
 import json
+import math
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from headscope.errors import TableError, quote
-from headscope.headlists.head_list import HeadEntry, HeadList, is_number
+from headscope.headlists.head_list import HeadEntry, HeadList, is_number, is_whole, refuse_repeated
 
 NAME = "retrieval-heads"
 SCORE, TITLE = "retrieval_score", "retrieval score (Retrieval_Head)"
 
-_KEY = re.compile(r"(\d{1,9})-(\d{1,9})")
+_KEY = re.compile(r"\s*([0-9]{1,9})\s*-\s*([0-9]{1,9})\s*")
 
 
 def is_like(stored: Any) -> bool:
-    """True for a JSON object whose first key is the name of a head."""
-    return isinstance(stored, Mapping) and bool(stored) and _KEY.fullmatch(next(iter(stored))) is not None
+    """Return whether the first key of a JSON object, or the first of ranked pairs, is the name of a head."""
+    if isinstance(stored, dict):
+        return _parse_head(next(iter(stored), None)) is not None
+    return isinstance(stored, list) and bool(stored) and _is_ranked(stored[0])
 
 
-def parse(stored: Mapping[str, Any], path: Path) -> HeadList:
-    """The list of the heads in a JSON object, without intervals: the mean of the scores of each, and their number.
+def parse(stored: Any, path: Path) -> HeadList:
+    """Return the list of the heads in a JSON object or in ranked pairs, without intervals.
+
+    The value of each is the mean of its scores, and their number is its count; both are as they are where the mean
+    alone is stored.
 
     Raises:
-        TableError: a key is no head, or its value is no list of numbers.
+        TableError: a key is no head, or its value is neither a number nor a list of numbers, or a head is there twice.
     """
-    entries = []
-    for key, scores in stored.items():
-        match = _KEY.fullmatch(key)
-        if match is None:
-            raise TableError(
-                f"{path} has the key {quote(key)}, and a head is layer-head, both counted from 0, such as '16-19'; "
-                "correct it."
-            )
-        numbers = isinstance(scores, list) and all(map(is_number, scores))
-        if not numbers or not scores:
-            raise TableError(f"{path} has no scores for the head {key!r}; give a list of one number or more.")
-        values = tuple(float(score) for score in scores)
-        mean = sum(values) / len(values)
-        layer, head = int(match[1]) + 1, int(match[2]) + 1
-        entries.append(
-            HeadEntry(layer, head, mean, count=len(values), score=SCORE, title=TITLE, values=values)
-        )  # fmt: skip
+    if isinstance(stored, dict):
+        pairs = [*stored.items()]
+    else:
+        pairs = [_take_pair(pair, f"entry {number} of {path}") for number, pair in enumerate(stored, 1)]
+    entries = [_parse_entry(key, scores, path) for key, scores in pairs]
+    refuse_repeated([f"{entry.layer - 1}-{entry.head - 1}" for entry in entries], path)
     return HeadList(tuple(entries), method="Read from a file of Retrieval_Head: means over its detections.")
+
+
+def _parse_head(key: Any) -> tuple[int, int] | None:
+    """Return the layer and the head that a key names, both from 0 on: ``"16-19"`` or ``[16, 19]``; None if none."""
+    if isinstance(key, list) and len(key) == 2 and all(is_whole(number, 0) for number in key):
+        return key[0], key[1]
+    match = _KEY.fullmatch(key) if isinstance(key, str) else None
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def _is_ranked(pair: Any) -> bool:
+    """Return whether a value is a head and its score; a pair of two pairs of numbers could be two heads."""
+    if not isinstance(pair, list) or len(pair) != 2 or _parse_head(pair[0]) is None:
+        return False
+    return isinstance(pair[0], str) or not isinstance(pair[1], list)
+
+
+def _take_pair(pair: Any, where: str) -> tuple[Any, Any]:
+    if not _is_ranked(pair):
+        raise TableError(
+            f"{where} is {quote(json.dumps(pair))}, and a ranked head is a pair of the head and its score, such as "
+            '["16-19", 0.9]; correct it.'
+        )
+    return pair[0], pair[1]
+
+
+def _parse_entry(key: Any, scores: Any, path: Path) -> HeadEntry:
+    numbers = _parse_head(key)
+    if numbers is None:
+        raise TableError(
+            f"{path} has the key {quote(key)}, and a head is layer-head, both counted from 0, such as '16-19'; "
+            "correct it."
+        )
+    values = scores if isinstance(scores, list) else [scores]
+    name = f"{numbers[0]}-{numbers[1]}"
+    if not values:
+        raise TableError(f"{path} has no scores for the head {name!r}; give a list of one number or more.")
+    if wrong := [value for value in values if not is_number(value)]:
+        raise TableError(
+            f"{path} has {quote(json.dumps(wrong[0]))} as a score of the head {name!r}, which must be a finite number; "
+            "correct it."
+        )
+    mean = sum(map(float, values)) / len(values)
+    if not math.isfinite(mean):
+        raise TableError(f"{path} has scores of the head {name!r} that are too large to have a mean; correct them.")
+    layer, head = numbers[0] + 1, numbers[1] + 1
+    if values is not scores:
+        return HeadEntry(layer, head, mean, score=SCORE, title=TITLE)
+    of_each = tuple(map(float, values))
+    return HeadEntry(layer, head, mean, count=len(of_each), score=SCORE, title=TITLE, values=of_each)
 
 
 def render(heads: HeadList) -> str:
