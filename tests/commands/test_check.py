@@ -283,7 +283,7 @@ REFUSALS = {
                  "folder with config.json, weights and tokenizer, a .gguf file, `minilm` or `smollm2`."),
     "a file as folder": (("{made}/old", "--against", "{made}/heads.nc", "-o", "{made}/heads.nc"), "{made}/heads.nc is "
                          "a file; name a folder for the check, or a place where one can be made."),
-    "no --against": (("{made}/old",), "missing option '--against'; see headscope check --help."),
+    "no --against": (("{made}/old",), "give one of --against, an atlas, and --heads, a list of heads."),
 }  # fmt: skip
 
 

@@ -20,25 +20,32 @@ if TYPE_CHECKING:
     from headscope.commands.check.recorded_call import RecordedCall
     from headscope.commands.check.run import CheckResult
     from headscope.corpora import Corpus
+    from headscope.headlists import HeadList
     from headscope.reducers.reducer import Reducer
 else:
     CheckResult = "CheckResult"
 
 
+TOLERANCE = 0.05
+"""The loss of a score that counts as none, by default."""
+
+
 class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
     """Check whether the reported heads of an atlas still do what they did in another model, such as a quantised one.
 
-    Each head is kept, lost, or not decided, by the interval of its change on the texts on which it was not chosen. The
-    folder holds check.json and check.csv.
+    Each head is kept, lost, or not decided, by the interval of its change on the texts on which it was not chosen. In
+    place of an atlas, a list of heads can be checked: its heads must be in the model, and each is ranked among all
+    heads by the score that the list is about. The folder holds check.json and check.csv.
 
     Returns:
-        The heads that were checked, with their verdicts.
+        The heads that were checked, with their verdicts or ranks.
     """
 
     contents = Contents("the check", "check.json")
     usage = (
         "headscope check minilm --against atlas",
         "headscope check my-quantised-model --against atlas --tolerance 0.02 --strict -o checked",
+        "headscope check my-model --heads full_attention_heads.tsv",
     )
     new: "Loadable | xr.Dataset" = argument(
         "NEW",
@@ -48,13 +55,27 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         typed=str,
         python="Or a loaded model of transformers, or a head table in memory.",
     )
-    against: "str | Path | xr.Dataset" = option(
+    against: "str | Path | xr.Dataset | None" = option(
         MODEL,
         "What was measured of the old model: the folder of an atlas, such as atlas, or a head table, such as heads.nc.",
         kw_only=False,
+        default=None,
+        unset="none, if a list is given as `heads`",
         metavar="ATLAS",
         typed=Path,
         python="Or a head table in memory.",
+        basic=True,
+    )
+    heads: "str | Path | HeadList | None" = option(
+        MODEL,
+        "List of heads to rank in the model, in place of `against`, such as heads.json; also a .tsv of DuoAttention, "
+        "the JSON of Retrieval_Head, or Whisper's generation_config.json.",
+        default=None,
+        unset="the heads that `against` reports",
+        metavar="LIST",
+        typed=Path,
+        python="Or a list of heads in memory.",
+        basic=True,
     )
     out: str | Path | None = output_folder(
         "checked", default=None, kw_only=True, holds="check.json and check.csv", unset="none is written"
@@ -62,18 +83,25 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
     tolerance: float = option(
         MEASURED,
         "Loss of a score that still counts as none, such as 0.02.",
-        default=0.05,
+        default=TOLERANCE,
         metavar="SHARE",
         basic=True,
     )
     every: bool = option(
         MEASURED, "Check all reported heads.", "--all", default=False, unset="those that stand out", basic=True
     )
+    top: int | None = option(
+        MEASURED,
+        "Best heads of a list that are compared with as many of the model, such as 20.",
+        default=None,
+        unset="all of the list, or half as many as the model has",
+        at_least=1,
+    )
     corpus: str | Path | Iterable[Any] | None = option(
         CORPUS,
-        "Where the corpus is now, such as data/en_ewt-ud-dev.conllu.",
+        "Where the corpus is now, such as data/en_ewt-ud-dev.conllu; or that on which the heads of a list are ranked.",
         default=None,
-        unset="where it was when `against` was measured",
+        unset="where it was when `against` was measured; of a list, one that is generated, where there is one",
         metavar="CORPUS",
         typed=str,
         python="Or its documents, if they were in memory.",
@@ -105,6 +133,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         """The table whose reported heads are checked."""
         from headscope.commands.check.check_inputs import open_against
 
+        assert self.against is not None
         return open_against(self.against, every=self.every)
 
     @cached_property
@@ -121,6 +150,22 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
 
         return open_corpus(self.old, self.corpus, self.format, self.patterns)
 
+    @cached_property
+    def head_list(self) -> "HeadList":
+        """The list whose heads are looked for."""
+        from headscope.commands.check.listed_scores import open_list
+
+        assert self.heads is not None
+        return open_list(self.heads)
+
+    @cached_property
+    def list_corpus(self) -> "Corpus":
+        """The corpus on which the heads of a list are ranked."""
+        from headscope.commands.check.listed_scores import name_list, read_corpus
+
+        assert self.heads is not None
+        return read_corpus(self.head_list, self.corpus, self.format, self.patterns, name_list(self.heads))
+
     def check(self, progress: Progress) -> None:
         """Raise an error for a tolerance that is no loss, a folder, tables, a model or a corpus that cannot be used."""
         if not 0 <= self.tolerance < 1:
@@ -128,7 +173,19 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
                 f"`tolerance` is {self.tolerance:g}; give the loss of a score that counts as none, from 0 to below 1, "
                 "such as 0.05."
             )
+        if (self.against is None) == (self.heads is None):
+            raise HeadscopeError("give one of `against`, an atlas, and `heads`, a list of heads.")
+        if self.heads is not None and (self.every or self.tolerance != TOLERANCE):
+            raise HeadscopeError("`tolerance` and `every` are for the heads of an atlas; leave them out with `heads`.")
+        if self.heads is None and self.top is not None:
+            raise HeadscopeError("`top` is for a list of heads; leave it out without `heads`.")
         check_folder(self)
+        if self.heads is not None:
+            _ = self.head_list
+            if self.measured is None:
+                progress("reading the corpus", 0, 0)
+                _ = self.list_corpus
+            return
         _ = self.old
         if self.measured is None:
             progress("reading the corpus", 0, 0)
@@ -144,7 +201,6 @@ class TypedCheck(Check, Listing, command="check"):
         default=False,
         unset="a warning, and code 0",
         recorded=False,
-        basic=True,
     )
 
 

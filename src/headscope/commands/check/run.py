@@ -1,9 +1,10 @@
 """Heads of another model, checked against those that an atlas reports: do they still do what they did?
 
 atlas --corpus, reducers, plan--> the new model is measured likewise --> change of each reported head --> verdicts
+list --reducers--> the model is measured --> rank of each head of the list
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,25 +18,23 @@ from headscope.analyse.comparable import describe_shape, name_table
 from headscope.analyse.report import UNDECIDED
 from headscope.capture.model.model import Model
 from headscope.capture.open.loading import load
-from headscope.commands.check.recorded_call import RecordedCall
+from headscope.commands.check.chosen_reducers import choose_reducers
+from headscope.commands.check.list_ranks import rank_list
 from headscope.commands.check.request import Check, TypedCheck
 from headscope.commands.inputs import find_head, make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.recorded_request import record_request
 from headscope.corpora import Corpus, CorpusSummary, summarize
-from headscope.errors import HeadscopeError, ModelError
+from headscope.errors import ModelError
 from headscope.heads import EDITED
 from headscope.identity import DIFFERS_IN, name_differences
-from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
-from headscope.reducers.reducer_names import is_own, split_settings
-from headscope.reducers.support.permutations import with_permutations
-from headscope.runner import Plan, count_read, list_reducers, measure, resolve_reducers
+from headscope.runner import Plan, count_read, list_reducers, measure
 from headscope.runner.completed_table import NOT_FINITE
-from headscope.score import Score
 from headscope.view.check_report import make_check_frame, print_check
 from headscope.view.headings import name_model
+from headscope.view.ranks_report import make_ranks_frame, print_ranks
 
 HEADS_LOST, NOT_DECIDED = 3, 4
 """Exit codes; 2 is that of an error."""
@@ -46,7 +45,8 @@ class CheckResult:
     """What `check` decided.
 
     Attributes:
-        table: a dataset over the heads that were checked (`headscope.analyse.check.check_heads`).
+        table: a dataset over the heads that were checked (`headscope.analyse.check.check_heads`), or over those of a
+            list, with their ranks.
         folder: the folder that was written; None if none was asked for.
         files: all files, relative to the folder.
     """
@@ -71,13 +71,20 @@ class CheckResult:
         return self._list(UNDECIDED)
 
     def _list(self, verdict: str) -> tuple[str, ...]:
+        if "verdict" not in self.table:
+            return ()
         frame = make_check_frame(self.table)
         chosen = frame[frame["verdict"] == verdict]
         return tuple(f"{label} {name}" for label, name in zip(chosen["row"], chosen["name"], strict=True))
 
 
 def run(request: Check, progress: Progress) -> CheckResult:
-    """Measure the new model as the old one was measured, unless there is a table of it, and judge each head."""
+    """Measure the new model as the old one was measured, unless there is a table of it, and judge each head.
+
+    The heads of a list are ranked.
+    """
+    if request.heads is not None:
+        return _rank(request, progress)
     old = request.old
     with open_folder(request, progress) as folder:
         table = _measure(request, progress) if request.measured is None else request.measured
@@ -94,6 +101,16 @@ def run(request: Check, progress: Progress) -> CheckResult:
     return CheckResult(checked, folder.out, files)
 
 
+def _rank(request: Check, progress: Progress) -> CheckResult:
+    """Return the ranks of the heads of a list, and write them."""
+    with open_folder(request, progress) as folder:
+        table = rank_list(request, progress)
+        frame = make_ranks_frame(table)
+        about = {**table.attrs, "heads": [_drop_unknown(row) for row in frame.to_dict("records")]}
+        files = folder.write({"check.csv": frame}, about)
+    return CheckResult(table, folder.out, files)
+
+
 def _measure(request: Check, progress: Progress) -> xr.Dataset:
     """The head table of the new model, with the scores whose heads are checked."""
     assert not isinstance(request.new, xr.Dataset)
@@ -101,7 +118,7 @@ def _measure(request: Check, progress: Progress) -> xr.Dataset:
     summary = summarize(documents)
     wanted = list_checked_scores(old, every=request.every)
     own = list_reducers(request.reducers)
-    chosen = _choose_reducers(wanted, call, own, summary, name_table(old, "the old table"))
+    chosen = choose_reducers({score.variable for score in wanted}, call, own, summary, name_table(old, "the old table"))
     progress("loading the model", 0, 0)
     # A loss is compared with the same one, as recorded, whatever head the new weights would have by themselves.
     head = find_head(None, chosen, call.view)
@@ -113,46 +130,6 @@ def _measure(request: Check, progress: Progress) -> xr.Dataset:
     return measure(
         model, documents, chosen, plan=plan, summary=summary, progress=lambda done, total: progress(label, done, total)
     )
-
-
-def _choose_reducers(
-    scores: Sequence[Score], call: RecordedCall, own: Sequence[str | Reducer], summary: CorpusSummary, name: str
-) -> list[Reducer]:
-    """The reducers that have these scores, for this corpus, without permutations; a user's own before built-in ones.
-
-    Raises:
-        HeadscopeError: the call names a reducer of a user's own, and none was given; or no reducer that is known has
-            one of the scores.
-    """
-    named = [reducer for reducer in call.reducers if is_own(reducer) and "(" not in reducer]
-    if named and not own:
-        raise HeadscopeError(
-            f"{name} was measured with the reducer {named[0]!r} of your own, and code that a table names is not run "
-            f"unasked; give `reducers` {named[0]}."
-        )
-    wanted = {score.variable for score in scores}
-    chosen: dict[str, Reducer] = {}
-    for reducer in _resolve(own, call, summary):
-        variables = {score.variable for score in reducer.scores}
-        if wanted & variables and reducer.name not in chosen:
-            chosen[reducer.name] = with_permutations(reducer, 0)
-            wanted -= variables
-    if wanted:
-        raise HeadscopeError(
-            f"no built-in reducer has the score {min(wanted)} of {name}; name your own as `reducers`, such as "
-            "repetition:Repetition."
-        )
-    return [*chosen.values()]
-
-
-def _resolve(own: Sequence[str | Reducer], call: RecordedCall, summary: CorpusSummary) -> Iterator[Reducer]:
-    """Yield the reducers that may have a score: a user's own, those of the call with settings, the built-in ones."""
-    yield from resolve_reducers(own, summary) if own else ()
-    for reducer in call.reducers:
-        yield from resolve_reducers([reducer], summary) if split_settings(reducer)[1] is not None else ()
-    for kind in REDUCERS.values():
-        if kind.supports(summary):
-            yield kind.for_corpus(summary)
 
 
 def _refuse_other_model(
@@ -200,7 +177,10 @@ def _drop_unknown(row: dict[Any, Any]) -> dict[str, Any]:
 
 def show(request: TypedCheck, result: CheckResult, console: Console) -> int | None:
     """Print the verdict on each head, and warn of those that cannot be decided."""
-    print_check(result.table, console, whole=request.whole)
+    if request.heads is not None:
+        print_ranks(result.table, console, whole=request.whole)
+    else:
+        print_check(result.table, console, whole=request.whole)
     if result.folder is not None:
         console.print(f"\nWrote {escape(str(result.folder / 'check.json'))} and check.csv.", soft_wrap=True)
     if result.lost:

@@ -1,0 +1,86 @@
+"""The ranks of the heads of a list among all heads of a model, by what was measured of these."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from headscope.headlists.head_list import HeadEntry
+
+
+@dataclass(frozen=True)
+class RankedHead:
+    """A head of a list, and what was measured of it.
+
+    Attributes:
+        entry: of the list.
+        value: the measured score, None where the head has none.
+        rank: among all heads with a value, from 1 on; of heads that share a value, each has the last of their ranks,
+            so that none is among the best by luck.
+        best: it is one of the heads whose ranks are compared with those of the list.
+    """
+
+    entry: HeadEntry
+    value: float | None
+    rank: int | None
+    best: bool
+
+
+@dataclass(frozen=True)
+class RankedRow:
+    """The heads of one row of a list, the best of the list first.
+
+    Attributes:
+        heads: with their ranks.
+        measured: how many heads of the model have a value.
+    """
+
+    heads: tuple[RankedHead, ...]
+    measured: int
+
+    @property
+    def compared(self) -> int:
+        """How many heads of the list are compared with as many that are best by the measured score."""
+        return sum(head.best for head in self.heads)
+
+    @property
+    def shared(self) -> int:
+        """How many of these are among as many heads that are best by the measured score."""
+        return sum(head.best and head.rank is not None and head.rank <= self.compared for head in self.heads)
+
+    @property
+    def by_chance(self) -> float:
+        """How many would be on average if the list were drawn at random."""
+        return self.compared**2 / self.measured if self.measured else 0.0
+
+
+def rank_heads(row: Sequence[HeadEntry], measured: Sequence[HeadEntry], top: int | None = None) -> RankedRow:
+    """Return the ranks of the heads of one row of a list.
+
+    Args:
+        row: the row. Where all heads have values, the highest is the best; otherwise all heads count alike.
+        measured: all heads of the model with a score, the best of which is the highest.
+        top: how many heads of the list are compared. Default: all, or half as many as the model has, if the list has
+            more.
+    """
+    values = {(entry.layer, entry.head): entry.value for entry in measured if entry.value is not None}
+    has_values = all(entry.value is not None for entry in row)
+    ordered = sorted(row, key=lambda entry: -(entry.value or 0.0)) if has_values else [*row]
+    if top is None:
+        half = len(values) // 2
+        top = len(ordered) if len(ordered) <= half or not has_values else half
+    ranks = []
+    for number, entry in enumerate(ordered):
+        value = values.get((entry.layer, entry.head))
+        rank = None if value is None else sum(other >= value for other in values.values())
+        ranks.append(RankedHead(entry, value, rank, number < top))
+    return RankedRow(tuple(ranks), len(values))
+
+
+def group_entries(entries: Sequence[HeadEntry], size: int) -> list[HeadEntry]:
+    """Return the key/value heads that as many heads share: each has the largest value of its heads."""
+    groups: dict[tuple[int, int], HeadEntry] = {}
+    for entry in entries:
+        key = (entry.layer, (entry.head - 1) // size + 1)
+        other = groups.get(key)
+        if entry.value is not None and (other is None or other.value is None or other.value < entry.value):
+            groups[key] = replace(entry, head=key[1])
+    return [*groups.values()]
