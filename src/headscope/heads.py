@@ -320,7 +320,7 @@ _TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "call", EDITED)
 _COUNTS = ("documents", "documents_repeated", "tokens")
 _JSON = {
     "skipped": dict, "replication_skipped": dict, "versions": dict, "paths": dict, "where": dict, "runs": list,
-    "scores": list, WITHOUT_ATTENTION: dict,
+    "scores": list, "tree_faults": dict, WITHOUT_ATTENTION: dict,
 }  # fmt: skip
 """The attributes that are JSON, and the kind of its value."""
 

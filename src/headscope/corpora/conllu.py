@@ -32,6 +32,7 @@ from headscope.corpora.columns import (
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.identities import Identities
 from headscope.corpora.text import format_count, read_blocks
+from headscope.corpora.trees import find_fault
 from headscope.corpora.written_text import WrittenText, locate_words
 from headscope.errors import CorpusError, quote
 
@@ -88,8 +89,8 @@ class _Parser:
             self._refuse_line(number, line.split("\t"))
         return columns
 
-    def parse_words(self, lines: Iterable[Row]) -> tuple[list[list[str]], list[Link], _Ranges]:
-        """The columns of each word of a sentence, the links between them, and its tokens of several words."""
+    def parse_words(self, lines: Iterable[Row]) -> tuple[list[list[str]], list[int | None], _Ranges]:
+        """The columns and the head of each word of a sentence, and its tokens of several words."""
         rows: list[list[str]] = []
         ranges: _Ranges = {}
         heads: list[int | None] = []
@@ -130,8 +131,11 @@ class _Parser:
                     f"the id of another word of the sentence, or '_' if there is none: correct column "
                     f"{self.layout.locate(HEAD)}."
                 )
-        links = [self._make_link(i, head - 1, rows[i][DEPREL]) for i, head in enumerate(heads) if head]
-        return rows, links, ranges
+        return rows, heads, ranges
+
+    def make_links(self, rows: Sequence[Sequence[str]], heads: Sequence[int | None]) -> Iterator[Link]:
+        """Yield the links from the words to their heads; a root has none."""
+        return (self._make_link(i, head - 1, rows[i][DEPREL]) for i, head in enumerate(heads) if head)
 
     def make_tags(self, rows: Sequence[Sequence[str]]) -> Iterator[Span]:
         """The spans of the parts of speech, of the words that have one."""
@@ -169,10 +173,10 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     """The sentences of one file, with a dependency link and a part of speech for each word.
 
     The words are the syntactic words. Empty nodes (``3.1``) are passed over. A word whose head is 0 or ``_`` has no
-    link. After the parts of speech come the words of negation, as the features mark them (``Polarity=Neg``,
-    ``PronType=Neg``); trees without features have none. The id of a document ends in its ``sent_id`` or, where there is
-    none, in the number of its first line; its group is the text that ``newdoc`` opened or, where there is none, the
-    sentence itself.
+    link. A sentence whose heads form no tree keeps its links, and says what is wrong (`Document.tree_faults`). After
+    the parts of speech come the words of negation, as the features mark them (``Polarity=Neg``, ``PronType=Neg``);
+    trees without features have none. The id of a document ends in its ``sent_id`` or, where there is none, in the
+    number of its first line; its group is the text that ``newdoc`` opened or, where there is none, the sentence itself.
 
     The columns are the ten of CoNLL-U or, in CoNLL-U Plus, those that ``# global.columns`` names, in any order. Of the
     ten a file may lack all but ID and FORM: its words then have no head, no part of speech and so on.
@@ -218,7 +222,7 @@ def read_sentences(path: Path, *, name: str | None = None, extended: bool = Fals
                     parser.layout = parse_header(path, number, value or "")
                 elif key == _ENTITIES and value:
                     attributes = tuple(value.split("-"))
-        rows, links, ranges = parser.parse_words(lines)
+        rows, heads, ranges = parser.parse_words(lines)
         if not rows:
             continue
         identity = f"{prefix}:{sentence or line_of_block}"
@@ -235,10 +239,11 @@ def read_sentences(path: Path, *, name: str | None = None, extended: bool = Fals
         document = Document(
             identity,
             words=tuple([columns[FORM] for columns in rows]),
-            links=tuple(links),
+            links=tuple(parser.make_links(rows, heads)),
             spans=(*parser.make_tags(rows), *_find_negations(rows)),
             group=identity if text is None else f"{prefix}:{text}",
             written=written,
+            tree_faults=tuple(filter(None, [find_fault(heads)])),
         )
         yield Sentence(document, lines, line_of_text, attributes)
         # Behind its document, since what follows the last that is taken of a corpus is not read.

@@ -152,6 +152,7 @@ class Document:
         messages: of a conversation, whose text is what the chat template of a tokenizer writes of them; a document that
             is cut has all of them.
         units: of a document whose words are units (`headscope.corpora.units`), the words that they unite.
+        tree_faults: of the sentences of a treebank in it that are no trees, what is wrong (`headscope.corpora.trees`).
         repeats: the names under which it counts, if it is a copy or its text is nearly the same as another
             (`headscope.corpora.originals`); None where that is not known.
 
@@ -175,6 +176,7 @@ class Document:
     written: WrittenText | None = None
     messages: tuple[Message, ...] = ()
     units: "Units | None" = field(default=None, repr=False, compare=False)
+    tree_faults: tuple[str, ...] = field(default=(), repr=False, compare=False)  # the links have them already
     repeats: Origin | None = field(default=None, repr=False, compare=False)  # depends on the other documents
 
     @property
@@ -330,6 +332,7 @@ def join_sentences(identity: str, group: str, sentences: Sequence[Document]) -> 
             for span in sentence.spans
         ),
         group=group,
+        tree_faults=tuple(fault for sentence in sentences for fault in sentence.tree_faults),
         written=join_texts(sentence.text for sentence in sentences) if any(s.written for s in sentences) else None,
     )
 

@@ -1,5 +1,6 @@
 """What a corpus holds, in numbers; its documents are checked as they are counted."""
 
+import json
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,9 @@ from headscope.files import MAX_NAME_BYTES, find_name_fault, has_surrogate
 LISTED = 128
 """The most names of texts or documents that a summary lists, by which these are spread evenly over folds."""
 
+TREE_FAULTS = "tree_faults"
+"""The attribute of a table that says how many sentences of a treebank are no trees, by what is wrong, as JSON."""
+
 
 @dataclass(frozen=True)
 class CorpusSummary:
@@ -35,6 +39,7 @@ class CorpusSummary:
         rivals: how many links have rivals.
         aligned: how many words are surely aligned to a word of a translation, a link each.
         written: how many documents have a text as written.
+        tree_faults: how many sentences of a treebank are no trees, by what is wrong (`headscope.corpora.trees`).
         originals: under which names the documents count that repeat others.
         text_names: the hashes of the names of the texts (`hash_name`), without copies, from the smallest on; empty if
             there are more than `LISTED`.
@@ -51,9 +56,15 @@ class CorpusSummary:
     rivals: int = 0
     aligned: int = 0
     written: int = 0
+    tree_faults: dict[str, int] = field(default_factory=dict)
     originals: Originals = field(default_factory=Originals, repr=False, compare=False)
     text_names: Sequence[int] = field(default=(), repr=False, compare=False)
     document_names: Sequence[int] = field(default=(), repr=False, compare=False)
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Return the attributes of a table that say what is odd about its corpus; none where nothing is."""
+        return {TREE_FAULTS: json.dumps(self.tree_faults, sort_keys=True)} if self.tree_faults else {}
 
 
 def summarize(documents: Iterable[Document]) -> CorpusSummary:
@@ -73,6 +84,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     links: Counter[tuple[str, str]] = Counter()
     spans: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
+    tree_faults: Counter[str] = Counter()
     for document in documents.read_parts() if isinstance(documents, Corpus) else documents:
         if isinstance(document, Skipped):
             skipped[document.reason] += 1
@@ -105,6 +117,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
         pairs += document.boundary is not None
         aligned += sum(link.label == SURE for link in document.alignment)
         written += document.written is not None
+        tree_faults.update(document.tree_faults)
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
     _refuse_repeated(documents, ids)
@@ -116,7 +129,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     of_documents = _leave_out_copies(ids, hashes, (origin.id for origin in copies.values()), {} if named else near)
     return CorpusSummary(
         len(ids), words, len(of_texts) if named else 0, pairs, frequencies, dict(spans),
-        dict(skipped), rivals, aligned, written, Originals(copies, near),
+        dict(skipped), rivals, aligned, written, dict(tree_faults), Originals(copies, near),
         *(tuple(names.tolist()) if len(names) <= LISTED else () for names in (of_texts, of_documents)),
     )  # fmt: skip
 

@@ -58,7 +58,7 @@ def complete_table(
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     names, model = [reducer.name for reducer in reducers], identity["about"]["model"]
     call = f"measure(model={model!r}, reducers={names}, plan={identity['plan']})"
-    about = identity["about"] | {"call": call, "paths": paths, "created": created}
+    about = identity["about"] | summary.attributes | {"call": call, "paths": paths, "created": created}
     seen = total.select_run("seen")
     about |= {"text": GIVEN} if seen.get("given") == seen["documents"] else {}
     return name_view(tabulate(total, shape, reducers), view).assign_attrs(about)

@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from headscope.corpora.summary import TREE_FAULTS
 from headscope.heads import EDITED, head_name
 from headscope.layers import describe_without_attention, read_without_attention
 from headscope.text_forms import SPACED, WRITTEN
@@ -86,11 +87,25 @@ def describe_measured(table: xr.Dataset) -> str:
     return " ".join(filter(None, parts))
 
 
-def describe_copies(table: xr.Dataset) -> str:
+def describe_corpus(table: xr.Dataset) -> str:
+    """Return sentences on the documents that repeat others and on sentences that are no trees; empty without any."""
+    return " ".join(filter(None, (_describe_copies(table), _describe_trees(table))))
+
+
+def _describe_copies(table: xr.Dataset) -> str:
     """Return a sentence on the documents that repeat others; empty where none does."""
     if not (count := table.attrs.get("documents_repeated", 0)):
         return ""
     return f"Documents that repeat others: {count:,}. They share the folds of these and are no further evidence."
+
+
+def _describe_trees(table: xr.Dataset) -> str:
+    """Return sentences on the sentences of a treebank that are no trees; empty where all are."""
+    counts = json.loads(table.attrs.get(TREE_FAULTS, "{}"))
+    if not counts:
+        return ""
+    kinds = ", ".join(f"{count:,} {fault}" for fault, count in counts.items())
+    return f"Sentences that are no trees: {sum(counts.values()):,} ({kinds}). Their links are measured all the same."
 
 
 def describe_layers(table: xr.Dataset) -> str:

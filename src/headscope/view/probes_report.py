@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from headscope.analyse.ends import ENDS
 from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
-from headscope.view.headings import describe_copies, name_corpus, name_model
+from headscope.view.headings import describe_corpus, name_corpus, name_model
 from headscope.view.lines import format_range, make_grid, print_findings, print_grid, print_more, print_reading, write
 from headscope.view.wording import format_ends, format_interval
 
@@ -77,7 +77,7 @@ def print_probes(table: xr.Dataset, console: Console, *, whole: bool = False) ->
         f"{int(table['probe_count'].sel(relation=ALL)):,} choices, {seeds} {'seed' if seeds == 1 else 'seeds'}",
     )
     print_reading(table, console)
-    if sentence := describe_copies(table):
+    if sentence := describe_corpus(table):
         console.print(sentence, style="yellow", highlight=False)
     print_findings(_list_findings(table), console)
     console.print()

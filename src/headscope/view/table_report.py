@@ -24,7 +24,7 @@ from headscope.score import read_scores
 from headscope.view.findings import list_findings
 from headscope.view.headings import (
     describe_causality,
-    describe_copies,
+    describe_corpus,
     describe_layers,
     describe_measured,
 )
@@ -89,7 +89,7 @@ def _print_source(table: xr.Dataset, console: Console) -> None:
     if about["tokens_unknown"]:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
-    if sentence := describe_copies(table):
+    if sentence := describe_corpus(table):
         console.print(sentence, style="yellow", highlight=False)
     if measured := describe_measured(table):
         console.print(escape(measured), style="bold", highlight=False)

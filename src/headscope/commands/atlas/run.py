@@ -243,7 +243,7 @@ def _list_files(result: AtlasResult) -> dict[str, Any]:
 def _describe_run(table: xr.Dataset) -> dict[str, Any]:
     """The provenance of the table, for the manifest."""
     attrs = {str(key): value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
-    parsed = ("skipped", "replication_skipped", "versions", "patterns", "scores")
+    parsed = ("skipped", "replication_skipped", "tree_faults", "versions", "patterns", "scores")
     return attrs | {key: json.loads(attrs[key]) for key in parsed if key in attrs}
 
 

@@ -244,7 +244,7 @@ def _identify(
     for reason, count in data.skipped.items():
         skipped[reason] = skipped.get(reason, 0) + count
     source = {"corpus_source": documents.source} if documents.source else {}
-    return identify_model(model) | source | {
+    return identify_model(model) | source | summary.attributes | {
         "corpus": name_documents(documents), "corpus_sha256": hash_documents(documents), "documents": data.documents,
         "tokens": data.tokens, "skipped": json.dumps(skipped, sort_keys=True), "word_vectors": vectors.source,
         "word_types": len(vectors.places), "word_types_missing": vectors.missing,

@@ -25,7 +25,7 @@ from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, read_scores
 from headscope.view.headings import (
     describe_causality,
-    describe_copies,
+    describe_corpus,
     describe_layers,
     describe_measured,
     name_corpus,
@@ -154,7 +154,7 @@ def fill_page(
         model=_escape(name_model(attrs["model"])),
         corpus=_escape(name_corpus(attrs["corpus"])),
         counts=f"{counts}; {sizes}. {describe_layers(table)}".rstrip(". "),
-        skipped=_escape(f"{_skipped(attrs['skipped'])} {describe_copies(table)}".rstrip()),
+        skipped=_escape(f"{_skipped(attrs['skipped'])} {describe_corpus(table)}".rstrip()),
         view=f"<p>{_escape(shown)}</p>" if shown else "",
         style=style,
         script=script,

@@ -1,0 +1,38 @@
+"""Sentences of a treebank whose heads form no tree; they are measured and counted, since their links are links."""
+
+from collections.abc import Sequence
+
+CYCLE = "with a cycle"
+NO_ROOT = "without a root, and so with a cycle"
+SEVERAL_ROOTS = "with several roots"
+
+
+def find_fault(heads: Sequence[int | None]) -> str:
+    """Return the first of the three faults that a sentence has; empty for a tree, and where a word has no head at all.
+
+    Args:
+        heads: of each word the number of its head, counted from 1; 0 for a root, and None where it is not annotated.
+    """
+    if None in heads:
+        return ""
+    roots = heads.count(0)
+    if not roots:
+        return NO_ROOT
+    if _has_cycle(heads):
+        return CYCLE
+    return SEVERAL_ROOTS if roots > 1 else ""
+
+
+def _has_cycle(heads: Sequence[int | None]) -> bool:
+    """Return true if the way up from some word does not end at a root."""
+    # Of each word, and of the root at 0, from which word the way came by; 0 where none did.
+    seen = [0] * (len(heads) + 1)
+    seen[0] = -1
+    for start in range(1, len(seen)):
+        word = start
+        while not seen[word]:
+            seen[word] = start
+            word = heads[word - 1] or 0
+        if seen[word] == start:
+            return True
+    return False
