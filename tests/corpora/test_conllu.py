@@ -55,6 +55,25 @@ def sentences(count: int) -> str:
     return (row(1) + row(2, head=1) + "\n") * count
 
 
+def test_a_treebank_without_text_is_refused(file):
+    sentence = row("1-2", "_", "_", "_") + row(1, "_") + row(2, "_", 1) + "\n"
+    said = (
+        " has no words (every FORM is '_'), as treebanks have whose text cannot be passed on; get the text from its "
+        "publisher, as the README of the treebank says, and give the file with words."
+    )
+    path = file(f"# sent_id = s\n{sentence}# text = _\n{sentence}")
+    assert refused(path) == f"{path}{said}"
+    with pytest.raises(CorpusError, match="every FORM"):
+        summarize(read_corpus(path, limit=1))
+    path = file("# global.columns = FORM ID\n_\t1\n")
+    assert refused(path) == f"{path}{said}"
+
+
+def test_words_that_are_an_underscore_are_words_beside_others(file):
+    first, second = read(file(f"{row(1, '_')}\n{row(1, 'w')}"))
+    assert (first.words, second.words) == (("_",), ("w",))
+
+
 def test_words_are_syntactic_words_and_heads_count_from_0(file):
     assert list(read(file(ELIDED))) == [
         Document(

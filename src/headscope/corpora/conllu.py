@@ -31,7 +31,7 @@ from headscope.corpora.columns import (
 )
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.identities import Identities
-from headscope.corpora.text import format_count, read_blocks
+from headscope.corpora.text import format_count, read_blocks, read_lines
 from headscope.corpora.trees import find_fault
 from headscope.corpora.written_text import WrittenText, locate_words
 from headscope.errors import CorpusError, quote
@@ -188,7 +188,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
     Raises:
         CorpusError: a line is malformed or of CoNLL-2009, columns that are needed have no name, or the file holds no
-            sentence or is not UTF-8.
+            sentence, no words or is not UTF-8.
     """
     return (part if isinstance(part, Skipped) else part.document for part in read_sentences(path, name=name))
 
@@ -225,6 +225,9 @@ def read_sentences(path: Path, *, name: str | None = None, extended: bool = Fals
         rows, heads, ranges = parser.parse_words(lines)
         if not rows:
             continue
+        if not identities and all(columns[FORM] == "_" for columns in rows):
+            # At its first sentence, since of a part of a corpus the rest is not read.
+            _refuse_without_words(path, parser.layout)
         identity = f"{prefix}:{sentence or line_of_block}"
         if known is None and not identities.add(identity):
             parts = read_sentences(path, name=name, extended=extended)
@@ -267,6 +270,16 @@ def count_columns(beginning: Sequence[str]) -> int | None:
     columns = first.split("\t")
     # The id is looked at because tables of other kinds have ten columns too, as STS-B in GLUE has.
     return len(columns) if columns[ID].partition("-")[0] in ("1", "0.1") else None
+
+
+def _refuse_without_words(path: Path, layout: Layout) -> None:
+    """Refuse a file in which every word is ``_``."""
+    lines = (layout.split(line) for _, line in read_lines(path) if line.strip(" ") and not line.startswith("#"))
+    if all(columns is None or columns[FORM] == "_" for columns in lines):
+        raise CorpusError(
+            f"{path} has no words (every FORM is '_'), as treebanks have whose text cannot be passed on; get the text "
+            f"from its publisher, as the README of the treebank says, and give the file with words."
+        )
 
 
 def _find_text(comment: str, rows: Sequence[list[str]], ranges: _Ranges) -> WrittenText | None:
