@@ -52,6 +52,7 @@ NOT_UTF_8 = [  # format, content in Latin-1, line, byte
     ("alignments", "a ||| b ||| 0-0\ncaf\xe9 ||| b ||| 0-0", 2, "e9"),
     ("conllu", TREE * 300 + conllu(1, "caf\xe9"), 901, "e9"),
     ("corefud", TREE + conllu(1, "caf\xe9"), 4, "e9"),
+    ("head-labels", "caf\xe9 0-root\n", 1, "e9"),
     ("frames", '[\n{"sent": {"s1_0": "caf\xe9"}, "negframe": []}]', 2, "e9"),
     ("linktable", HEADER + "caf\xe9 b\t0\t1\tx\n", 2, "e9"),
     ("ontogum", in_brackets("_").replace("w", "caf\xe9"), 2, "e9"),
@@ -89,6 +90,10 @@ NO_DOCUMENT = {  # format: its sentence, and files that it refuses with it
         "no list of sentences; expected one object for each sentence: check that the file is whole, or name the format "
         "that it is in.",
         ["{}", "[]", '"sent"', '{"sent": {}}'],
+    ),
+    "head-labels": (
+        "no sentence; expected a word a line, such as 'dog 3-nsubj': check that it is whole.",
+        ["", "\n \n"],
     ),
     "alignments": (
         "no pair; expected one a line, such as 'das Haus ||| the house ||| 0-0 1-1': check that the file is whole.",

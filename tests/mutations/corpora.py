@@ -38,6 +38,7 @@ SAMPLES = {
         "1\ther\t_\t«PRON»\t_\t_\t«2»\t«det»\t_\tEntity=(animal-e«2»(person-e«1»)\n"
         "2\tdog\t_\t«NOUN»\t_\t_\t«0»\troot\t_\tEntity=e«2»)\n\n",
     ),
+    "head-labels": ("dev.txt", "«the» «2»-«det»\n«dog» «3»-«nsubj»\n«saw» «0»-root\n\n«yes» 0-root\n"),
     "conll2012": (
         "text.v4_gold_conll",
         "#begin document («d»); part «000»\nd\t0\t0\tAnn\t«(1)»\nd\t0\t1\tsaw\t_\nd\t0\t2\tthe\t«(12|(3»\n"

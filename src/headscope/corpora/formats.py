@@ -11,6 +11,7 @@ from headscope.corpora import (
     conllu,
     corefud,
     framenet,
+    head_labels,
     linktable,
     negation_frames,
     ontogum,
@@ -65,6 +66,9 @@ _FORMATS = (
     Format("corefud", "coreference of whole texts in a treebank, as in CorefUD and UD GUM: 'Entity=' in column MISC; "
            "never detected, since the file is a treebank too",
            corefud.read, corefud.recognise, suffixes=(".conllu",)),
+    Format("head-labels", "dependencies as in attention-analysis (Clark et al. 2019): one word a line with its head "
+           "and relation, as in 'dog 3-nsubj', and an empty line between sentences",
+           head_labels.read, head_labels.recognise),
     Format("conll2012", "coreference as in CoNLL-2012 (OntoNotes, LitBank): '#begin document (NAME); part 000', one "
            "word a line, chains in the last column",
            conll2012.read, conll2012.recognise,
