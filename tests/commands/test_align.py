@@ -1,6 +1,7 @@
 """`headscope align` of a planted translator and of tiny models, from a file of pairs to a folder of files."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,23 @@ def test_the_step_says_whose_heads_are_handed_on(model: Path, tmp_path: Path) ->
     assert not (out / "generation_config.json").exists()
     headscope.align(model, documents, out, step="reading", top=1, permutations=0, progress=False)
     assert json.loads((out / "generation_config.json").read_text())["alignment_heads"] == [[1, 2]]
+
+
+def test_pairs_in_another_form_have_the_figures_of_the_same_pairs(run, model: Path, pairs: Path, tmp_path) -> None:
+    out, other = tmp_path / "out", tmp_path / "other" / pairs.name  # folds go by the name
+    other.parent.mkdir()
+    links = [
+        re.sub(r"([0-9]+)-([0-9]+)", lambda m: f"{int(m[2]) + 1}-{int(m[1]) + 1}", line.rpartition("|")[2])
+        for line in pairs.read_text().splitlines()
+    ]
+    sides = [line.rpartition("|")[0] for line in pairs.read_text().splitlines()]
+    other.write_text("".join(f"{side}|{link}\n" for side, link in zip(sides, links, strict=True)))
+    more = ("-o", out, "--permutations", 0, "--limit", 60)
+    assert run("align", model, pairs, *more)[0] == 0
+    expected = (out / "alignment.csv").read_text()
+    assert run("align", model, other, *more, "--format", "alignments-from-1-swapped")[0] == 0
+    assert (out / "alignment.csv").read_text() == expected
+    assert "all links are in another form, name the format" in run("align", model, other, *more)[2]
 
 
 @pytest.mark.full
@@ -191,7 +209,9 @@ def test_pairs_that_do_not_do_are_refused_before_a_model_is_loaded(
     code, _, complaint = run("align", "minilm", pairs, "-o", tmp_path / "out")
     assert (code, complaint) == (
         2,
-        f"headscope: {pairs}:2 has the link '0-1', and its target side has 1 word, counted from 0; correct the link.\n",
+        f"headscope: {pairs}:2 has the link '0-1', and its target side has 1 word, counted from 0; correct the link "
+        "or, if all links are in another form, name the format: alignments-from-1, alignments-swapped, "
+        "alignments-from-1-swapped.\n",
     )
     pairs.write_text("a b ||| c d ||| 0p0\n")
     code, _, complaint = run("align", "minilm", pairs, "-o", tmp_path / "out")

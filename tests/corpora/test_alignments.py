@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headscope.corpora import Document, Link, read, summarize
+from headscope.corpora import FORMATS, Document, Link, read, summarize
+from headscope.corpora.alignments import FORMS
 from headscope.corpora.alignments import read as read_file
 from headscope.corpora.corpus import hash_documents
 from headscope.errors import CorpusError
@@ -14,6 +15,10 @@ from refusals import refusal
 refused = partial(refusal, read_file)
 PAIR = "das ist ein Haus ||| this is a house ||| 0-0 1-1 2p2 3-3\n"
 EXAMPLE = "'das Haus ||| the house ||| 0-0 1-1'"
+OR_NAME_IT = (
+    "correct the link or, if all links are in another form, name the format: alignments-from-1, alignments-swapped, "
+    "alignments-from-1-swapped"
+)
 link = partial(Link, kind="alignment")
 
 
@@ -47,17 +52,17 @@ def test_a_line_is_a_pair(tmp_path: Path) -> None:
         ("a |||  ||| 0-0", f"has no target words; a pair has words on both sides, as in {EXAMPLE}: leave it out."),
         (
             "a b ||| c ||| 0-0 2-0",
-            "has the link '2-0', and its source side has 2 words, counted from 0; correct the link.",
+            f"has the link '2-0', and its source side has 2 words, counted from 0; {OR_NAME_IT}.",
         ),
         (
             "a b ||| c ||| 0-0 1p1",
-            "has the link '1p1', and its target side has 1 word, counted from 0; correct the link.",
+            f"has the link '1p1', and its target side has 1 word, counted from 0; {OR_NAME_IT}.",
         ),
         *(
             (
                 f"a b ||| c ||| 0-0 {written}",
                 f"has the link {written!r}; a link is two places, counted from 0, with - between them if it is sure "
-                "and p if it is possible, such as 0-1 or 0p1: correct it.",
+                "and p if it is possible, such as 1-2 or 1p1: correct it.",
             )
             for written in ("1", "1-", "1x0", "-1-0", "1-0-0", "1,0", "1.5-0")
         ),
@@ -73,6 +78,48 @@ def test_a_malformed_line_is_refused_with_its_number(tmp_path: Path, line: str, 
     assert refused(path) == f"{path}:3 {sentence}"
     with pytest.raises(CorpusError, match=r"pairs\.txt:3"):
         summarize(read(path, format="alignments"))
+
+
+@pytest.mark.parametrize(
+    ("format", "links"),
+    [
+        ("alignments", "0-0 0-1 1p2"),
+        ("alignments-from-1", "1-1 1-2 2p3"),
+        ("alignments-swapped", "0-0 1-0 2p1"),
+        ("alignments-from-1-swapped", "1-1 2-1 3p2"),
+    ],
+)
+def test_links_in_each_form_are_the_same(tmp_path: Path, format: str, links: str) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(f"im Haus ||| in the house ||| {links}\n")
+    expected = (link(0, 0, "sure"), link(0, 1, "sure"), link(1, 2, "possible"))
+    for corpus in (tmp_path / "a.txt", tmp_path):
+        documents = list(read(corpus, format=format))
+        assert [document.alignment for document in documents] == [expected] * (1 if corpus.is_file() else 2)
+    assert read(tmp_path).format == "alignments"
+
+
+@pytest.mark.parametrize(
+    ("format", "written", "sentence"),
+    [
+        ("alignments-from-1", "0-1", "has the link '0-1', and its source side has 2 words, counted from 1"),
+        ("alignments-from-1", "1-4", "has the link '1-4', and its target side has 3 words, counted from 1"),
+        ("alignments-swapped", "3-0", "has the link '3-0', and its target side has 3 words, counted from 0"),
+        ("alignments-from-1-swapped", "3-3", "has the link '3-3', and its source side has 2 words, counted from 1"),
+    ],
+)
+def test_a_link_outside_its_pair_is_refused_in_each_form(
+    tmp_path: Path, format: str, written: str, sentence: str
+) -> None:
+    path = tmp_path / "pairs.txt"
+    path.write_text(f"im Haus ||| in the house ||| {written}\n")
+    others = [name for name in FORMS if name != format]
+    assert refusal(FORMATS[format].read, path) == (
+        f"{path}:1 {sentence}; correct the link or, if all links are in another form, name the format: "
+        f"{', '.join(others)}."
+    )
+    path.write_text("im Haus ||| in the house ||| 1-1 1-1\n")
+    assert "between source word 1 and target word 1;" in refusal(FORMATS[format].read, path)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ WRAPPED = "\n\n".join("\n".join([" ".join([letter * 5] * 11)] * 2) for letter in
 WIKITEXT = f" = Title = \n{LINES}"
 KNOWN = (
     "propbank, conllu, corefud, head-labels, conll2012, ontogum, starsem, frames, framenet, sfu, blimp, records, "
-    "linktable, alignments, semeval, wikitext, text-wrapped, text-lines, sentences"
+    "linktable, alignments, alignments-from-1, alignments-swapped, alignments-from-1-swapped, semeval, "
+    "wikitext, text-wrapped, text-lines, sentences"
 )
 
 

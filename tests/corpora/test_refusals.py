@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headscope.corpora import FORMATS
+from headscope.corpora.alignments import FORMS
 from refusals import refusal
 
 BEGIN, END = "#begin document (d); part {}\n", "#end document\n"
@@ -49,7 +50,7 @@ TREE = conllu(1) + conllu(2) + "\n"
 NOT_UTF_8 = [  # format, content in Latin-1, line, byte
     ("blimp", PAIR + PAIR.replace("a b", "caf\xe9"), 2, "e9"),
     ("conll2012", conll2012("w", "caf\xe9"), 3, "e9"),
-    ("alignments", "a ||| b ||| 0-0\ncaf\xe9 ||| b ||| 0-0", 2, "e9"),
+    *((form, "a ||| b |||\ncaf\xe9 ||| b |||", 2, "e9") for form in FORMS),
     ("conllu", TREE * 300 + conllu(1, "caf\xe9"), 901, "e9"),
     ("corefud", TREE + conllu(1, "caf\xe9"), 4, "e9"),
     ("head-labels", "caf\xe9 0-root\n", 1, "e9"),
@@ -95,9 +96,12 @@ NO_DOCUMENT = {  # format: its sentence, and files that it refuses with it
         "no sentence; expected a word a line, such as 'dog 3-nsubj': check that it is whole.",
         ["", "\n \n"],
     ),
-    "alignments": (
-        "no pair; expected one a line, such as 'das Haus ||| the house ||| 0-0 1-1': check that the file is whole.",
-        ["", "\n \n"],
+    **dict.fromkeys(
+        FORMS,
+        (
+            "no pair; expected one a line, such as 'das Haus ||| the house ||| 0-0 1-1': check that the file is whole.",
+            ["", "\n \n"],
+        ),
     ),
     "linktable": (
         "no text; expected a row for each link below the one that names the columns: check that the file is whole.",

@@ -86,6 +86,9 @@ SAMPLES = {
         "«das» «ist» «ein» «Haus» ||| «this» «is» «a» «house» ||| «0»-«0» 1«-»1 «2»p«2» «3»-«3»\n\n"
         "«ja» ||| «yes» «yes» ||| «0»-«0»\n",
     ),
+    "alignments-from-1": ("pairs.txt", "«das» «Haus» ||| «the» «house» ||| «1»-«1» 2«-»2\n"),
+    "alignments-swapped": ("pairs.txt", "«im» «Haus» ||| «in» «the» «house» ||| «0»-«0» «1»«p»0 «2»-«1»\n"),
+    "alignments-from-1-swapped": ("pairs.txt", "«im» «Haus» ||| «in» «the» «house» ||| «1»-«1» «2»p1 «3»-«2»\n"),
     "semeval": (
         "reviews.xml",
         '<sentences><sentence id="«1»"><text>Good soup, bad staff.</text>\n<aspectTerms><aspectTerm term="«soup»" '

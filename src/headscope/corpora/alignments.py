@@ -5,11 +5,13 @@ The parts of a line are separated by ``|||``, and the links are in the format of
     das ist ein Haus ||| this is a house ||| 0-0 1-1 2p2 3-3
 
 A link is the place of a source word, ``-`` if it is sure or ``p`` if it is possible (Och and Ney 2003), and the place
-of a target word; both are counted from 0.
+of a target word; both are counted from 0. Some aligners and corpora count them from 1, or write the place of the target
+word first; a file does not say so, and each such form has a format of its own (`FORMS`).
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from headscope.corpora.document import POSSIBLE, SURE, Document, Link, Skipped
@@ -24,8 +26,30 @@ LABELS = {"-": SURE, "p": POSSIBLE}
 EXAMPLE = "'das Haus ||| the house ||| 0-0 1-1'"
 
 
-def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """The pairs of one file; the words of each side are what white space parts.
+@dataclass(frozen=True)
+class Form:
+    """How links are written.
+
+    Attributes:
+        first: the number of the first word, 0 or 1.
+        swapped: true if the place of the target word comes first.
+    """
+
+    first: int = 0
+    swapped: bool = False
+
+
+FORMS = {
+    "alignments": Form(),
+    "alignments-from-1": Form(first=1),
+    "alignments-swapped": Form(swapped=True),
+    "alignments-from-1-swapped": Form(first=1, swapped=True),
+}
+"""The forms by the names of their formats."""
+
+
+def read(path: Path, *, name: str | None = None, form: Form = FORMS["alignments"]) -> Iterator[Document | Skipped]:
+    """The pairs of one file, with links in this form; the words of each side are what white space parts.
 
     Raises:
         CorpusError: a line has not three parts, a side has no words, a link is malformed, points outside its sentence
@@ -38,7 +62,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
             yield Skipped(where, "blank lines")
             continue
         empty = False
-        yield _parse_pair(where, f"{prefix}:{number}", line)
+        yield _parse_pair(where, f"{prefix}:{number}", line, form)
     if empty:
         raise CorpusError(f"{path} has no pair; expected one a line, such as {EXAMPLE}: check that the file is whole.")
 
@@ -48,7 +72,7 @@ def recognise(beginning: Sequence[str]) -> bool:
     return SEPARATOR in next((line for line in beginning if line.strip()), "")
 
 
-def _parse_pair(where: str, identity: str, line: str) -> Document:
+def _parse_pair(where: str, identity: str, line: str, form: Form) -> Document:
     parts = line.split(SEPARATOR)
     if len(parts) != 3:
         raise CorpusError(
@@ -61,30 +85,34 @@ def _parse_pair(where: str, identity: str, line: str) -> Document:
             raise CorpusError(
                 f"{where} has no {side} words; a pair has words on both sides, as in {EXAMPLE}: leave it out."
             )
-    alignment = _parse_links(where, links, len(source), len(target))
+    alignment = _parse_links(where, links, (len(source), len(target)), form)
     return Document(identity, source, translation=target, alignment=alignment)
 
 
-def _parse_links(where: str, written: Sequence[str], source: int, target: int) -> tuple[Link, ...]:
+def _parse_links(where: str, written: Sequence[str], words: tuple[int, int], form: Form) -> tuple[Link, ...]:
+    """Return the links of a pair whose sides have so many words."""
     links: dict[tuple[int, int], Link] = {}
     for text in written:
         match = re.fullmatch("([0-9]{1,9})([-p])([0-9]{1,9})", text)
         if match is None:
             raise CorpusError(
-                f"{where} has the link {quote(text)}; a link is two places, counted from 0, with - between them if it "
-                "is sure and p if it is possible, such as 0-1 or 0p1: correct it."
+                f"{where} has the link {quote(text)}; a link is two places, counted from {form.first}, with - between "
+                "them if it is sure and p if it is possible, such as 1-2 or 1p1: correct it."
             )
-        pair = int(match[1]), int(match[3])
-        for side, place, words in zip(("source", "target"), pair, (source, target), strict=True):
-            if place >= words:
+        places = int(match[1]), int(match[3])
+        pair = places[::-1] if form.swapped else places
+        for side, place, length in zip(("source", "target"), pair, words, strict=True):
+            if not form.first <= place < length + form.first:
                 raise CorpusError(
-                    f"{where} has the link {quote(text)}, and its {side} side has {format_count(words, 'word')}, "
-                    "counted from 0; correct the link."
+                    f"{where} has the link {quote(text)}, and its {side} side has {format_count(length, 'word')}, "
+                    f"counted from {form.first}; correct the link or, if all links are in another form, name the "
+                    f"format: {', '.join(name for name, other in FORMS.items() if other != form)}."
                 )
         if pair in links:
             raise CorpusError(
                 f"{where} has two links between source word {pair[0]} and target word {pair[1]}; a pair of words is "
                 "linked once: leave one out."
             )
-        links[pair] = Link(*pair, LABELS[match[2]], kind=KIND)
+        source, target = (place - form.first for place in pair)
+        links[pair] = Link(source, target, LABELS[match[2]], kind=KIND)
     return tuple(links.values())

@@ -371,15 +371,22 @@ def _find_companions(formats: Mapping[Path, str | None], name: str) -> set[Path]
 def _detect_format_in_folder(path: Path, format: str | None) -> str | None:
     detected = _detect_format(path)
     if format is not None:
-        detected = format if detected == format or path.suffix.lower() in FORMATS[format].suffixes else None
+        wanted, suffix = FORMATS[format], path.suffix.lower()
+        # A form of alignments looks like every other.
+        alike = wanted.annotated and wanted.recognise(_read_beginning(path))
+        detected = format if detected == format or suffix in wanted.suffixes or alike else None
     is_notice = path.name.upper().startswith(("README", "LICENSE", "LICENCE"))
     return None if detected is None or (is_notice and not FORMATS[detected].annotated) else detected
 
 
-def _detect_format(path: Path) -> str | None:
+def _read_beginning(path: Path) -> list[str]:
     with reading(path) as file:
         # A file in another encoding is recognised all the same; its reader then says which line is not UTF-8.
-        beginning = file.read(_BEGINNING).decode("utf-8-sig", errors="replace").split("\n")
+        return file.read(_BEGINNING).decode("utf-8-sig", errors="replace").split("\n")
+
+
+def _detect_format(path: Path) -> str | None:
+    beginning = _read_beginning(path)
     return next((name for name, format in FORMATS.items() if format.supports(path.suffix.lower(), beginning)), None)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from headscope.corpora import (
@@ -92,6 +93,11 @@ _FORMATS = (
            linktable.read, linktable.recognise),
     Format("alignments", "word-aligned pairs, one a line: 'source words ||| target words ||| 0-0 1-2 3p4', sure links "
            "with - and possible ones with p, counted from 0", alignments.read, alignments.recognise),
+    *(Format(name, f"the same with links {text}; never detected, since nothing of a file says so",
+             partial(alignments.read, form=alignments.FORMS[name]), alignments.recognise)
+      for name, text in (
+          ("alignments-from-1", "counted from 1"), ("alignments-swapped", "that have the target word first"),
+          ("alignments-from-1-swapped", "counted from 1 that have the target word first"))),
     Format("semeval", "SemEval-2014 restaurants, XML: each sentence asked about five aspect categories, as pairs",
            semeval.read, semeval.recognise),
     Format("wikitext", "WikiText: one paragraph a line, under headings like ' = Title = '",

@@ -48,6 +48,13 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
         typed=Path,
         python="Or documents with a ``translation`` and its ``alignment``.",
     )
+    format: str | None = option(
+        CORPUS,
+        "Format of the pairs, such as alignments-from-1 or alignments-swapped (`headscope list corpora`).",
+        default=None,
+        unset="alignments",
+        metavar="NAME",
+    )
     out: str | Path | None = output_folder("aligned", "headscope-alignment", default=None, kw_only=False)
     seed: int = option(CORPUS, "Random seed of `sample` and of the untrained model, such as 7.", default=0)
     source: str | None = option(
@@ -98,8 +105,8 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
         """
         from headscope.corpora import read, summarize
 
-        form = FORMAT if isinstance(self.pairs, str | Path) else None
-        corpus = read(self.pairs, format=form, **self.selection)
+        unset = FORMAT if isinstance(self.pairs, str | Path) else None
+        corpus = read(self.pairs, format=self.format or unset, **self.selection)
         if not summarize(corpus).aligned:
             raise CorpusError(
                 f"{corpus.name} has no sure link between a word and one of its translation, so there is nothing to "
