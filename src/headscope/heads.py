@@ -316,7 +316,7 @@ def _add_attribute_sizes(item: h5py.HLObject) -> int:
     return sum(item.attrs.get_id(name).get_storage_size() for name in item.attrs)
 
 
-_TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "call", EDITED)
+_TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "corpus_notes", "call", EDITED)
 _COUNTS = ("documents", "documents_repeated", "tokens")
 _JSON = {
     "skipped": dict, "replication_skipped": dict, "versions": dict, "paths": dict, "where": dict, "runs": list,

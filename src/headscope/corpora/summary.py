@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import UInt64
 
+from headscope.corpora import alignments
 from headscope.corpora.corpus import Corpus
 from headscope.corpora.document import SURE, Document, Skipped, hash_name
+from headscope.corpora.link_evidence import LinkEvidence
 from headscope.corpora.near_texts import Phrases, name_near
 from headscope.corpora.originals import Originals, find_copies, hash_text
 from headscope.errors import CorpusError, quote
@@ -21,6 +23,9 @@ LISTED = 128
 
 TREE_FAULTS = "tree_faults"
 """The attribute of a table that says how many sentences of a treebank are no trees, by what is wrong, as JSON."""
+
+NOTES = "corpus_notes"
+"""The attribute of a table that says what is odd about its whole corpus."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class CorpusSummary:
         aligned: how many words are surely aligned to a word of a translation, a link each.
         written: how many documents have a text as written.
         tree_faults: how many sentences of a treebank are no trees, by what is wrong (`headscope.corpora.trees`).
+        notes: sentences on what is odd about the whole corpus (`headscope.corpora.link_evidence`).
         originals: under which names the documents count that repeat others.
         text_names: the hashes of the names of the texts (`hash_name`), without copies, from the smallest on; empty if
             there are more than `LISTED`.
@@ -57,6 +63,7 @@ class CorpusSummary:
     aligned: int = 0
     written: int = 0
     tree_faults: dict[str, int] = field(default_factory=dict)
+    notes: str = ""
     originals: Originals = field(default_factory=Originals, repr=False, compare=False)
     text_names: Sequence[int] = field(default=(), repr=False, compare=False)
     document_names: Sequence[int] = field(default=(), repr=False, compare=False)
@@ -64,7 +71,8 @@ class CorpusSummary:
     @property
     def attributes(self) -> dict[str, str]:
         """Return the attributes of a table that say what is odd about its corpus; none where nothing is."""
-        return {TREE_FAULTS: json.dumps(self.tree_faults, sort_keys=True)} if self.tree_faults else {}
+        faults = json.dumps(self.tree_faults, sort_keys=True) if self.tree_faults else ""
+        return {name: text for name, text in ((TREE_FAULTS, faults), (NOTES, self.notes)) if text}
 
 
 def summarize(documents: Iterable[Document]) -> CorpusSummary:
@@ -85,6 +93,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     spans: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
     tree_faults: Counter[str] = Counter()
+    form = alignments.FORMS.get(documents.format) if isinstance(documents, Corpus) else None
+    evidence = None if form is None else LinkEvidence(form)
     for document in documents.read_parts() if isinstance(documents, Corpus) else documents:
         if isinstance(document, Skipped):
             skipped[document.reason] += 1
@@ -118,6 +128,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
         aligned += sum(link.label == SURE for link in document.alignment)
         written += document.written is not None
         tree_faults.update(document.tree_faults)
+        if evidence is not None:
+            evidence.add(document)
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
     _refuse_repeated(documents, ids)
@@ -129,7 +141,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     of_documents = _leave_out_copies(ids, hashes, (origin.id for origin in copies.values()), {} if named else near)
     return CorpusSummary(
         len(ids), words, len(of_texts) if named else 0, pairs, frequencies, dict(spans),
-        dict(skipped), rivals, aligned, written, dict(tree_faults), Originals(copies, near),
+        dict(skipped), rivals, aligned, written, dict(tree_faults),
+        "" if evidence is None else evidence.describe(), Originals(copies, near),
         *(tuple(names.tolist()) if len(names) <= LISTED else () for names in (of_texts, of_documents)),
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.corpora.summary import TREE_FAULTS
+from headscope.corpora.summary import NOTES, TREE_FAULTS
 from headscope.heads import EDITED, head_name
 from headscope.layers import describe_without_attention, read_without_attention
 from headscope.text_forms import SPACED, WRITTEN
@@ -88,8 +88,8 @@ def describe_measured(table: xr.Dataset) -> str:
 
 
 def describe_corpus(table: xr.Dataset) -> str:
-    """Return sentences on the documents that repeat others and on sentences that are no trees; empty without any."""
-    return " ".join(filter(None, (_describe_copies(table), _describe_trees(table))))
+    """Return sentences on documents that repeat others, sentences that are no trees, and notes; empty without any."""
+    return " ".join(filter(None, (_describe_copies(table), _describe_trees(table), table.attrs.get(NOTES, ""))))
 
 
 def _describe_copies(table: xr.Dataset) -> str:

@@ -78,7 +78,7 @@ def print_probes(table: xr.Dataset, console: Console, *, whole: bool = False) ->
     )
     print_reading(table, console)
     if sentence := describe_corpus(table):
-        console.print(sentence, style="yellow", highlight=False)
+        console.print(escape(sentence), style="yellow", highlight=False)
     print_findings(_list_findings(table), console)
     console.print()
     lines = make_grid("probe", "right %", "95 % interval", "seeds")

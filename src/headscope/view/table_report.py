@@ -90,7 +90,7 @@ def _print_source(table: xr.Dataset, console: Console) -> None:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
     if sentence := describe_corpus(table):
-        console.print(sentence, style="yellow", highlight=False)
+        console.print(escape(sentence), style="yellow", highlight=False)
     if measured := describe_measured(table):
         console.print(escape(measured), style="bold", highlight=False)
 
