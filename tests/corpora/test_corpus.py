@@ -90,8 +90,7 @@ def test_a_faulty_line_is_not_reached_before_the_documents_above_it_are_used(tmp
 
 
 def test_a_folder_is_read_in_the_order_of_relative_paths_and_ids_tell_files_apart(tmp_path):
-    files = {"b/x.conllu": TREE, "a/x.conllu": TREE, "c.conllu": TREE, "a.conllu": TREE}
-    corpus = read(lay_out(tmp_path, files))
+    corpus = read(lay_out(tmp_path, {"b/x.conllu": TREE, "a/x.conllu": TREE, "c.conllu": TREE, "a.conllu": TREE}))
     assert corpus.files == tuple(tmp_path / name for name in ("a.conllu", "a/x.conllu", "b/x.conllu", "c.conllu"))
     assert [(document.id, document.group) for document in corpus] == [
         ("a.conllu:1", "a.conllu:1"),

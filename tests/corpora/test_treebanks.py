@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headscope.corpora import read, treebanks
+from headscope.corpora import read, summarize, treebanks
 from headscope.errors import CorpusError
 from web import publish, serving
 
@@ -152,3 +152,32 @@ def test_another_machine_finds_the_files_in_its_own_cache(server, write, tmp_pat
     received = pickle.loads(sent).find_files()
     assert received.files[0].is_relative_to(tmp_path / "elsewhere")
     assert len(received) == 3
+
+
+TREE = "1\tone\t_\tNUM\t_\t_\t0\troot\t_\t_\n2\tday\t_\tNOUN\t_\t_\t1\tobj\t_\t_\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "note"),
+    [
+        (["en_ewt-ud-dev.conllu"], ""),
+        (["en_ewt-ud-dev.conllu", "en_ewt-ud-train.conllu", "mine.conllu"], ""),
+        (["a.conllu", "b.conllu"], ""),
+        (
+            ["en_ewt-ud-dev.conllu", "en_ewt-ud-train.conllu", "en_gum-ud-dev.conllu"],
+            "The files are of 2 treebanks, measured as one: UD_English-EWT (2 files), UD_English-GUM (1 file).",
+        ),
+        (
+            ["b/de_gsd-ud-test.conllu", "a/en_ewt-ud-dev.conllu", "c/en_own-ud-dev.conllu", "mine.conllu"],
+            "The files are of 3 treebanks of 2 languages, measured as one: UD_English-EWT (1 file), UD_German-GSD (1 "
+            "file), en_own (1 file).",
+        ),
+    ],
+)
+def test_several_treebanks_in_one_folder_are_named(tmp_path: Path, names: list[str], note: str) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(TREE)
+    summary = summarize(read(tmp_path))
+    assert (summary.documents, summary.notes) == (len(names), note)
+    assert summary.attributes == ({"corpus_notes": note} if note else {})

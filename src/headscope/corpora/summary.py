@@ -15,6 +15,7 @@ from headscope.corpora.document import SURE, Document, Skipped, hash_name
 from headscope.corpora.link_evidence import LinkEvidence
 from headscope.corpora.near_texts import Phrases, name_near
 from headscope.corpora.originals import Originals, find_copies, hash_text
+from headscope.corpora.treebanks import describe_several
 from headscope.errors import CorpusError, quote
 from headscope.files import MAX_NAME_BYTES, find_name_fault, has_surrogate
 
@@ -45,7 +46,8 @@ class CorpusSummary:
         aligned: how many words are surely aligned to a word of a translation, a link each.
         written: how many documents have a text as written.
         tree_faults: how many sentences of a treebank are no trees, by what is wrong (`headscope.corpora.trees`).
-        notes: sentences on what is odd about the whole corpus (`headscope.corpora.link_evidence`).
+        notes: sentences on what is odd about the whole corpus: that it has several treebanks, or links that look
+            written in another form than they were read in (`headscope.corpora.link_evidence`).
         originals: under which names the documents count that repeat others.
         text_names: the hashes of the names of the texts (`hash_name`), without copies, from the smallest on; empty if
             there are more than `LISTED`.
@@ -133,6 +135,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
     _refuse_repeated(documents, ids)
+    treebanks = describe_several(documents.files) if isinstance(documents, Corpus) else ""
+    notes = ("" if evidence is None else evidence.describe(), treebanks)
     frequencies: dict[str, dict[str, int]] = {kind: {} for kind, _ in links}
     for (kind, label), count in links.most_common():
         frequencies[kind][label] = count
@@ -142,7 +146,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     return CorpusSummary(
         len(ids), words, len(of_texts) if named else 0, pairs, frequencies, dict(spans),
         dict(skipped), rivals, aligned, written, dict(tree_faults),
-        "" if evidence is None else evidence.describe(), Originals(copies, near),
+        " ".join(filter(None, notes)), Originals(copies, near),
         *(tuple(names.tolist()) if len(names) <= LISTED else () for names in (of_texts, of_documents)),
     )  # fmt: skip
 

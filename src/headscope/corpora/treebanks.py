@@ -6,11 +6,14 @@ The files are those of the release's tag in the repositories of Universal Depend
 
 import logging
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from headscope.corpora.download import MissingFileError, fetch
+from headscope.corpora.text import format_count
 from headscope.errors import CorpusError, list_close, list_some, quote
 from headscope.files import cache_folder, write_text
 
@@ -33,6 +36,7 @@ KNOWN = {
 """The SHA-256 of files of the release."""
 
 _NAME = re.compile(rf"{PREFIX}(?P<code>[a-z_]+)(:(?P<split>{'|'.join(SPLITS)}))?")
+_FILE = re.compile(rf"(?P<code>[a-z]+_[a-z0-9]+)-ud-({'|'.join(SPLITS)})\b.*")
 _LICENCE = re.compile(r"^License: *(\S.*?) *$", re.MULTILINE)
 _NO_TEXT = re.compile(r"^Includes text: *no\b", re.MULTILINE)
 
@@ -63,6 +67,17 @@ def list_treebanks() -> dict[str, str]:
         for code, language, *treebanks in rows
         for treebank in treebanks
     }
+
+
+def describe_several(paths: Iterable[Path]) -> str:
+    """Return a sentence on the treebanks of the release that files are of, by their names; empty unless several."""
+    codes = Counter(match["code"] for path in paths if (match := _FILE.fullmatch(path.name)))
+    if len(codes) < 2:
+        return ""
+    known, languages = list_treebanks(), {code.partition("_")[0] for code in codes}
+    listed = ", ".join(f"{known.get(code, code)} ({format_count(files, 'file')})" for code, files in codes.items())
+    in_all = f" of {len(languages)} languages" if len(languages) > 1 else ""
+    return f"The files are of {len(codes)} treebanks{in_all}, measured as one: {listed}."
 
 
 def fetch_treebank(name: str) -> TreebankFile:
