@@ -57,19 +57,19 @@ def sentences(count: int) -> str:
 
 def test_a_treebank_without_text_is_refused(file):
     sentence = row("1-2", "_", "_", "_") + row(1, "_") + row(2, "_", 1) + "\n"
-    said = (
+    fault = (
         " has no words (every FORM is '_'), as treebanks have whose text cannot be passed on; get the text from its "
         "publisher, as the README of the treebank says, and give the file with words."
     )
     path = file(f"# sent_id = s\n{sentence}# text = _\n{sentence}")
-    assert refused(path) == f"{path}{said}"
+    assert refused(path) == f"{path}{fault}"
     with pytest.raises(CorpusError, match="every FORM"):
         summarize(read_corpus(path, limit=1))
     path = file("# global.columns = FORM ID\n_\t1\n")
-    assert refused(path) == f"{path}{said}"
+    assert refused(path) == f"{path}{fault}"
 
 
-def test_words_that_are_an_underscore_are_words_beside_others(file):
+def test_an_underscore_is_a_word_where_other_sentences_have_words(file):
     first, second = read(file(f"{row(1, '_')}\n{row(1, 'w')}"))
     assert (first.words, second.words) == (("_",), ("w",))
 

@@ -31,7 +31,7 @@ def write(path: Path, form: Form, *, last: bool = True, pairs: int = PAIRS, turn
         links = [(source + form.first, target + form.first) for target, source in enumerate(order)]
         links = [link for link in links if last or max(link) < len(numbers)]
         shown = " ".join("{}-{}".format(*(link[::-1] if form.swapped else link)) for link in links)
-        words, translation = " ".join(f"w{n}" for n in numbers), " ".join(f"t{numbers[place]}" for place in order)
+        words, translation = " ".join(f"w{n}" for n in numbers), " ".join(f"t{numbers[source]}" for source in order)
         lines.append(f"{words} ||| {translation} ||| {shown}\n")
     path.write_text("".join(lines))
     return path
@@ -61,9 +61,9 @@ def test_links_in_the_form_of_their_file_raise_no_doubt(tmp_path: Path, name: st
     ],
 )
 def test_links_in_another_form_look_so(tmp_path: Path, written: str, read_as: str, from_1: bool, swapped: bool) -> None:
-    said = doubts(write(tmp_path / "a.txt", FORMS[written], last=not from_1), read_as)
-    assert (FROM_1.format(PAIRS) in said, SWAPPED in said) == (from_1, swapped)
-    assert said.endswith(f"Name the format {written} to read them so.")
+    sentences = doubts(write(tmp_path / "a.txt", FORMS[written], last=not from_1), read_as)
+    assert (FROM_1.format(PAIRS) in sentences, SWAPPED in sentences) == (from_1, swapped)
+    assert sentences.endswith(f"Name the format {written} to read them so.")
 
 
 def test_few_pairs_are_no_evidence(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ FORMS = {
 
 
 def read(path: Path, *, name: str | None = None, form: Form = FORMS["alignments"]) -> Iterator[Document | Skipped]:
-    """The pairs of one file, with links in this form; the words of each side are what white space parts.
+    """Return the pairs of one file, with links in this form; the words of each side are what white space parts.
 
     Raises:
         CorpusError: a line has not three parts, a side has no words, a link is malformed, points outside its sentence
@@ -90,7 +90,7 @@ def _parse_pair(where: str, identity: str, line: str, form: Form) -> Document:
 
 
 def _parse_links(where: str, written: Sequence[str], words: tuple[int, int], form: Form) -> tuple[Link, ...]:
-    """Return the links of a pair whose sides have so many words."""
+    """Return the links of a pair; `words` are the numbers of words of its sides."""
     links: dict[tuple[int, int], Link] = {}
     for text in written:
         match = re.fullmatch("([0-9]{1,9})([-p])([0-9]{1,9})", text)
@@ -101,8 +101,8 @@ def _parse_links(where: str, written: Sequence[str], words: tuple[int, int], for
             )
         places = int(match[1]), int(match[3])
         pair = places[::-1] if form.swapped else places
-        for side, place, length in zip(("source", "target"), pair, words, strict=True):
-            if not form.first <= place < length + form.first:
+        for side, number, length in zip(("source", "target"), pair, words, strict=True):
+            if not form.first <= number < length + form.first:
                 raise CorpusError(
                     f"{where} has the link {quote(text)}, and its {side} side has {format_count(length, 'word')}, "
                     f"counted from {form.first}; correct the link or, if all links are in another form, name the "
@@ -113,6 +113,6 @@ def _parse_links(where: str, written: Sequence[str], words: tuple[int, int], for
                 f"{where} has two links between source word {pair[0]} and target word {pair[1]}; a pair of words is "
                 "linked once: leave one out."
             )
-        source, target = (place - form.first for place in pair)
+        source, target = (number - form.first for number in pair)
         links[pair] = Link(source, target, LABELS[match[2]], kind=KIND)
     return tuple(links.values())

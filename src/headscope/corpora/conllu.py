@@ -90,7 +90,7 @@ class _Parser:
         return columns
 
     def parse_words(self, lines: Iterable[Row]) -> tuple[list[list[str]], list[int | None], _Ranges]:
-        """The columns and the head of each word of a sentence, and its tokens of several words."""
+        """Return the columns and the head of each word of a sentence, and its tokens of several words."""
         rows: list[list[str]] = []
         ranges: _Ranges = {}
         heads: list[int | None] = []
@@ -173,7 +173,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     """The sentences of one file, with a dependency link and a part of speech for each word.
 
     The words are the syntactic words. Empty nodes (``3.1``) are passed over. A word whose head is 0 or ``_`` has no
-    link. A sentence whose heads form no tree keeps its links, and says what is wrong (`Document.tree_faults`). After
+    link. A sentence whose heads form no tree keeps its links, and has its fault in `Document.tree_faults`. After
     the parts of speech come the words of negation, as the features mark them (``Polarity=Neg``, ``PronType=Neg``);
     trees without features have none. The id of a document ends in its ``sent_id`` or, where there is none, in the
     number of its first line; its group is the text that ``newdoc`` opened or, where there is none, the sentence itself.

@@ -152,7 +152,7 @@ class Document:
         messages: of a conversation, whose text is what the chat template of a tokenizer writes of them; a document that
             is cut has all of them.
         units: of a document whose words are units (`headscope.corpora.units`), the words that they unite.
-        tree_faults: of the sentences of a treebank in it that are no trees, what is wrong (`headscope.corpora.trees`).
+        tree_faults: a fault for each of its sentences of a treebank that is no tree (`headscope.corpora.trees`).
         repeats: the names under which it counts, if it is a copy or its text is nearly the same as another
             (`headscope.corpora.originals`); None where that is not known.
 

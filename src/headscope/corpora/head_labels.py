@@ -24,9 +24,9 @@ _RECOGNISED = 3
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
-    """The sentences of one file, with a dependency link for each word that is no root.
+    """Return the sentences of one file, with a dependency link for each word that is no root.
 
-    Which texts they are from is not known, and nor is how they were written.
+    The texts that they are from are not known, and nor is their text as written.
 
     Raises:
         CorpusError: a line is no word with its head and relation, a head is no other word of the sentence, or the file

@@ -23,10 +23,10 @@ LISTED = 128
 """The most names of texts or documents that a summary lists, by which these are spread evenly over folds."""
 
 TREE_FAULTS = "tree_faults"
-"""The attribute of a table that says how many sentences of a treebank are no trees, by what is wrong, as JSON."""
+"""The attribute of a table that says how many sentences of a treebank are no trees, by their fault, as JSON."""
 
 NOTES = "corpus_notes"
-"""The attribute of a table that says what is odd about its whole corpus."""
+"""The attribute of a table that has sentences on the oddities of its whole corpus."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class CorpusSummary:
         rivals: how many links have rivals.
         aligned: how many words are surely aligned to a word of a translation, a link each.
         written: how many documents have a text as written.
-        tree_faults: how many sentences of a treebank are no trees, by what is wrong (`headscope.corpora.trees`).
-        notes: sentences on what is odd about the whole corpus: that it has several treebanks, or links that look
+        tree_faults: how many sentences of a treebank are no trees, by their fault (`headscope.corpora.trees`).
+        notes: sentences on the oddities of the whole corpus: that it has several treebanks, or links that look
             written in another form than they were read in (`headscope.corpora.link_evidence`).
         originals: under which names the documents count that repeat others.
         text_names: the hashes of the names of the texts (`hash_name`), without copies, from the smallest on; empty if
@@ -72,7 +72,7 @@ class CorpusSummary:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """Return the attributes of a table that say what is odd about its corpus; none where nothing is."""
+        """Return the attributes of a table with the oddities of its corpus; empty where it has none."""
         faults = json.dumps(self.tree_faults, sort_keys=True) if self.tree_faults else ""
         return {name: text for name, text in ((TREE_FAULTS, faults), (NOTES, self.notes)) if text}
 
