@@ -47,6 +47,16 @@ def test_nothing_is_cut_and_the_page_does_not_scroll(
         assert [word for word in stage_words(page) if word != "…"][1:-1] == [*words, *words]
 
 
+@pytest.mark.parametrize("count", [41, 53])
+def test_a_long_sentence_has_flatter_arcs_before_it_scrolls(open_page: OpenPage, count: int) -> None:
+    words = tuple(f"word{number}" for number in range(count))
+    text = make_text("long", words, tuple((place, (7 * place) % count, "obj") for place in range(1, count)))
+    page = open_page(draw(texts=[text]), address=f"#variable={ROW}&head=2-3&text=0")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    settle(page)
+    assert find_faults(page) == []
+
+
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720)])
 def test_a_page_that_awaits_the_untrained_model_says_so_on_one_screen(
     open_page: OpenPage, width: int, height: int

@@ -3,7 +3,8 @@
 const SIZES = [38, 35, 32, 30, 28, 26, 24, 22, 20, 18, 17, 16, 15, 14]; // pixels, the largest first
 const SPECIAL = 0.55; // of the size: special tokens are smaller
 const GAP = 0.42, TIGHT = 0.08; // of the size: between words, and where the text has no space between them
-const ABOVE = 0.95, BELOW = 0.4, LINE = 0.9, HIGHEST = 2.3; // of the size: at least, around a line of words; how high an arc rises
+const ABOVE = 0.95, BELOW = 0.4, LINE = 0.9; // of the size: at least, around a line of words
+const HIGHEST = 2.3, FLATTER = [1.7, 1.2, 0.8, 0.55]; // of the size: how high an arc rises, and where the smallest letters leave less room
 const pen = document.createElement("canvas").getContext("2d");
 const widths = new Map();
 
@@ -24,7 +25,7 @@ export function measure(label, font) {
 }
 
 // How far an arc rises: the further its ends are apart, the higher.
-const riseOf = (distance, size) => Math.min(HIGHEST * size, Math.max(0.55 * size, 0.27 * distance));
+const riseOf = (distance, size, highest) => Math.min(highest * size, Math.max(0.55 * size, 0.27 * distance));
 
 // The lines of some boxes, each {width, gap, breaks}, within a width: {x, line} of each box, and the number of lines.
 function breakLines(boxes, width) {
@@ -72,31 +73,33 @@ function listBoxes(units, size, fonts) {
 export function layOut(units, above, below, { width, height, fonts, largest = Infinity }) {
   const sizes = SIZES.filter((size) => size <= largest), written = units.filter(({ word }) => word >= 0);
   const isReversed = 2 * written.filter(({ label }) => RIGHT_TO_LEFT.test(label)).length > written.length;
-  for (const size of sizes) {
+  // The largest letters that fit; then flatter arcs; then words stand still, whatever the arcs, and the sentence scrolls.
+  const attempts = [...sizes.map((size) => ({ size, highest: HIGHEST })), ...(height ? FLATTER.map((highest) => ({ size: sizes.at(-1), highest })) : [])];
+  if (height) attempts.push({ size: sizes.at(-1), highest: HIGHEST, isLong: true });
+  for (const { size, highest, isLong = false } of attempts) {
     const boxes = listBoxes(units, size, fonts), { places, lines } = balance(boxes, width);
     const laid = boxes.map((box, at) => ({ x: isReversed ? width - places[at].x - box.width : places[at].x, width: box.width, line: places[at].line }));
     const middle = (unit) => laid[unit].x + laid[unit].width / 2;
-    const rise = ({ from, to }) => riseOf(Math.abs(middle(from) - middle(to)), size);
-    if (height && lines * (ABOVE + LINE + BELOW) * size > height && size !== sizes.at(-1)) continue;
+    const rise = ({ from, to }) => riseOf(Math.abs(middle(from) - middle(to)), size, highest);
+    if (height && lines * (ABOVE + LINE + BELOW) * size > height && !isLong) continue;
     // How high the highest arc of each line rises.
     const listHighest = (arcs) => {
-      const highest = new Array(lines).fill(0);
+      const rises = new Array(lines).fill(0);
       for (const arc of arcs) {
         const { line } = laid[arc.from];
-        if (laid[arc.to].line === line) highest[line] = Math.max(highest[line], rise(arc));
+        if (laid[arc.to].line === line) rises[line] = Math.max(rises[line], rise(arc));
       }
-      return highest;
+      return rises;
     };
-    const isLong = height > 0 && size === sizes.at(-1); // and scrolls: words stand still, whatever the arcs
     const [higher, lower] = [above, below].map((arcs) => (isLong ? new Array(lines).fill(HIGHEST * size) : listHighest(arcs)));
     let y = 0;
-    const bases = higher.map((highest, line) => {
-      y += Math.max(ABOVE * size, highest + 0.35 * size) + 0.72 * LINE * size;
+    const bases = higher.map((top, line) => {
+      y += Math.max(ABOVE * size, top + 0.35 * size) + 0.72 * LINE * size;
       const base = y;
       y += 0.28 * LINE * size + Math.max(BELOW * size, lower[line] + 0.2 * size);
       return base;
     });
-    if (height && y > height && size !== sizes.at(-1)) continue;
+    if (height && y > height && !isLong) continue;
     const shift = Math.max(0, (height - y) / 2);
     return { size, boxes: laid, bases: bases.map((base) => base + shift), middle, rise, height: y };
   }
