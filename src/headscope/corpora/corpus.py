@@ -371,10 +371,10 @@ def _find_companions(formats: Mapping[Path, str | None], name: str) -> set[Path]
 def _detect_format_in_folder(path: Path, format: str | None) -> str | None:
     detected = _detect_format(path)
     if format is not None:
-        wanted, suffix = FORMATS[format], path.suffix.lower()
-        # A form of alignments looks like every other.
-        alike = wanted.annotated and wanted.recognise(_read_beginning(path))
-        detected = format if detected == format or suffix in wanted.suffixes or alike else None
+        wanted = FORMATS[format]
+        is_known = detected == format or path.suffix.lower() in wanted.suffixes  # forms of alignments look alike
+        is_wanted = is_known or (wanted.annotated and wanted.recognise(_read_beginning(path)))
+        detected = format if is_wanted else None
     is_notice = path.name.upper().startswith(("README", "LICENSE", "LICENCE"))
     return None if detected is None or (is_notice and not FORMATS[detected].annotated) else detected
 
