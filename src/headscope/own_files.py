@@ -15,10 +15,10 @@ MODEL_CARD_TITLE = "## Attention heads"
 """The first line of a section for a model card."""
 
 _BEGINNINGS = (f'{{\n "format": "{HEAD_LIST_FORMAT}"'.encode(), f"{MODEL_CARD_TITLE}\n".encode())
-_ARCHIVE, _HEADER = b"PK", b"header.npy"
-"""Sums in a file begin as an archive does, whose first member is this."""
+_SUMS = '{"schema": '.encode("utf-32-le")
+"""The beginning of the header of sums, which is the first array in their archive."""
 
-_SEEN_BYTES = 200
+_SEEN_BYTES = 1000
 
 
 def refuse_foreign(path: Path, content: str | None = None) -> None:
@@ -35,9 +35,13 @@ def refuse_foreign(path: Path, content: str | None = None) -> None:
         return
     if content is not None and path.read_bytes() == content.encode():
         return
-    raise HeadscopeError(
-        f"{path} is there already, is not known to be written by headscope, and would be overwritten; name another "
-        "file, or remove this one."
+    raise describe_foreign(path, "name another file, or remove this one")
+
+
+def describe_foreign(path: Path, advice: str) -> HeadscopeError:
+    """Return the error for a file that headscope did not write, and that would be overwritten."""
+    return HeadscopeError(
+        f"{path} is there already, is not known to be written by headscope, and would be overwritten; {advice}."
     )
 
 
@@ -46,4 +50,4 @@ def _has_mark(path: Path) -> bool:
         beginning = file.read(_SEEN_BYTES)
         file.seek(max(0, path.stat().st_size - _SEEN_BYTES))
         is_sealed = SEAL in file.read()
-    return is_sealed or beginning.startswith(_BEGINNINGS) or (beginning.startswith(_ARCHIVE) and _HEADER in beginning)
+    return is_sealed or beginning.startswith(_BEGINNINGS) or _SUMS in beginning

@@ -32,7 +32,7 @@ def table(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Files of the user in the folder where commands are run, by name."""
-    np.savez(tmp_path / "own.npz", values=np.arange(3))
+    np.savez(tmp_path / "own.npz", header=np.array("mine"), values=np.arange(3))
     contents = {
         "corpus.txt": SENTENCES.encode(),
         "own.nc": b"\x89HDF\r\n\x1a\n" + MINE,

@@ -31,6 +31,7 @@ from headscope.files import (
     writable,
     write_text,
 )
+from headscope.own_files import describe_foreign
 from headscope.runs import Runs
 
 if TYPE_CHECKING:  # a folder is checked before anything is imported that takes time
@@ -281,10 +282,7 @@ class OutputFolder:
         """Raise an error for a file of one of these names that headscope did not write."""
         own = {self.contents.manifest, *self._read_manifest()[1], *self._read_pending()}
         if foreign := [name for name in names if name not in own and (self.path / name).exists()]:
-            raise HeadscopeError(
-                f"{self.path / foreign[0]} is there already, is not known to be written by headscope, and would be "
-                "overwritten; move it, or choose another folder."
-            )
+            raise describe_foreign(self.path / foreign[0], "move it, or choose another folder")
 
     def _list_files(self, folder: Path) -> list[str]:
         return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
