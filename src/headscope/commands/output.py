@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FIGURES = "figures"
 """The folder of the figures within that of the results."""
 
-PAPER = "Draw the figures as PDF too, for a paper."
+PDF_HELP = "Draw the figures as PDF too, for a paper."
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Drawing(Options):
     )
     pdf: bool = option(
         OUTPUT,
-        PAPER,
+        PDF_HELP,
         default=False,
         unset="PNG and SVG, with `figures`",
         recorded=False,

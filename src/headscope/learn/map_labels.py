@@ -93,10 +93,10 @@ def read_maps_to_label(folder: Path) -> LabelledMaps:
     except (OSError, ValueError) as error:
         raise CorpusError(f"{folder / ABOUT} cannot be read ({error}); make the folder anew.") from error
     maps = _read_maps(folder)
-    return read_labels_again(folder, LabelledMaps(maps, {}, {}, about))
+    return update_labels(folder, LabelledMaps(maps, {}, {}, about))
 
 
-def read_labels_again(folder: Path, maps: LabelledMaps) -> LabelledMaps:
+def update_labels(folder: Path, maps: LabelledMaps) -> LabelledMaps:
     """Return the same maps with the labels that their folder has now.
 
     Raises:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from headscope.commands.atlas.atlas_result import TABLE, refuse_incomplete
 from headscope.commands.function import make_function
 from headscope.commands.option import OUTPUT, argument, option, output_folder
-from headscope.commands.output import PAPER, Contents, check_folder
+from headscope.commands.output import PDF_HELP, Contents, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import Request
 from headscope.errors import HeadscopeError
@@ -42,7 +43,7 @@ class Draw(Request[tuple[str, ...]], command="draw", loading="loading matplotlib
         default=False,
         basic=True,
     )
-    pdf: bool = option(OUTPUT, PAPER, default=False, unset="PNG and SVG", basic=True)
+    pdf: bool = option(OUTPUT, PDF_HELP, default=False, unset="PNG and SVG", basic=True)
 
     def check(self, progress: Progress) -> None:
         """Raise an error for figures of a page that would not be all of them, and for a folder that cannot be used.
@@ -50,7 +51,6 @@ class Draw(Request[tuple[str, ...]], command="draw", loading="loading matplotlib
         Raises:
             HeadscopeError: `figures` or `bare` are given without `out`, there is no atlas, or it cannot be written to.
         """
-        from headscope.commands.atlas.atlas_result import TABLE, refuse_incomplete
         from headscope.files import suggest_path
 
         source = Path(self.source)

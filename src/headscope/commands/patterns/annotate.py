@@ -26,7 +26,7 @@ from headscope.commands.local_server import (
 )
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.files import LOCK, reserve
-from headscope.learn.map_labels import LabelledMaps, read_labels_again, read_maps_to_label, write_labels
+from headscope.learn.map_labels import LabelledMaps, read_maps_to_label, update_labels, write_labels
 from headscope.reducers.support.pattern_network import PATTERNS, make_images
 from headscope.view.annotation import FILES, PAGE, STYLES, read_page
 
@@ -98,7 +98,7 @@ class _Labelling:
             HeadscopeError: the disk refuses the file.
         """
         with self._lock:
-            labelled = read_labels_again(self.folder, self.maps).give(number, label, second=self.second)
+            labelled = update_labels(self.folder, self.maps).give(number, label, second=self.second)
             write_labels(self.folder, labelled)
             self.maps = labelled
 
