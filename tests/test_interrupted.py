@@ -29,7 +29,7 @@ def run(*arguments: str, **variables: str) -> subprocess.Popen:
 def test_a_command_that_is_asked_to_end_says_how_to_go_on(tmp_path: Path) -> None:
     model = tiny.save(tmp_path / "model")
     out = tmp_path / "heads.nc"
-    process = run("measure", str(model), "grammar:20000", "-r", "relations", "-o", str(out))
+    process = run("measure", str(model), "grammar:3000", "-r", "relations", "-o", str(out))
     deadline = time.monotonic() + 240
     while b"measuring" not in process.stderr.readline():
         assert time.monotonic() < deadline
