@@ -165,14 +165,16 @@ def test_heatmaps_show_both_directions_on_the_scale_of_all_shares(relation) -> N
     figure = draw_score_heatmap(table, "relation_accuracy", relation)
     panels = heatmaps(figure)
     assert len(panels) == 2
+    reported = table.sel(relation=relation)["reported_direction"].item()
     accuracy = table["relation_accuracy"].sel(relation=relation)
     for axes, direction in zip(panels, ("dependent_to_head", "head_to_dependent"), strict=True):
         values = accuracy.sel(direction=direction)
         np.testing.assert_array_equal(np.ma.getdata(mesh(axes).get_array()), values.values)
         assert mesh(axes).get_clim() == (0, 1)
         layer, head = (values.where(values == values.max(), drop=True)[dim].item() for dim in ("layer", "head"))
-        title = f"{direction.replace('_', ' ')}\nbest: {layer}-{head} {float(values.max()):.2f}"
-        assert axes.get_title("left") == title
+        first, *held_out, best = axes.get_title("left").splitlines()
+        assert (first, best) == (direction.replace("_", " "), f"best on all texts: {layer}-{head} {values.max():.2f}")
+        assert " ".join(held_out).startswith("held out: ") == (direction == reported)
 
 
 @pytest.mark.parametrize("verdict", ["stands out", "does not stand out", "cannot decide"])
@@ -188,7 +190,10 @@ def test_only_a_reported_head_that_stands_out_is_outlined(verdict, attention_typ
         here = verdict == "stands out" and axes.get_title("left").startswith(f"{beginning}\n")
         assert outlined(axes) == ([head] if here else [])
     assert sum(len(outlined(axes)) for axes in heatmaps(figure)) == (verdict == "stands out")
-    assert figure.get_suptitle().replace("\n", " ").endswith(f" · {verdict}")
+    titles = [joined(axes.get_title("left")) for axes in heatmaps(figure)]
+    of_report = [title for title in titles if title.startswith(f"{beginning} held out: ")]
+    assert [title for title in titles if f"· {verdict} best on all texts: " in title] == of_report
+    assert len(of_report) == 1
 
 
 def test_without_a_report_or_for_a_rare_relation_no_head_is_outlined() -> None:
@@ -214,7 +219,7 @@ def test_cells_lie_where_the_axes_say() -> None:
     corners = np.asarray(mesh(axes).get_coordinates())
     np.testing.assert_allclose(corners[3, 5], (5.5, 3.5))  # the cell after it is layer 4, head 6
     assert np.ma.getdata(mesh(axes).get_array())[3, 5] == pytest.approx(0.46)
-    assert axes.get_title("left").endswith("best: 5-7 0.57")
+    assert axes.get_title("left").endswith("best on all texts: 5-7 0.57")
     assert axes.yaxis_inverted()
 
 
@@ -225,7 +230,10 @@ def test_the_title_has_count_offset_held_out_accuracy_and_strongest_rival(rival:
     table = with_verdicts(table, "", "does not stand out", "")
     row = table.sel(relation="obj")
     offset = row["offset_accuracy"].idxmax()
-    lines = joined(draw_score_heatmap(table, "relation_accuracy", "obj").get_suptitle())
+    figure = draw_score_heatmap(table, "relation_accuracy", "obj")
+    direction = row["reported_direction"].item().replace("_", " ")
+    (panel,) = [axes.get_title("left") for axes in heatmaps(figure) if axes.get_title("left").startswith(direction)]
+    lines = f"{joined(figure.get_suptitle())} {joined(panel).partition(' best on all texts: ')[0]}"
     signed = f"{int(offset):+d}".replace("-", "−")
     chosen = f"{int(row['heldout_offset']):+d}".replace("-", "−")
     rule = f"nearest {row['heldout_upos_word_class'].item()} ({row['heldout_upos_side'].item()})"
@@ -237,7 +245,7 @@ def test_the_title_has_count_offset_held_out_accuracy_and_strongest_rival(rival:
     titles = {"dependent_to_head": "object → its verb", "head_to_dependent": "verb → its object"}
     assert lines == (
         f"{titles[row['reported_direction'].item()]} (obj) · 2,477 links "
-        f"best fixed offset {signed}: {float(row['offset_accuracy'].max()):.2f} "
+        f"best fixed offset {signed}: {float(row['offset_accuracy'].max()):.2f} {direction} "
         f"held out: {int(row['reported_layer'])}-{int(row['reported_head'])} "
         f"from {row['reported_direction'].item().split('_')[0]}: {float(row['heldout_accuracy']):.2f} "
         f"[{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}] · {rivals[rival]} · does not stand out"
@@ -248,12 +256,30 @@ def test_a_rare_relation_has_no_held_out_line() -> None:
     assert "held out" not in draw_score_heatmap(head_table(), "relation_accuracy", "nsubj:pass").get_suptitle()
 
 
-def test_the_colour_bar_marks_the_best_offset() -> None:
-    table = head_table()
+def read_mark(table: xr.Dataset) -> tuple[float, list[str]]:
+    """Return the value that is marked on the colour bar of subjects, and the texts next to the bar."""
     figure = draw_score_heatmap(table, "relation_accuracy", "nsubj")
     (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "accuracy (accuracy)"]
-    best = float(table["offset_accuracy"].sel(relation="nsubj").max())
-    np.testing.assert_allclose(np.asarray(line(bar, "baseline").get_ydata(), dtype=float), best)
+    value, _ = np.asarray(line(bar, "baseline").get_ydata(), dtype=float)
+    return float(value), [text.get_text() for text in bar.texts]
+
+
+def test_the_colour_bar_marks_the_strongest_rival_of_the_reported_head() -> None:
+    table = head_table()
+    row = table.sel(relation="nsubj")
+    rival = f"heldout_{row['lift_rival'].item()}_accuracy".replace("heldout_untrained", "untrained")
+    value, texts = read_mark(table)
+    assert value == pytest.approx(float(row[rival]))
+    assert "strongest\nrival" in texts
+
+
+def test_without_a_report_the_colour_bar_marks_the_best_offset() -> None:
+    table = head_table()
+    names = [name for name in table.data_vars if str(name).startswith(("reported", "heldout"))]
+    best = table["offset_accuracy"].sel(relation="nsubj")
+    value, texts = read_mark(table.drop_vars(names))
+    assert value == pytest.approx(float(best.max()))
+    assert f"offset\n{int(best.idxmax('offset')):+d}".replace("-", "−") in texts
 
 
 def test_heatmaps_of_stacks_have_the_layers_that_the_stack_has() -> None:

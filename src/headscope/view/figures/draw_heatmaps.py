@@ -42,14 +42,22 @@ class Panel(NamedTuple):
     reported: Reported | None = None
 
 
+class Baseline(NamedTuple):
+    """What is marked on the scale: a value, and its name in two lines."""
+
+    value: float
+    name: str
+
+
 def draw_score_heatmap(table: xr.Dataset, variable: str = "", row: str = "") -> Figure:
     """A score of every head by layer, from 0 to 1, the reported head outlined where it stands out.
 
     A score with two directions has a panel for each direction of one row; any other a panel for each row that the
-    corpus has, or a single one, and beside it a panel for each baseline that differs from head to head. Above stand
-    the count, the baselines and the held-out score, since the best head of a panel is chosen on the texts on which it
-    is scored. A description with a share of tokens to compare with is shown in multiples of that share: red heads give
-    a class more than its share, blue ones less; it has no rivals, and so no outlines.
+    corpus has, or a single one, and next to it a panel for each baseline that differs from head to head. The titles
+    have the count, the baselines and the held-out score, since the best head of a panel is chosen on the texts on
+    which it is scored; the strongest rival is marked on the scale. A description with a share of tokens to compare
+    with is shown in multiples of that share: red heads give a class more than its share, blue ones less; it has no
+    rivals, and so no outlines.
 
     Args:
         table: a head table with the score.
@@ -73,16 +81,17 @@ def draw_score_heatmap(table: xr.Dataset, variable: str = "", row: str = "") -> 
         place = {dim: row or rows[0]} if rows else {}
         head = reported[rows.index(row) if row else 0]
         title, best = _describe_row(table, score, place, head)
-        values = values.sel(place)
+        values, directed = values.sel(place), head.direction if head else None
         panels = [Panel("", values, head)] if "direction" not in values.dims else [
-            Panel(name.replace("_", " "), values.sel(direction=name), head if head and head.direction == name else None)
-            for name in map(str, values["direction"].values)
+            Panel(way.replace("_", " "), values.sel(direction=way), head if way == directed else None)
+            for way in values["direction"].values.tolist()
         ]  # fmt: skip
         for baseline, phrase in score.baselines.items():
             if baseline in table and {"layer", "head"} <= set(table[baseline].dims):
                 panels = [panel._replace(title=panel.title or score.title.lower()) for panel in panels]
                 panels.append(Panel(phrase, table[baseline].sel(place)))
-        return _draw_panels(table, panels, title, label, scale=_choose_scale(score, panels, best), baseline=best)
+        mark = _choose_baseline(head, best)
+        return _draw_panels(table, panels, title, label, scale=_choose_scale(score, panels, mark), baseline=mark)
     has_counts = f"{score.stem}_count" in table
     panels = [
         Panel(_describe_row(table, score, place, head)[0], values.sel(place), head)
@@ -157,10 +166,17 @@ def _list_reported(table: xr.Dataset, score: Score) -> Sequence[Reported | None]
     return [row if row.layer else None for row in report.rows] if report else [None] * len(score.places(table))
 
 
-def _choose_scale(score: Score | None, panels: Sequence[Panel], offset: Offset | None = None) -> Normalize:
-    """From 0 to 1 for the shares of a score; else from the lowest value to the highest, or to that of the offset."""
+def _choose_baseline(reported: Reported | None, offset: Offset | None) -> Baseline | None:
+    """Return the strongest rival of the reported head, on the held-out texts; without one, the best fixed offset."""
+    if reported and (rival := reported.strongest_rival):
+        return Baseline(rival.score.value, "strongest\nrival")
+    return Baseline(offset.value, f"offset\n{format_offset(offset.offset)}") if offset else None
+
+
+def _choose_scale(score: Score | None, panels: Sequence[Panel], baseline: Baseline | None = None) -> Normalize:
+    """From 0 to 1 for the shares of a score; else from the lowest value to the highest, or to the baseline."""
     least = min(0.0, *(float(panel.values.min()) for panel in panels))
-    marks = [*(float(panel.values.max()) for panel in panels), offset.value if offset else math.nan]
+    marks = [*(float(panel.values.max()) for panel in panels), baseline.value if baseline else math.nan]
     most = max((mark for mark in marks if mark > 0), default=1.0)
     is_share = score is not None and score.is_ratio and least == 0 and most <= 1
     return Normalize(least, 1.0 if is_share else most)
@@ -169,7 +185,7 @@ def _choose_scale(score: Score | None, panels: Sequence[Panel], offset: Offset |
 def _describe_row(
     table: xr.Dataset, score: Score, place: Mapping[str, str], reported: Reported | None
 ) -> tuple[str, Offset | None]:
-    """A row, its count, its baselines and its held-out score, in lines; and the best fixed offset."""
+    """A row, its count and its baselines, in lines; and the best fixed offset."""
     name = reported.caption if reported else " ".join(place.values()).replace("_", " ") or score.title
     if count := score.count(table, place):
         name += f" · {count:,} {table[f'{score.stem}_count'].attrs['units']}"
@@ -180,7 +196,6 @@ def _describe_row(
             value = float(table[variable].sel(place))
             baselines += [] if math.isnan(value) else [f"{phrase}: {value:.2f}"]
     lines += [" · ".join(baselines)] if baselines else []
-    lines += [_describe_held_out(reported)] if reported else []
     return "\n".join(lines), offset
 
 
@@ -195,6 +210,15 @@ def _describe_held_out(row: Reported) -> str:
     return f"{line} · {row.verdict}" if row.verdict else line
 
 
+def _title_panel(panel: Panel, attention_type: str) -> str:
+    """Return what is above the heads of one attention type: where the reported head is one, its held-out score too."""
+    title = " · ".join(filter(None, (attention_type, panel.title)))
+    reported = panel.reported
+    if reported is None or reported.attention_type != attention_type:
+        return title
+    return "\n".join(filter(None, (title, _describe_held_out(reported))))
+
+
 @style.styled
 def _draw_panels(
     table: xr.Dataset,
@@ -203,7 +227,7 @@ def _draw_panels(
     label: str,
     *,
     scale: Normalize,
-    baseline: Offset | None = None,
+    baseline: Baseline | None = None,
     colours: str = style.COLOURS,
 ) -> Figure:
     """A panel for each direction and attention type, on one scale, on which the baseline is marked."""
@@ -212,7 +236,7 @@ def _draw_panels(
     wide = PANELS / max(columns, 2)
     height = style.height_of_cells(table, 0.94 * wide)
     places = [(attention_type, panel) for panel in panels for attention_type in of_model]
-    titles = [style.wrap(" · ".join(filter(None, (name, panel.title))), int(15.5 * wide)) for name, panel in places]
+    titles = [style.wrap(_title_panel(panel, name), int(15.5 * wide)) for name, panel in places]
     rows = math.ceil(len(places) / columns)
     above = 0.14 * max(title.count("\n") + 2 for title in titles)
     figure = Figure(figsize=(1.2 + wide * columns, 0.3 + (height + above + 0.25) * rows))
@@ -230,8 +254,7 @@ def _draw_panels(
         bar.ax.axhline(baseline.value, color="white", linewidth=3.2)
         bar.ax.axhline(baseline.value, color="black", linewidth=1.4, gid="baseline")
         place: dict[str, Any] = {"xy": (0, baseline.value), "xytext": (-4, 0), "textcoords": "offset points"}
-        text = f"offset\n{format_offset(baseline.offset)}"
-        bar.ax.annotate(text, **place, ha="right", va="center", fontsize="small")
+        bar.ax.annotate(baseline.name, **place, ha="right", va="center", fontsize="small")
     outlines = any(panel.reported for panel in panels)
     return style.finish(figure, table, title, "outlined: the reported head, where it stands out" if outlines else "")
 
@@ -247,7 +270,7 @@ def _draw_heatmap(axes: Axes, panel: Panel, attention_type: str, title: str, sca
     fine = draw_cells(axes, values, scale, colours)
     best = np.unravel_index(int(np.nanargmax(values.values)), values.shape)
     name = head_name(int(layers[best[0]]), int(heads[best[1]]))
-    axes.set_title(f"{title}\nbest: {name} {float(values.values[best]):.2f}".lstrip(), fontsize="small")
+    axes.set_title(f"{title}\nbest on all texts: {name} {float(values.values[best]):.2f}".lstrip(), fontsize="small")
     row = panel.reported
     if row and row.stands_out and row.attention_type == attention_type:
         place = (row.head - 0.5, row.layer - 0.5)
