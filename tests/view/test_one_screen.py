@@ -316,9 +316,13 @@ def test_another_direction_is_not_what_the_verdict_is_of(open_page: OpenPage) ->
     (other,) = {*table["direction"].values.tolist()} - {reported}
     page = open_page(render_page(table, figures={}), address=f"#variable={ROW}&direction={reported}&head={head}")
     assert page.locator("#answer-badge").inner_text() == "○ does not stand out"
+    assert page.locator("#scale .base").inner_text().startswith("Mark on the scale: strongest rule, on the held-out ")
     page.locator("#direction").select_option(other)
     settle(page)
-    assert page.locator("#answer-badge").inner_text() == "not the reported head"
+    assert page.locator("#scale .base").inner_text().startswith("Mark on the scale: best fixed offset ")
+    assert page.locator("#answer-badge").inner_text() == "not the reported direction"
+    title = gloss_row(ROW, reported).title
+    assert page.locator("p:has(> #answer-link)").inner_text() == f"The verdict is on head {head}: {title}."
     claim = gloss_row(ROW, other).state("SHARE", int(row["relation_count"])).partition("SHARE")[0]
     assert page.locator("#answer-row").inner_text().startswith(f"It {claim}")
     value = float(row["relation_accuracy"].sel(direction=other, layer=row["reported_layer"], head=row["reported_head"]))

@@ -49,13 +49,15 @@ def test_a_word_shows_who_looks_at_it_in_every_head(open_page: OpenPage) -> None
             button = page.locator(f'#grid button[data-layer="{layer - 1}"][data-head="{head - 1}"]')
             title = button.get_attribute("title")
             if column.max() < 0.1:
-                assert title == f"{layer}-{head}: no word looks at {labels[unit]}"
+                assert title == f"{layer}-{head}: no other word gives “{labels[unit]}” 10\u202f%"
                 continue
             strongest.append(others[int(column.argmax())])
             described, _, share = title.rpartition(", ")
             assert described == f"{layer}-{head}: {labels[strongest[-1]]} → {labels[unit]}"
             assert float(share.rstrip("\u202f%")) == pytest.approx(100 * column.max(), abs=0.51)
     assert 0 < len(strongest) < LAYERS * HEADS
+    listed = page.locator("#legend").inner_text().partition("share. ")[2].split()
+    assert sum(int(word) for word in listed if word.isdigit()) == len(strongest)
     counts = page.locator("#stage text.count").all_text_contents()
     assert sorted(map(int, counts)) == sorted(n for n in np.bincount(strongest).tolist() if n > 1)
     without = f"In {LAYERS * HEADS - len(strongest)} of {LAYERS * HEADS} heads no other word gives it 10\u202f%"

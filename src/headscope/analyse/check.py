@@ -28,7 +28,7 @@ ROW = "row"
 
 METHOD = (
     "Each head was chosen on the even folds of the corpus, in the old model; here it is scored on the odd ones, in "
-    "both models. The change is new less old, on the same items, with a paired 95 % interval clustered by text, whose "
+    "both models. The change is new less old, on the same items, with a paired 95 % interval clustered by fold, whose "
     "half is at least t^2 / (n + t^2) for n items (t: Student's quantile) unless the weights are the same. "
     "Kept: the interval lies above −{tolerance:g}. Lost: it lies below, and q, the false discovery rate of losses "
     "among {rows} heads (Benjamini and Hochberg 1995), is below {level:g}. Otherwise, and on fewer than {clusters} "

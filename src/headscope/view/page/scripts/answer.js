@@ -2,7 +2,7 @@
 // the head is right, and others in which it is wrong.
 import { drawBars } from "./bars.js";
 import { element, find, minus, number, percent } from "./dom.js";
-import { addressOf, attentionType, flat, headName, page, readChange, readVariable, scoreOf } from "./numbers.js";
+import { addressOf, attentionType, findRow, flat, headName, isShown, page, plainOf, readChange, readVariable, scoreOf } from "./numbers.js";
 import { drawArcs } from "./pictures.js";
 import { choose } from "./state.js";
 import { examplesOf, hasHead, judge, readAttention, texts } from "./texts.js";
@@ -13,13 +13,6 @@ const BADGES = { stands_out: "\u25cf stands out", does_not: "\u25cb does not sta
 let turns = 0; // of drawing; only the last one counts
 
 const nameHead = (state) => `Head ${headName(state.head)}${page.attention_types.length ? ", " + page.attention_types[attentionType(state)] : ""}`;
-
-// Reported heads are of the view that the page is named for.
-const findRow = (state) => (state.view === page.name ? page.rows.find((row) => row.key === state.variable) : undefined);
-
-// True if a row is of the direction and the attention type that are shown.
-const isShown = (row, state) =>
-  (!row.direction || row.direction === state.direction) && (!row.attention_type || row.attention_type === state.attention_type);
 
 const isReported = (row, state) => row.head === headName(state.head) && isShown(row, state);
 
@@ -48,7 +41,7 @@ function describeValue(state) {
 function describeClaim(state, value) {
   const score = scoreOf(state);
   if (!score?.ranked || !score.count || state.half === "held-out half" || readChange(state)) return "";
-  const { claim, ...plain } = score.plain[score.directed ? state.direction : ""];
+  const { claim, ...plain } = plainOf(score, state.direction);
   const parts = { ...plain, share: percent(value), count: score.count.toLocaleString("en") };
   return `It ${claim.replaceAll(/{(\w+)}/g, (_, name) => parts[name])}`;
 }
@@ -91,7 +84,7 @@ function drawVerdict(state, row) {
   find("answer-row").textContent = reported ? row.answer : describeValue(state);
   find("answer-details").textContent = reported ? row.details : "";
   badge.className = `badge ${reported ? row.verdict : ""}`;
-  badge.textContent = reported ? BADGES[row.verdict] ?? "" : row ? "not the reported head" : "describes";
+  badge.textContent = reported ? BADGES[row.verdict] ?? "" : row ? (row.head === headName(state.head) ? "not the reported direction" : "not the reported head") : "describes";
   badge.title = reported ? page.terms[row.verdict] ?? "" : row ? `The verdict is on head ${row.head}, which was chosen for this question.` : page.terms.describes;
   find("answer-name").title = row ? [row.plain.about, row.plain.example].filter(Boolean).join(" ") : "";
   const bars = diverging || names || !flat(values).length ? [] : row && isShown(row, state) ? listRowBars(row, state) : listValueBars(state);
@@ -100,7 +93,7 @@ function drawVerdict(state, row) {
   const link = find("answer-link");
   link.parentElement.hidden = !row || reported;
   if (row) {
-    link.textContent = `head ${row.head}`;
+    link.textContent = `head ${row.head}: ${row.plain.title}`;
     link.setAttribute("href", "#" + addressOf(row));
   }
 }

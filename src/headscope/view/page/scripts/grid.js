@@ -7,7 +7,7 @@ import { flat, headName, numbersOf, page, readVariable } from "./numbers.js";
 import { choose } from "./state.js";
 import { texts } from "./texts.js";
 import { isDark } from "./theme.js";
-import { colourNames, explainGrid, shade } from "./word.js";
+import { colourNames, explainGrid, shade, WEAKEST } from "./word.js";
 
 const MOST_NUMBERS = 16; // heads in a layer; of more, the numbers have no room
 const STEP = 4; // from one head whose number stands above it to the next, where there is no room for all
@@ -131,14 +131,14 @@ function dress(button, place, { paint, text, says, spoken = says }) {
   button.setAttribute("aria-label", `head ${name}: ${spoken}`);
 }
 
-// What colours mean that are no amounts: {hex, label, count} each.
-function writeLegend(sentence, entries) {
+// What colours mean that are no amounts: {hex, label, count} each; `rest` says what is not listed.
+function writeLegend(sentence, entries, rest = "") {
   find("legend").replaceChildren(sentence, ...entries.flatMap(({ hex, label, count }) => {
     const entry = element("span"), square = element("i");
     square.style.background = `#${hex}`;
     entry.append(square, element("b", label), ` ${count}`);
     return [" ", entry];
-  }));
+  }), rest);
 }
 
 // The font of the cells, with `isSmall` of smaller letters, and their room.
@@ -166,12 +166,13 @@ function paintWord({ label, labels, choices, order, colours, isIn }) {
     const choice = choices[place.layer]?.[place.head];
     const paint = choice && paintOf(shade(colours.get(choice.to), 0.15 + 0.85 * choice.weight));
     const [from, to] = isIn ? [labels[choice?.to], label] : [label, labels[choice?.to]];
-    const says = choice ? `${from} \u2192 ${to}, ${percent(choice.weight)}` : isIn && !(place.layer + 1 in page.without_attention) ? `no word looks at ${label}` : "no attention";
+    const says = choice ? `${from} \u2192 ${to}, ${percent(choice.weight)}` : isIn && !(place.layer + 1 in page.without_attention) ? `no other word gives \u201c${label}\u201d ${percent(WEAKEST)}` : "no attention";
     dress(button, place, { paint, says, text: choice ? write(labels[choice.to]) : "" });
   }
   writeLegend(
     explainGrid(label, isIn),
     order.slice(0, LISTED).map(([to, count]) => ({ hex: colours.get(to), label: labels[to], count })),
+    order.length > LISTED ? ` others ${order.slice(LISTED).reduce((sum, [, count]) => sum + count, 0)}` : "",
   );
 }
 
@@ -220,6 +221,6 @@ function paint(state) {
   scale.querySelector(".high").textContent = number(view.top, digits);
   mark.hidden = view.baseline === null;
   mark.style.left = `${100 * share(view.baseline ?? 0)}%`;
-  base.textContent = view.baselineText && `Mark on the scale, the baseline: ${view.baselineText}.`;
+  base.textContent = view.baselineText && `Mark on the scale: ${view.baselineText}.`;
   scale.setAttribute("aria-label", `Colours run from ${number(view.low, digits)} to ${number(view.top, digits)} ${view.units}. ${base.textContent}`);
 }

@@ -1,4 +1,4 @@
-// Where the chosen head looks, whatever the question: the shares of its attention, with the mean of all heads.
+// Where the chosen head looks in all texts: the shares of its attention, with the mean of all heads.
 import { drawBars } from "./bars.js";
 import { find, percent } from "./dom.js";
 import { attentionType, flat, headName, numbersOf } from "./numbers.js";
@@ -14,7 +14,7 @@ export function drawLooks(state, place = state.head) {
   const rows = Object.keys(NAMES).flatMap((mass) => numbersOf(state).statistics.filter((row) => row.name === mass));
   const shown = rows.filter((row) => Math.max(0, ...flat(row.values[side])) > LEAST && !(row.name === "mass_first" && rows.some((each) => each.name === "mass_cls")));
   find("looks").hidden = !shown.length;
-  find("looks-name").textContent = `Where head ${name} looks, whatever the question`;
+  find("looks-name").textContent = `Where head ${name} looks in all texts; shares may overlap`;
   drawBars(find("looks-bars"), shown.map((row) => {
     const all = flat(row.values[side]), mean = all.reduce((sum, value) => sum + value, 0) / all.length;
     const value = row.values[side][layer][head];

@@ -51,6 +51,20 @@ export const scoreOf = (state) => numbersOf(state).scores.find((row) => row.key 
 // The values of heads that have one.
 export const flat = (values) => values.flat(Infinity).filter((value) => value !== null);
 
+// The row of the question that is shown, with its reported head; those are of the view that the page is named for.
+export const findRow = (state) => (state.view === page.name ? page.rows.find((row) => row.key === state.variable) : undefined);
+
+// True if a row is of the direction and the attention type that are shown.
+export const isShown = (row, state) =>
+  (!row.direction || row.direction === state.direction) && (!row.attention_type || row.attention_type === state.attention_type);
+
+// What the heads of a score are compared with: {baseline, baselineText}, the strongest rule if the shown row has one.
+function readBaseline(score, state) {
+  const row = findRow(state), rule = row && isShown(row, state) ? row.rivals.find((rival) => rival.is_best) : null;
+  if (rule) return { baseline: rule.score[0], baselineText: `strongest rule, on the held-out half: ${rule.plain}, ${number(rule.score[0])}` };
+  return { baseline: score.offset_value ?? score.control_value, baselineText: describeBaseline(score) };
+}
+
 function describeBaseline(score) {
   if (score.offset !== null) return `best fixed offset ${signed(score.offset)}: ${number(score.offset_value)}`;
   return score.control_value === null ? "" : `${score.control}: ${number(score.control_value)}`;
@@ -66,8 +80,11 @@ function span(values, baseline, diverging = false) {
   return { low: diverging ? -top : 0, top, diverging };
 }
 
+// A row in plain words.
+export const plainOf = (score, direction) => score.plain[score.directed ? direction : ""];
+
 // The name of a row in plain words.
-export const nameScore = (score, direction) => (score.ranked ? score.plain[score.directed ? direction : ""].title : score.label);
+export const nameScore = (score, direction) => (score.ranked ? plainOf(score, direction).title : score.label);
 
 // A variable in one view; null if the view has none of this name.
 function readView(state) {
@@ -75,20 +92,19 @@ function readView(state) {
   if (score) {
     const way = score.directed ? Math.max(0, page.directions.indexOf(state.direction)) : 0;
     const isHeldOut = Boolean(score.held_out) && state.half === "held-out half";
-    const plain = score.ranked ? score.plain[score.directed ? page.directions[way] : ""] : {};
+    const plain = score.ranked ? plainOf(score, page.directions[way]) : {};
     const counted = score.count === null ? "All texts." : `${score.count.toLocaleString("en")} in all texts.`;
     const texts = isHeldOut ? "The half of the texts on which heads are scored." : counted;
-    const baseline = score.offset_value ?? score.control_value;
+    const compared = readBaseline(score, state);
     return {
       values: (isHeldOut ? score.held_out : score.values)[way][attentionType(state)],
-      ...span(alike("scores", score, (row) => row.key === score.key).map((row) => row.values), baseline),
+      ...span(alike("scores", score, (row) => row.key === score.key).map((row) => row.values), compared.baseline),
       label: score.label,
       title: nameScore(score, page.directions[way]),
       units: score.measure,
       directed: score.directed,
       about: [plain.about, plain.example && `${plain.example}.`, `${score.about}.`, texts, `(${score.source})`].filter(Boolean).join(" "),
-      baseline,
-      baselineText: describeBaseline(score),
+      ...compared,
     };
   }
   const statistic = statisticOf(state);

@@ -3,7 +3,7 @@
 import { element, find, percent, renew, shape, shorten } from "./dom.js";
 import { drawGrid } from "./grid.js";
 import { layOut } from "./layout.js";
-import { headName, page, readVariable, scoreOf } from "./numbers.js";
+import { headName, page, plainOf, readVariable, scoreOf } from "./numbers.js";
 import { chooseText } from "./sentences.js";
 import { isLive } from "./server.js";
 import { describeSpans, isOfSpans, listSpans } from "./spans.js";
@@ -215,7 +215,7 @@ async function markText(place, state, score) {
   if (!score || !hasHead(texts[place], state, state.head)) return ["", ""];
   const gold = judge(texts[place], score, state.direction, await readAttention(place, state, "words", [state.head]));
   const right = gold.filter((link) => link.right).length;
-  if (!gold.length) return ["", ""];
+  if (!gold.length) return ["", `no ${plainOf(score, state.direction).items} here`];
   return [right === gold.length ? "\u2713" : right ? "\u00bd" : "\u2717", `${right} of ${gold.length} right`];
 }
 
