@@ -10,6 +10,7 @@ from headscope import cli
 from headscope.cli.command_list import COMMANDS as LIST
 from headscope.commands.option import ARGUMENTS
 from headscope.commands.option import GROUPS as ALL_GROUPS
+from headscope.view.glosses import TERMS
 
 COMMANDS = typer.main.get_command(cli.app).commands
 GROUPS = {*ALL_GROUPS} - {ARGUMENTS}
@@ -108,6 +109,12 @@ def test_help_is_given_as_one_asks_for_it(run, typed: str, same: str) -> None:
     expected = run(*same.split())
     assert (expected[0], expected[1][:7], expected[2]) == (0, "Usage: ", "")
     assert run(*typed.split()) == expected
+
+
+@pytest.mark.parametrize("term", [term.replace("_", " ") for term in TERMS])
+def test_help_explains_the_words_of_the_results(run, term: str) -> None:
+    code, printed, complaint = run("help", *term.split())
+    assert (code, " ".join(printed.split()), complaint) == (0, TERMS.get(term, TERMS.get(term.replace(" ", "_"))), "")
 
 
 def test_the_version_is_that_of_the_package(run) -> None:

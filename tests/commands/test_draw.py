@@ -40,7 +40,7 @@ def test_the_atlas_is_what_it_is_when_its_figures_are_drawn_at_once(run, model: 
     sums = atlas / ".heads.partial.npz"
     sums.write_bytes(b"of a killed run that goes on later")
     code, printed, complaint = run("draw", atlas, "--pdf")
-    assert (code, printed) == (0, f"Drew 2 figures, which are in {atlas / 'figures'}, and on the page.\n"), complaint
+    assert (code, printed) == (0, f"2 figures are drawn, in {atlas / 'figures'}, and on the page.\n"), complaint
     assert sums.is_file()
     sums.unlink()
     at_once = atlas.with_name("at-once")
@@ -56,7 +56,7 @@ def test_the_atlas_is_what_it_is_when_its_figures_are_drawn_at_once(run, model: 
 def test_some_figures_are_drawn_for_a_paper_and_the_atlas_stays_as_it_is(run, atlas: Path) -> None:
     before, paper = read_folder(atlas), atlas.with_name("paper")
     code, printed, complaint = run("draw", atlas, "--figure", "entropies", "-o", paper)
-    assert (code, printed) == (0, f"Drew 1 figure, which are in {paper / 'figures'}.\n"), complaint
+    assert (code, printed) == (0, f"1 figure is drawn, in {paper / 'figures'}.\n"), complaint
     assert {*read_folder(paper)} == {"figures.json", "figures/entropies.png", "figures/entropies.svg"}
     assert b"Entropy" in read_folder(paper)["figures/entropies.svg"]
     mine = paper / "figures" / "mine.png"

@@ -48,7 +48,7 @@ def test_a_link_inside_a_unit_is_left_out_and_counted() -> None:
 def test_links_that_are_one_between_units_count_once() -> None:
     united, losses = unite(make(Link(2, 4, "case"), Link(3, 4, "case")), UNITS)
     assert united.links == (Link(2, 3, "case"),)
-    assert losses == {"links that are one between units": 1}
+    assert losses == {"links between the same two units as another link": 1}
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ EXAMPLES = """\
 headscope atlas                                # a first atlas, in a minute
 headscope atlas my-model en_ewt-ud-dev.conllu  # of your model and corpus
 headscope help atlas                           # what a command does
+headscope help lift                            # what a word of the results means
 headscope list                                 # reducers, corpora and more"""
 
 
@@ -69,6 +70,9 @@ def main() -> None:
     try:
         with collect_rarely(), repeat_ignored_interruptions():
             typed = _ask_for_help(sys.argv[1:])
+            if meaning := _explain_term(typed):
+                console.print(meaning, markup=False, highlight=False)
+                sys.exit(0)
             sys.exit(_choose_app(typed)(typed, prog_name="headscope", standalone_mode=False) or 0)
     except HeadscopeError as error:
         sentence = str(error)
@@ -91,6 +95,16 @@ def _ask_for_help(typed: Sequence[str]) -> list[str]:
         case ["help", *rest]:
             return [*_ask_for_help(rest), "--help"]
     return [*typed]
+
+
+def _explain_term(typed: Sequence[str]) -> str:
+    """Return what a word of the results means, where help for it is typed; an empty string for anything else."""
+    *words, last = typed
+    if not words or last != "--help":
+        return ""
+    from headscope.commands.terms import explain_term
+
+    return explain_term(words)
 
 
 def _choose_app(typed: Sequence[str]) -> typer.Typer:

@@ -216,7 +216,7 @@ class OutputFolder:
 
         with self._fill(f"the figures of {self.contents.name}") as fresh:
             for done, (name, figure) in enumerate(figures.items()):
-                self.progress(f"drawing {len(figures)} figures", done, len(figures))
+                self.progress(f"drawing {len(figures)} figure{'s' * (len(figures) != 1)}", done, len(figures))
                 folder, _, stem = f"{FIGURES}/{name}".rpartition("/")
                 save(figure() if callable(figure) else figure, fresh / folder, stem, pdf=pdf, bare=bare)
             for name, content in (files or {}).items():

@@ -11,7 +11,7 @@ from dataclasses import replace
 from headscope.corpora.document import SURE, Document, Link, Units
 from headscope.corpora.written_text import Offsets, WrittenText, join_texts
 
-INSIDE, REPEATED = "links inside a unit of words that share a token", "links that are one between units"
+INSIDE, REPEATED = "links inside a unit of words that share a token", "links between the same two units as another link"
 UNCLEAR = "links whose candidates share a unit (scored without their candidates)"
 """Why a link, or the candidates of one, is left out."""
 

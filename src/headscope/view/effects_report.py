@@ -142,8 +142,9 @@ def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -
     runs = f", means over {count_runs(table)} runs" if _is_summary(table) else ""
     scored = [metric for metric in read_metrics(table) if metric["better"]]
     shown = [scored[0], *scored[1:][-1:]]
-    how = str(table["how"].values[0])
-    frame = list_effects(table).query("how == @how and subset == 'all'")
+    how, *others = map(str, table["how"].values)
+    effects = list_effects(table).query("subset == 'all'")
+    frame = effects[effects["how"] == how]
     values = ", ".join(f"{each['title']} {get_whole(table, each):.3f}" for each in scored)
     size = _describe_size(table)
     write(console, f"\n{mark_source(table)}, {size}{runs}: {values}")
@@ -154,8 +155,14 @@ def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -
         for metric in shown
         if len(chosen := frame[(frame["kind"] == kind) & (frame["metric"] == metric["name"])])
     ]
-    print_findings((_describe_kind(*part) for part in parts), console)
     first = [part for part in parts if part[2] is shown[0]]
+    by_others = (
+        f"By {other}: {_describe_kind(chosen, kind, metric)}"
+        for other in others
+        for _, kind, metric in first
+        if len(chosen := effects.query("how == @other and kind == @kind and metric == @metric['name']"))
+    )
+    print_findings((*(_describe_kind(*part) for part in parts), *by_others), console)
     for chosen, kind, metric in parts if whole else first:
         _print_kind(chosen, kind, how, metric, console, whole=whole)
     if not whole:
@@ -183,17 +190,18 @@ def _describe_kind(frame: pd.DataFrame, kind: str, metric: Mapping[str, Any]) ->
     needed = frame[frame["verdict"].str.fullmatch(r"needed(?: in (\d+) of \1 runs)?")]["unit"].tolist()
     if needed:
         names = ", ".join(needed[:SHOWN]) + (f" and {len(needed) - SHOWN} more" if len(needed) > SHOWN else "")
-        plural, verb = _pluralize(kind), "is" if len(needed) == 1 else "are"
+        plural, verb = _pluralize(kind, len(frame)), "is" if len(needed) == 1 else "are"
         return f"{len(needed)} of {len(frame)} {plural} {verb} needed for the {metric['title']}: {names}."
     most = frame.iloc[int(frame["effect"].abs().argmax())]
-    return (
-        f"None of {len(frame)} {_pluralize(kind)} is shown to be needed for the {metric['title']}; the largest change "
-        f"is {format_number(most['effect'], sign=True)}, without {most['unit']}."
-    )
+    change = f"the largest change is {format_number(most['effect'], sign=True)}, without {most['unit']}"
+    units = f"{len(frame)} {_pluralize(kind, len(frame))}"
+    return f"None of {units} is shown to be needed for the {metric['title']}; {change}."
 
 
-def _pluralize(kind: str) -> str:
-    return f"{NOUNS[kind]}s" if kind != "pair" else "pairs of heads"
+def _pluralize(kind: str, count: int) -> str:
+    if kind == "pair":
+        return "pair of heads" if count == 1 else "pairs of heads"
+    return f"{NOUNS[kind]}{'s' * (count != 1)}"
 
 
 def _print_kind(
@@ -203,7 +211,7 @@ def _print_kind(
     verdicts = frame["verdict"].value_counts()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     shown = f"; the {SHOWN} with the largest change" if len(frame) > SHOWN and not whole else ""
-    heading = f"[bold]{len(frame)} {_pluralize(kind)}[/] disabled by {how}, [bold]{metric['title']}[/]"
+    heading = f"[bold]{len(frame)} {_pluralize(kind, len(frame))}[/] disabled by {how}, [bold]{metric['title']}[/]"
     write(console, f"\n{heading}: {counts}{shown}")
     columns = (HEADINGS[kind], "change", "95 % interval", "p", "placebos", "p", "verdict")
     lines = make_grid(*columns, left=("verdict",), wraps=("verdict",))
@@ -220,7 +228,7 @@ def _print_kind(
 def _print_agreement(table: xr.Dataset, metric: Mapping[str, Any], console: Console) -> None:
     """Print how alike the ways rank the heads."""
     name = f"rank_agreement_{metric['name']}"
-    if name not in table:
+    if name not in table or not bool(table[name].notnull().any()):
         return
     ways = [str(how) for how in table["how"].values]
     pairs = [

@@ -10,6 +10,7 @@ each into a table of its own (``heads-norm.nc``).
 """
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -257,3 +258,8 @@ def show(request: Atlas, result: AtlasResult, console: Console) -> None:
     if LEFT_OUT in result.table.attrs:
         print_roles(result.table, console)
     print_written("Open", result.folder / PAGE, len(result.files), console, figures=request.has_figures)
+    folder = escape(shlex.quote(str(result.folder)))
+    console.print(
+        f"Texts of your own: headscope explore {folder}. Figures: headscope draw {folder}.",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip

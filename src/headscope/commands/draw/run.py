@@ -44,7 +44,7 @@ def show(request: Draw, files: tuple[str, ...], console: Console) -> None:
     folder = Path(request.source if request.out is None else request.out) / FIGURES
     page = ", and on the page" if request.out is None else ""
     console.print(
-        f"Drew {count} figure{'s' * (count != 1)}, which are in {escape(str(folder))}{page}.",
+        f"{count} figure{'s are' if count != 1 else ' is'} drawn, in {escape(str(folder))}{page}.",
         soft_wrap=True,
         highlight=False,
     )
