@@ -12,6 +12,8 @@ from headscope.corpora import Document, summarize
 from headscope.corpora.last_words import end_at_last_word
 from headscope.corpora.written_text import (
     WrittenText,
+    find_covered,
+    find_words,
     join_texts,
     join_words,
     locate_tokens,
@@ -54,6 +56,16 @@ def test_a_text_is_split_where_python_splits_it(text: str) -> None:
 )
 def test_punctuation_around_a_word_is_a_word(text: str, words: list[str]) -> None:
     assert split_words(text)[0] == tuple(words)
+
+
+@given(st.text(st.sampled_from("a-b.'’s(_" + SPACES)), st.integers(0, 9), st.integers(1, 9))
+def test_words_of_characters_are_those_that_have_one_of_them(text: str, start: int, length: int) -> None:
+    words, characters = find_words(text), range(start, start + length)
+    first, end = find_covered(words, start, start + length)
+    touched = [i for i, (begin, stop) in enumerate(words.offsets) if {*range(begin, stop)} & {*characters}]
+    assert touched == [*range(first, end)]
+    assert "".join(words.words) == "".join(text.split())
+    assert (words.content, words.fault) == (text, "")
 
 
 @given(st.text(st.sampled_from("ab.,\u00ab\u3002" + SPACES) | st.characters(exclude_categories=["Cs"])))

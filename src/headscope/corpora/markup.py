@@ -32,6 +32,20 @@ def find_tags(beginning: Sequence[str]) -> Iterator[str]:
     return (tag[1] for line in beginning for tag in _TAG.finditer(line))
 
 
+def add_sentence(path: Path, lines: dict[str, int], sentence: Element, sentence_id: str) -> None:
+    """Add the line of a sentence to those of the sentences before it, by their ids.
+
+    Raises:
+        CorpusError: one of them has its id.
+    """
+    if sentence_id in lines:
+        raise CorpusError(
+            f"{path}:{sentence.line} has a sentence with the id {sentence_id!r}, as line {lines[sentence_id]} has; "
+            f"a sentence needs an id of its own: rename one of them."
+        )
+    lines[sentence_id] = sentence.line
+
+
 @dataclass(frozen=True)
 class Markup:
     """The elements that a format in XML allows.

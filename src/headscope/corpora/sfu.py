@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headscope.corpora.cues import NEGATION, read_types
 from headscope.corpora.document import Document, Skipped, Span, merge_into_spans
 from headscope.corpora.markup import Element, Markup, find_tags
 from headscope.errors import CorpusError
 
-_NEGATION, _SPECULATION = "negation", "speculation"
 _SCOPE_OF_NONE = "scopes that name no cue of their sentence"
 _CUE_AS_SCOPE = "cues that name a cue or a scope, as only scopes should name cues"
 
@@ -84,7 +84,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
                 yield Skipped(f"{path}:{element.line}, sentence {sentence.number}", _CUE_AS_SCOPE)
             elif element.name == "xcope" and not (sources and types.keys() >= set(sources)):
                 yield Skipped(f"{path}:{element.line}, sentence {sentence.number}", _SCOPE_OF_NONE)
-        spans = _build_spans(sentence, [cue_id for cue_id, type in types.items() if type == _NEGATION])
+        spans = _build_spans(sentence, [cue_id for cue_id, type in types.items() if type == NEGATION])
         yield Document(f"{prefix}:{sentence.number}", tuple(sentence.words), spans=tuple(spans), group=prefix)
     if empty:
         raise CorpusError(f"{path} has no sentence; the SFU corpus needs <SENTENCE> in <P> in <DOCUMENT>: check it.")
@@ -115,19 +115,8 @@ def _build_spans(sentence: _Sentence, negations: Sequence[str]) -> Iterator[Span
 
 def _read_types(path: Path, sentence: _Sentence) -> dict[str, str]:
     """The type of each cue of a sentence, by its ID, in order."""
-    types: dict[str, str] = {}
+    types = read_types(_MARKUP, path, sentence.cues, "ID", str(sentence.number))
     for cue in sentence.cues:
-        cue_id, type = _MARKUP.get_attribute(path, cue, "ID"), _MARKUP.get_attribute(path, cue, "type")
-        if type not in (_NEGATION, _SPECULATION):
-            raise CorpusError(
-                f"{path}:{cue.line} has a cue of the type {type!r} in sentence {sentence.number}; the SFU corpus has "
-                f"{_NEGATION!r} and {_SPECULATION!r}: correct it."
-            )
-        if types.setdefault(cue_id, type) != type:
-            raise CorpusError(
-                f"{path}:{cue.line} has the ID {cue_id!r} for a cue of {type} and one of {types[cue_id]} in sentence "
-                f"{sentence.number}; only the parts of one cue share an ID: renumber one of them."
-            )
         if not sentence.find_words([cue]):
             raise CorpusError(
                 f"{path}:{cue.line} has a cue without words in sentence {sentence.number}; "

@@ -4,7 +4,9 @@ Corpora annotate words, and a model reads characters. Which characters are a wor
 text beside its words (`locate_words`), or the words are what white space parts (`split_text`).
 """
 
+import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise
@@ -15,6 +17,9 @@ PUNCTUATION = frozenset(".,?!;:")
 
 Offsets = tuple[int, int]
 """The first character of a word and the one behind its last, counted from 0."""
+
+# The possessive is a word of its own, as in treebanks: terms end before it.
+_WORD = re.compile(r"['’][sS]\b|\w+(?:-\w+|['’](?![sS]\b)\w+)*|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -44,6 +49,11 @@ class WrittenText:
         """Return the characters of each word, in order."""
         edges = iter(self.edges)
         return tuple(zip(edges, edges, strict=True))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return each word as it is written."""
+        return tuple(self.content[start:stop] for start, stop in self.offsets)
 
     @property
     def fault(self) -> str:
@@ -92,6 +102,27 @@ def split_words(text: str) -> tuple[tuple[str, ...], WrittenText]:
         before, after = (["".join(marks) for _, marks in groupby(each)] for each in (piece[:start], piece[stop:]))
         words += [*before, *filter(None, [piece[start:stop]]), *after]
     return tuple(words), WrittenText(text, locate_tokens(text, words))
+
+
+def find_words(text: str) -> WrittenText:
+    """Return a text with the characters of its words, for annotation that counts characters and knows no words.
+
+    Words are runs of letters and digits, with the hyphens and apostrophes inside them, and single marks of
+    punctuation; a possessive *'s* is a word of its own.
+    """
+    return WrittenText(text, (word.span() for word in _WORD.finditer(text)))
+
+
+def find_covered(text: WrittenText, start: int, end: int) -> tuple[int, int]:
+    """Return the first word that has one of these characters, and the word behind the last that has one.
+
+    Args:
+        text: of which no two words share a character.
+        start: the first character.
+        end: the character behind the last.
+    """
+    # Each word begins at an even edge and ends at the odd one behind it.
+    return bisect_right(text.edges, start) // 2, (bisect_left(text.edges, end) + 1) // 2
 
 
 def _is_punctuation(character: str) -> bool:

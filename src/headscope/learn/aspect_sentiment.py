@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headscope.corpora import read
 from headscope.corpora.document import Document
-from headscope.corpora.semeval import ABSENT, POLARITIES
+from headscope.corpora.reviews import ABSENT, POLARITIES
 from headscope.errors import CorpusError
 from headscope.files import find_by_suffix, sha256
 from headscope.learn.splits import check_splits, hold_out

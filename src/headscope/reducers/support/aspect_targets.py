@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from headscope.corpora.document import Document, Span
-from headscope.corpora.semeval import ABSENT
+from headscope.corpora.reviews import ABSENT
 
 TARGETS: Mapping[str, str] = {
     "same_aspect": "the terms of the aspect that is asked about (observation 1)",

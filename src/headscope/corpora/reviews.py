@@ -1,0 +1,144 @@
+"""Reviews that are asked about their aspects, as far as several formats share it.
+
+A question that names an aspect, then a sentence of a review, are a pair of segments, as in the QA-M form of Sun et al.
+(2019). The label of the pair is the polarity that the sentence has towards the aspect.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headscope.corpora.document import Document, Span
+from headscope.corpora.markup import Element, Markup, add_sentence
+from headscope.corpora.terms import locate_term, parse_offsets
+from headscope.corpora.written_text import WrittenText, find_words, join_texts, join_words
+from headscope.errors import CorpusError
+
+CONFLICT = "conflict"
+POLARITIES = ("positive", "negative", "neutral", CONFLICT)
+ABSENT = "none"
+"""The label of a pair whose review does not speak of the aspect."""
+
+_BEFORE, _BEHIND = "what do you think of the".split(), "of it ?".split()
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a review.
+
+    Attributes:
+        id: what the ids of its pairs begin with.
+        group: of its pairs.
+        text: with its words.
+        terms: the aspect terms, with their polarities; their words count from the first of the sentence.
+    """
+
+    id: str
+    group: str
+    text: WrittenText
+    terms: Sequence[Span]
+
+    def ask(
+        self, aspect: str, label: str, *,
+        name: str = "", same: Iterable[Span] = (), other: Iterable[Span] = (), marked: bool = True,
+    ) -> Document:  # fmt: skip
+        """Return the pair of a question that names an aspect, and the sentence.
+
+        The words that name the aspect in the question are a span of the kind ``asked``, with the aspect as label. All
+        terms are spans of the kind ``aspect``.
+
+        Args:
+            aspect: as annotated.
+            label: of the pair.
+            name: of the aspect in the question; empty if it is as annotated.
+            same: the terms of this aspect, with their polarities towards it: spans of the kind ``same_aspect``.
+            other: the terms of other aspects: spans of the kind ``other_aspect``.
+            marked: false for what is no aspect, of which nothing is marked but the terms.
+        """
+        named = find_words(name or aspect).words
+        question = (*_BEFORE, *named, *_BEHIND)
+        spans = [*self.terms]
+        if marked:
+            spans += [replace(term, kind="same_aspect") for term in same]
+            spans += [replace(term, kind="other_aspect") for term in other]
+        boundary = len(question)
+        naming = [Span(len(_BEFORE), len(_BEFORE) + len(named), aspect, kind="asked")] if marked else []
+        return Document(
+            f"{self.id}:{aspect}",
+            words=(*question, *self.text.words),
+            spans=(*naming, *(replace(term, start=boundary + term.start, end=boundary + term.end) for term in spans)),
+            label=label,
+            group=self.group,
+            boundary=boundary,
+            written=join_texts((join_words(question), self.text)),
+        )
+
+
+def read_sentences(markup: Markup, path: Path) -> Iterator[tuple[str, list[Element]]]:
+    """Yield the id of each sentence, and its elements in order, itself first.
+
+    Raises:
+        CorpusError: two sentences have the same id, or one has none; or as `Markup.parse`.
+    """
+    lines: dict[str, int] = {}
+    elements: list[Element] = []
+    for event, element in markup.parse(path):
+        if event == "start" and element.name == "sentence":
+            elements = [element]
+        elif event == "start":
+            elements.append(element)
+        elif element.name == "sentence":
+            sentence_id = markup.get_attribute(path, element, "id")
+            add_sentence(path, lines, element, sentence_id)
+            yield sentence_id, elements
+    if not lines:
+        raise CorpusError(f"{path} has no sentence; {markup.title} needs <sentence> in <sentences>: check the file.")
+
+
+def parse_text(markup: Markup, path: Path, elements: Sequence[Element]) -> WrittenText:
+    """Return the text of a sentence, with its words (`find_words`).
+
+    Raises:
+        CorpusError: it has no text, several, or an empty one.
+    """
+    texts = [find_words("".join(element.pieces)) for element in elements if element.name == "text"]
+    if len(texts) != 1 or not texts[0].edges:
+        raise CorpusError(
+            f"{path}:{elements[0].line} has a sentence with {len(texts) or 'no'} text{'s' * (len(texts) > 1)}"
+            f"{' that is empty' * (len(texts) == 1)}; {markup.title} needs one <text> with words in it: correct it."
+        )
+    return texts[0]
+
+
+def parse_term(markup: Markup, path: Path, element: Element, text: WrittenText, name: str = "term") -> Span:
+    """Return the words of a text that an aspect term covers; they count from the first of the text.
+
+    Raises:
+        CorpusError: an attribute is missing, or the offsets do not cut out the attribute `name`.
+    """
+    term, polarity = markup.get_attribute(path, element, name), get_polarity(markup, path, element)
+    where = f"{path}:{element.line}"
+    offsets = [markup.get_attribute(path, element, key) for key in ("from", "to")]
+    start, end = parse_offsets(where, markup.title, offsets)
+    return Span(*locate_term(where, term, text, start, end, name=name), polarity, kind="aspect")
+
+
+def get_polarity(markup: Markup, path: Path, element: Element) -> str:
+    """Return the polarity of an element.
+
+    Raises:
+        CorpusError: it has none, or one outside of `POLARITIES`.
+    """
+    polarity = markup.get_attribute(path, element, "polarity")
+    if polarity not in POLARITIES:
+        raise CorpusError(
+            f"{path}:{element.line} has the polarity {polarity!r}; {markup.title} has {', '.join(POLARITIES)}: "
+            f"correct it."
+        )
+    return polarity
+
+
+def join_polarities(polarities: Iterable[str]) -> str:
+    """Return the polarity of an aspect that has these: the only one, or `CONFLICT`."""
+    first, *others = dict.fromkeys(polarities)
+    return CONFLICT if others else first

@@ -1,0 +1,55 @@
+"""Terms that a corpus gives with their characters: whether the text has them there, and which words they are."""
+
+import re
+from collections.abc import Sequence
+
+from headscope.corpora.written_text import WrittenText, find_covered
+from headscope.errors import CorpusError, quote
+
+
+def is_offset(text: str) -> bool:
+    """Return true if a text is a whole number of at most nine digits."""
+    return re.fullmatch("[0-9]{1,9}", text) is not None
+
+
+def parse_offsets(where: str, title: str, offsets: Sequence[str]) -> list[int]:
+    """Return offsets as numbers.
+
+    Args:
+        where: they stand, for messages.
+        title: of the format, for messages.
+        offsets: as written.
+
+    Raises:
+        CorpusError: one is no whole number, or has more than nine digits.
+    """
+    if not all(map(is_offset, offsets)):
+        raise CorpusError(
+            f"{where} has the offset{'s' * (len(offsets) > 1)} {' and '.join(map(quote, offsets))}; {title} counts "
+            f"the characters of the text from 0: write {'two whole numbers' if len(offsets) > 1 else 'a whole number'}."
+        )
+    return [*map(int, offsets)]
+
+
+def locate_term(
+    where: str, term: str, text: WrittenText, start: int, end: int, *, name: str = "term"
+) -> tuple[int, int]:
+    """Return the first word that a term has a part in, and the word behind the last.
+
+    Args:
+        where: it stands, for messages.
+        term: as annotated.
+        text: with its words (`find_words`).
+        start: its first character.
+        end: the character behind its last.
+        name: what messages call it.
+
+    Raises:
+        CorpusError: the text has something else there.
+    """
+    if text.content[start:end] != term:
+        raise CorpusError(
+            f"{where} has the {name} {quote(term)}, but the characters {start} to {end} of its text are "
+            f"{quote(text.content[start:end])}; the offsets of a {name} cut it out of the text: correct them."
+        )
+    return find_covered(text, start, end)
