@@ -4,6 +4,7 @@ A table is a fault, and a row of it the name of a format, what its file holds, a
 What only one format can have is in the file of its tests.
 """
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ REVIEWS = (
 )
 SENTENCE = "<SENTENCE><W>a</W></SENTENCE>\n"
 DOCUMENT = f'<?xml version="1.0" encoding="UTF-8"?>\n<DOCUMENT><P>\n{SENTENCE}</P></DOCUMENT>'
+
+SCOPES = (
+    '<?xml version="1.0"?>\n<Annotation><DocumentSet><Document><DocID>1</DocID>\n'
+    '<sentence id="S1">Ca &amp; <xcope id="X"><cue type="negation" ref="X">no</cue> K</xcope></sentence>\n'
+    "</Document></DocumentSet></Annotation>\n"
+)
 
 
 def conll2012(*words: str, part: int = 0) -> str:
@@ -48,6 +55,7 @@ WORDS = starsem("***") + "\n"
 TREE = conllu(1) + conllu(2) + "\n"
 
 NOT_UTF_8 = [  # format, content in Latin-1, line, byte
+    ("bioscope", SCOPES.replace("Ca", "caf\xe9"), 3, "e9"),
     ("blimp", PAIR + PAIR.replace("a b", "caf\xe9"), 2, "e9"),
     ("conll2012", conll2012("w", "caf\xe9"), 3, "e9"),
     *((form, "a ||| b |||\ncaf\xe9 ||| b |||", 2, "e9") for form in FORMS),
@@ -69,6 +77,10 @@ NOT_UTF_8 = [  # format, content in Latin-1, line, byte
 ]
 
 NO_DOCUMENT = {  # format: its sentence, and files that it refuses with it
+    "bioscope": (
+        "no sentence; BioScope needs <sentence> in <DocumentPart>: check the file.",
+        ["<Annotation><DocumentSet/></Annotation>"],
+    ),
     "blimp": (
         'no minimal pair; expected a JSON object with "sentence_good" and "sentence_bad" on each line: check that the '
         "file is whole.",
@@ -169,22 +181,42 @@ MALFORMED = [  # format, content, line, what expat calls it
     ("semeval", REVIEWS.replace("&amp;", "&soup;"), 4, "undefined entity"),
     ("semeval", REVIEWS + REVIEWS.partition("\n")[2], 10, "junk after document element"),
     ("semeval", "", 1, "no element found"),
+    ("bioscope", SCOPES.partition("</xcope>")[0], 3, "no element found"),
+    ("bioscope", SCOPES.replace("</cue>", "</xcope>"), 3, "mismatched tag"),
+    ("bioscope", SCOPES.replace("&amp;", "&ca;"), 3, "undefined entity"),
+    ("bioscope", "", 1, "no element found"),
     ("sfu", DOCUMENT[:-5], 4, "unclosed token"),
     ("sfu", DOCUMENT.replace("</P>", f"{SENTENCE}</C></P>"), 5, "mismatched tag"),
     ("sfu", DOCUMENT.replace("<W>a</W>", "<W>&who;</W>"), 3, "undefined entity"),
     ("sfu", "", 1, "no element found"),
 ]
-TITLES = {"semeval": "SemEval-2014", "sfu": "the SFU corpus"}
+TITLES = {"bioscope": "BioScope", "semeval": "SemEval-2014", "sfu": "the SFU corpus"}
 
+# Each entity is ten of the one before it.
+BILLION = '<!ENTITY a "ha">' + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in pairwise("abcdefghi"))
 DOCUMENT_TYPES = [  # format, content
     *(
         ("semeval", REVIEWS.replace("<sentences>", f"{declared}\n<sentences>").replace("&amp;", "&soup;"))
         for declared in ("<!DOCTYPE sentences>", '<!DOCTYPE sentences [\n<!ENTITY soup "Soup">\n]>')
     ),
+    (
+        "bioscope",
+        SCOPES.replace("<Annotation>", f"<!DOCTYPE Annotation [{BILLION}]>\n<Annotation>").replace("&amp;", "&i;"),
+    ),
+    (
+        "bioscope",
+        SCOPES.replace("<Annotation>", '<!DOCTYPE Annotation [<!ENTITY i SYSTEM "/etc/passwd">]>\n<Annotation>'),
+    ),
     ("sfu", DOCUMENT.replace("<DOCUMENT>", '<!DOCTYPE DOCUMENT [<!ENTITY a "b">]>\n<DOCUMENT>')),
 ]
 
 TWICE = [  # format, content, line, sentence
+    (
+        "bioscope",
+        SCOPES.replace("</Document>", '<sentence id="S2">a</sentence><sentence id="S1">b</sentence></Document>'),
+        4,
+        "has a sentence with the id 'S1', as line 3 has; a sentence needs an id of its own: rename one of them.",
+    ),
     *(
         (
             "blimp",

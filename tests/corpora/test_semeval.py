@@ -332,5 +332,6 @@ def test_sentences_with_a_text_are_recognised(text, expected):
 def test_sentences_with_one_id_are_refused_on_one_line_too(file):
     path = file(f"<sentences>{(sentence('Good.') * 2).replace(chr(10), '')}</sentences>", whole=True)
     assert refused(path) == (
-        f"{path}:1 has a sentence with the id '1', as line 1 has; a sentence needs an id of its own: rename one of them."
+        f"{path}:1 has a sentence with the id '1', as line 1 has; a sentence needs an id of its own: rename one of "
+        "them."
     )

@@ -64,6 +64,12 @@ SAMPLES = {
         '<?xml version="1.0" encoding="UTF-8"?>\n<DOCUMENT><P><SENTENCE>\n<cue ID="«0»" type="«negation»"><W>not</W>'
         '</cue><xcope><ref SRC="«0»"/><C><W>so</W></C><W>good</W></xcope>\n</SENTENCE></P></DOCUMENT>\n',
     ),
+    "bioscope": (
+        "abstracts.xml",
+        '<Annotation><DocumentSet><Document type="Abstract"><DocID>«7»</DocID><DocumentPart type="Text">\n<sentence '
+        'id="«S1»">It is <xcope id="«X1»"><cue type="«negation»" ref="«X1»">not</cue> so good</xcope>.</sentence>\n'
+        "</DocumentPart></Document></DocumentSet></Annotation>\n",
+    ),
     "blimp": (
         "agreement.jsonl",
         '{"sentence_good": "«She» left .", "sentence_bad": "She «leave» .", "UID": "«agreement»", "pairID": "«0»"}\n'

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from headscope.corpora import (
     alignments,
+    bioscope,
     blimp,
     conll2012,
     conllu,
@@ -84,6 +85,8 @@ _FORMATS = (
            "`framenet`)", framenet.read, framenet.recognise, companions=framenet.find_companions),
     Format("sfu", "SFU Review Corpus in XML, with negation cues and their scopes",
            sfu.read, sfu.recognise),
+    Format("bioscope", "BioScope in XML: sentences of text with the cues and scopes of negations",
+           bioscope.read, bioscope.recognise),
     Format("blimp", "minimal pairs as in BLiMP, JSON Lines: a grammatical and an ungrammatical sentence a line",
            blimp.read, blimp.recognise),
     Format("records", 'JSON Lines of your own: a text a line, with "words", "text" or "messages", and perhaps "links" '

@@ -18,7 +18,10 @@ _TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Element:
-    """An element: the line on which it opened, its name, its attributes, the elements around it, and its own text."""
+    """An element: the line on which it opened, its name, its attributes, the elements around it, and its own text.
+
+    A stretch of text that stands among elements is one without a name.
+    """
 
     line: int
     name: str
@@ -54,14 +57,18 @@ class Markup:
         title: what messages call it.
         children: the elements that may stand in each; in ``""``, the outermost. Any may where it is None.
         with_text: the elements that may have text, the last of them words. Any may where it is None.
+        mixed: true if elements stand within text, whose stretches are then elements without a name.
     """
 
     title: str
     children: Mapping[str, tuple[str, ...]] | None = None
     with_text: tuple[str, ...] | None = None
+    mixed: bool = False
 
-    def parse(self, path: Path) -> Iterator[tuple[Literal["start", "end"], Element]]:
+    def parse(self, path: Path) -> Iterator[tuple[Literal["start", "text", "end"], Element]]:
         """The elements of a file as they open and as they close, when they have all their text.
+
+        Stretches of text are between them, if the format is mixed.
 
         Raises:
             CorpusError: the file is not well-formed XML in UTF-8, declares a document type, nests elements too
@@ -69,7 +76,7 @@ class Markup:
         """
         parser = expat.ParserCreate()
         open_elements: list[Element] = []
-        events: list[tuple[Literal["start", "end"], Element]] = []
+        events: list[tuple[Literal["start", "text", "end"], Element]] = []
 
         def refuse_document_type(*_: object) -> None:
             raise CorpusError(
@@ -91,6 +98,8 @@ class Markup:
                     f"{path}:{parser.CurrentLineNumber} has the text {quote(data.strip())} in <{element.name}>; "
                     f"words stand in <{self.with_text[-1]}>: mark it as one, or remove it."
                 )
+            if self.mixed:
+                events.append(("text", Element(parser.CurrentLineNumber, "", {}, tuple(open_elements), [data])))
 
         parser.StartElementHandler = start
         parser.EndElementHandler = lambda _: events.append(("end", open_elements.pop()))
