@@ -4,12 +4,12 @@ A table is a fault, and a row of it the name of a format, what its file holds, a
 What only one format can have is in the file of its tests.
 """
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from corpora.xml_samples import DOCUMENT, LAPTOPS, OPINIONS, REVIEWS, SCOPES
 from headscope.corpora import FORMATS
 from headscope.corpora.alignments import FORMS
 from refusals import refusal
@@ -18,19 +18,6 @@ BEGIN, END = "#begin document (d); part {}\n", "#end document\n"
 HEADER = "text\tsource\ttarget\tlabel\n"
 RECORD = '{"words": ["a", "b", "c"]}\n'
 PAIR = '{"sentence_good": "a b", "sentence_bad": "b a"}\n'
-REVIEWS = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n<sentences>\n<sentence id="1">\n<text>Soup &amp; bread</text>\n'
-    '<aspectCategories>\n<aspectCategory category="food" polarity="positive"/>\n</aspectCategories>\n</sentence>\n'
-    "</sentences>\n"
-)
-SENTENCE = "<SENTENCE><W>a</W></SENTENCE>\n"
-DOCUMENT = f'<?xml version="1.0" encoding="UTF-8"?>\n<DOCUMENT><P>\n{SENTENCE}</P></DOCUMENT>'
-
-SCOPES = (
-    '<?xml version="1.0"?>\n<Annotation><DocumentSet><Document><DocID>1</DocID>\n'
-    '<sentence id="S1">Ca &amp; <xcope id="X"><cue type="negation" ref="X">no</cue> K</xcope></sentence>\n'
-    "</Document></DocumentSet></Annotation>\n"
-)
 
 
 def conll2012(*words: str, part: int = 0) -> str:
@@ -68,6 +55,8 @@ NOT_UTF_8 = [  # format, content in Latin-1, line, byte
     ("propbank", conllu(1, "caf\xe9", "_"), 1, "e9"),
     ("records", RECORD + '{"words": ["caf\xe9"]}', 2, "e9"),
     ("semeval", REVIEWS.replace("bread", "p\xe2t\xe9"), 4, "e2"),
+    ("semeval-terms", LAPTOPS.replace("bread", "p\xe2t\xe9"), 4, "e2"),
+    ("semeval2016", OPINIONS.replace("bread", "p\xe2t\xe9"), 4, "e2"),
     ("sfu", DOCUMENT.replace("</P>", "<SENTENCE><W>caf\xe9</W></SENTENCE></P>"), 4, "e9"),
     ("starsem", "".join(starsem("***", sentence=i) + "\n" for i in range(300)) + "caf\xe9", 601, "e9"),
     ("text-lines", "plain\n" * 28 + "caf\xe9\n", 29, "e9"),
@@ -128,9 +117,16 @@ NO_DOCUMENT = {  # format: its sentence, and files that it refuses with it
         'no text; expected a JSON object with "words" on each line: check that the file is whole.',
         ["", "\n \n"],
     ),
-    "semeval": (
-        "no sentence; SemEval-2014 needs <sentence> in <sentences>: check the file.",
-        ["<sentences>\n</sentences>\n"],
+    **dict.fromkeys(
+        ("semeval", "semeval-terms"),
+        (
+            "no sentence; SemEval-2014 needs <sentence> in <sentences>: check the file.",
+            ["<sentences>\n</sentences>\n"],
+        ),
+    ),
+    "semeval2016": (
+        "no sentence; SemEval-2016 needs <sentence> in <sentences>: check the file.",
+        ["<Reviews/>", '<Reviews><Review rid="1"><sentences/></Review></Reviews>'],
     ),
     "sfu": (
         "no sentence; the SFU corpus needs <SENTENCE> in <P> in <DOCUMENT>: check it.",
@@ -172,42 +168,6 @@ COLUMNS = [  # format, what stands before the line, the line, its columns, what 
     ("starsem", WORDS, starsem(), "7 columns", STARSEM),
     ("starsem", WORDS, starsem("_"), "8 columns, of which the last is '_'", STARSEM),
     ("starsem", WORDS, "word", "1 column", STARSEM),
-]
-
-MALFORMED = [  # format, content, line, what expat calls it
-    ("semeval", REVIEWS.partition("</aspectCategories>")[0], 6, "no element found"),
-    ("semeval", REVIEWS.partition("</sentence>")[0], 7, "no element found"),
-    ("semeval", REVIEWS.replace("</sentence>", "</review>"), 8, "mismatched tag"),
-    ("semeval", REVIEWS.replace("&amp;", "&soup;"), 4, "undefined entity"),
-    ("semeval", REVIEWS + REVIEWS.partition("\n")[2], 10, "junk after document element"),
-    ("semeval", "", 1, "no element found"),
-    ("bioscope", SCOPES.partition("</xcope>")[0], 3, "no element found"),
-    ("bioscope", SCOPES.replace("</cue>", "</xcope>"), 3, "mismatched tag"),
-    ("bioscope", SCOPES.replace("&amp;", "&ca;"), 3, "undefined entity"),
-    ("bioscope", "", 1, "no element found"),
-    ("sfu", DOCUMENT[:-5], 4, "unclosed token"),
-    ("sfu", DOCUMENT.replace("</P>", f"{SENTENCE}</C></P>"), 5, "mismatched tag"),
-    ("sfu", DOCUMENT.replace("<W>a</W>", "<W>&who;</W>"), 3, "undefined entity"),
-    ("sfu", "", 1, "no element found"),
-]
-TITLES = {"bioscope": "BioScope", "semeval": "SemEval-2014", "sfu": "the SFU corpus"}
-
-# Each entity is ten of the one before it.
-BILLION = '<!ENTITY a "ha">' + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in pairwise("abcdefghi"))
-DOCUMENT_TYPES = [  # format, content
-    *(
-        ("semeval", REVIEWS.replace("<sentences>", f"{declared}\n<sentences>").replace("&amp;", "&soup;"))
-        for declared in ("<!DOCTYPE sentences>", '<!DOCTYPE sentences [\n<!ENTITY soup "Soup">\n]>')
-    ),
-    (
-        "bioscope",
-        SCOPES.replace("<Annotation>", f"<!DOCTYPE Annotation [{BILLION}]>\n<Annotation>").replace("&amp;", "&i;"),
-    ),
-    (
-        "bioscope",
-        SCOPES.replace("<Annotation>", '<!DOCTYPE Annotation [<!ENTITY i SYSTEM "/etc/passwd">]>\n<Annotation>'),
-    ),
-    ("sfu", DOCUMENT.replace("<DOCUMENT>", '<!DOCTYPE DOCUMENT [<!ENTITY a "b">]>\n<DOCUMENT>')),
 ]
 
 TWICE = [  # format, content, line, sentence
@@ -264,11 +224,21 @@ TWICE = [  # format, content, line, sentence
             ('{"id": "2", "words": ["a"]}\n' + RECORD, 1, 2, '"2", which is its number,'),
         )
     ),
-    (
-        "semeval",
-        REVIEWS.replace("</sentences>", REVIEWS.partition("<sentences>\n")[2]),
-        9,
-        "has a sentence with the id '1', as line 3 has; a sentence needs an id of its own: rename one of them.",
+    *(
+        (
+            name,
+            content.replace(
+                "</sentence>",
+                f"</sentence>\n{content[content.index('<sentence ') :].partition('</sentence>')[0]}</sentence>",
+            ),
+            line,
+            "has a sentence with the id '1', as line 3 has; a sentence needs an id of its own: rename one of them.",
+        )
+        for name, content, line in (
+            ("semeval", REVIEWS, 9),
+            ("semeval-terms", LAPTOPS, 9),
+            ("semeval2016", OPINIONS, 6),
+        )
     ),
     (
         "starsem",
@@ -309,24 +279,6 @@ CASES: dict[str, list[tuple[str, str, str]]] = {  # of each fault: format, conte
     "other columns": [
         (name, f"{before}{line.rstrip()}\n", f":{before.count(chr(10)) + 1} has {columns}; {expected}")
         for name, before, line, columns, expected in COLUMNS
-    ],
-    "not well-formed": [
-        (
-            name,
-            content,
-            f":{line} is not well-formed XML ({fault}); {TITLES[name]} is written in XML: check that the file is "
-            "whole, or correct the line.",
-        )
-        for name, content, line, fault in MALFORMED
-    ],
-    "document type": [
-        (
-            name,
-            content,
-            ":2 declares a document type, which can define entities without end; headscope reads XML without one: "
-            "remove the declaration.",
-        )
-        for name, content in DOCUMENT_TYPES
     ],
     "twice": [(name, content, f":{line} {sentence}") for name, content, line, sentence in TWICE],
     "link outside": [

@@ -101,6 +101,17 @@ SAMPLES = {
         'polarity="«positive»" from="«5»" to="«9»"/></aspectTerms>\n<aspectCategories><aspectCategory '
         'category="«food»" polarity="«positive»"/></aspectCategories></sentence></sentences>\n',
     ),
+    "semeval-terms": (
+        "laptops.xml",
+        '<sentences><sentence id="«1»"><text>Good screen, bad keys.</text>\n<aspectTerms><aspectTerm term="«screen»" '
+        'polarity="«positive»" from="«5»" to="«11»"/></aspectTerms></sentence></sentences>\n',
+    ),
+    "semeval2016": (
+        "reviews16.xml",
+        '<Reviews><Review rid="«7»"><sentences><sentence id="«1»"><text>Good rice.</text>\n<Opinions><Opinion '
+        'target="«rice»" category="«FOOD»#«QUALITY»" polarity="«positive»" from="«5»" to="«9»"/></Opinions></sentence>'
+        "</sentences></Review></Reviews>\n",
+    ),
     "wikitext": ("wiki.tokens", " = «Title» = \n\n" + "\n".join(_PARAGRAPHS) + "\n"),
     "text-wrapped": ("book.txt", "\n\n".join(text.replace(" ", "\n", 1) for text in _PARAGRAPHS) + "\n"),
     "text-lines": ("lines.txt", "\n".join(_PARAGRAPHS) + "\n"),

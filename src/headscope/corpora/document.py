@@ -34,7 +34,7 @@ class Span:
     ``element``       that number and the name of a frame element, ``1 Buyer``
     ``core_element``  the same, and so for ``core_unexpressed_``, ``peripheral_`` and ``extra_thematic_element``
     ``aspect``        the polarity of an aspect term, ``positive``
-    ``asked``         the aspect that these words of a question name, ``food``
+    ``asked``         the aspect that these words of a question name, ``food`` or ``FOOD#QUALITY``
     ``same_aspect``   the polarity of a term of the aspect that is asked about
     ``other_aspect``  the polarity of a term of another aspect
     ``role``          who says these words in a conversation, ``user``

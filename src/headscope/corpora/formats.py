@@ -20,6 +20,8 @@ from headscope.corpora import (
     propbank,
     records,
     semeval,
+    semeval2016,
+    semeval_terms,
     sfu,
     starsem,
     text,
@@ -101,6 +103,10 @@ _FORMATS = (
       for name, text in (
           ("alignments-from-1", "counted from 1"), ("alignments-swapped", "that have the target word first"),
           ("alignments-from-1-swapped", "counted from 1 that have the target word first"))),
+    Format("semeval-terms", "SemEval-2014 laptops, XML: each sentence asked about its aspect terms, as pairs; the "
+           "restaurants by their terms", semeval_terms.read, semeval_terms.recognise),
+    Format("semeval2016", "SemEval-2016 and 2015, XML: each sentence asked about the categories of its file, as pairs",
+           semeval2016.read, semeval2016.recognise),
     Format("semeval", "SemEval-2014 restaurants, XML: each sentence asked about five aspect categories, as pairs",
            semeval.read, semeval.recognise),
     Format("wikitext", "WikiText: one paragraph a line, under headings like ' = Title = '",
