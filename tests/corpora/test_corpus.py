@@ -15,9 +15,9 @@ LINES = "\n".join(" ".join([letter * 5] * 23) for letter in "abc") + "\n"
 WRAPPED = "\n\n".join("\n".join([" ".join([letter * 5] * 11)] * 2) for letter in "abcd") + "\n"
 WIKITEXT = f" = Title = \n{LINES}"
 KNOWN = (
-    "propbank, conllu, corefud, head-labels, conll2012, ontogum, starsem, frames, framenet, sfu, bioscope, blimp, "
-    "records, linktable, alignments, alignments-from-1, alignments-swapped, alignments-from-1-swapped, "
-    "semeval-terms, semeval2016, semeval, wikitext, text-wrapped, text-lines, sentences"
+    "propbank, conllu, corefud, head-labels, conll2012, ontogum, e2e-coref, gap, starsem, frames, framenet, sfu, "
+    "bioscope, blimp, records, linktable, alignments, alignments-from-1, alignments-swapped, "
+    "alignments-from-1-swapped, semeval-terms, semeval2016, semeval, wikitext, text-wrapped, text-lines, sentences"
 )
 
 

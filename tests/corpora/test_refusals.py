@@ -18,6 +18,9 @@ BEGIN, END = "#begin document (d); part {}\n", "#end document\n"
 HEADER = "text\tsource\ttarget\tlabel\n"
 RECORD = '{"words": ["a", "b", "c"]}\n'
 PAIR = '{"sentence_good": "a b", "sentence_bad": "b a"}\n'
+CLUSTERS = '{"doc_key": "d", "sentences": [["Ann", "left"], ["She"]], "clusters": [[[0, 0], [2, 2]]]}\n'
+COLUMNS_OF_GAP = "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\n"
+GAP = COLUMNS_OF_GAP + "d\tAnn saw Bea; she left\tshe\t13\tAnn\t0\tTRUE\tBea\t8\tFALSE\n"
 
 
 def conll2012(*words: str, part: int = 0) -> str:
@@ -48,6 +51,8 @@ NOT_UTF_8 = [  # format, content in Latin-1, line, byte
     *((form, "a ||| b |||\ncaf\xe9 ||| b |||", 2, "e9") for form in FORMS),
     ("conllu", TREE * 300 + conllu(1, "caf\xe9"), 901, "e9"),
     ("corefud", TREE + conllu(1, "caf\xe9"), 4, "e9"),
+    ("e2e-coref", CLUSTERS + CLUSTERS.replace("Ann", "caf\xe9"), 2, "e9"),
+    ("gap", GAP.replace("left", "caf\xe9"), 2, "e9"),
     ("head-labels", "caf\xe9 0-root\n", 1, "e9"),
     ("frames", '[\n{"sent": {"s1_0": "caf\xe9"}, "negframe": []}]', 2, "e9"),
     ("linktable", HEADER + "caf\xe9 b\t0\t1\tx\n", 2, "e9"),
@@ -87,6 +92,15 @@ NO_DOCUMENT = {  # format: its sentence, and files that it refuses with it
             "whole.",
             ["", "\n\n", "# sent_id = s\n"],
         ),
+    ),
+    "e2e-coref": (
+        'no document; expected a JSON object with "sentences" and "clusters" on each line: check that the file is '
+        "whole.",
+        ["", "\n \n"],
+    ),
+    "gap": (
+        "no row; GAP needs one for each text below the one that names the columns: check that the file is whole.",
+        ["", "\n \n", COLUMNS_OF_GAP],
     ),
     "frames": (
         "no list of sentences; expected one object for each sentence: check that the file is whole, or name the format "
@@ -171,6 +185,12 @@ COLUMNS = [  # format, what stands before the line, the line, its columns, what 
 ]
 
 TWICE = [  # format, content, line, sentence
+    (
+        "e2e-coref",
+        CLUSTERS + CLUSTERS.replace('"d"', '"e"') + CLUSTERS,
+        3,
+        'has the "doc_key" "d" as line 1 has; a document needs a key of its own: rename one of them.',
+    ),
     (
         "bioscope",
         SCOPES.replace("</Document>", '<sentence id="S2">a</sentence><sentence id="S1">b</sentence></Document>'),

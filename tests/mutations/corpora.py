@@ -48,6 +48,16 @@ SAMPLES = {
         "text.conll",
         "# begin document t\n0\tAnn\t«(1)»\n1\tsaw\t_\n2\ther\t«(1)(2»\n3\tdog\t«2)»\n# end document\n",
     ),
+    "e2e-coref": (
+        "train.jsonlines",
+        '{"doc_key": "«d»", "sentences": [["«Ann»", "«left»"], ["«She»", "«ran»"]], "speakers": [], "clusters": '
+        "[[[«0», «0»], [«2», «2»]], [[«0», «1»]]]}\n",
+    ),
+    "gap": (
+        "gap.tsv",
+        "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
+        "«d»\t«Ann» saw «Bea»; «she» left\t«she»\t«13»\t«Ann»\t«0»\t«TRUE»\t«Bea»\t«8»\t«FALSE»\t«page»\n",
+    ),
     "starsem": (
         "story.txt",
         "«t»\t«0»\t0\tI\tI\tPRP\t*\t«_»\t_\t_\n«t»\t«0»\t1\tam\tbe\tVB\t*\t«_»\tam\t«_»\n"

@@ -12,10 +12,10 @@
 ====================  ==============================================================================
 
 One file knows one format: `conllu` and `head_labels` for trees, `propbank` with roles; `framenet`; `conll2012`,
-`ontogum` and `corefud` for coreference; `starsem`, `negation_frames`, `sfu` and `bioscope` for negation; `semeval`,
-`semeval_terms` and `semeval2016` for aspects; `blimp` for minimal pairs; `records` and `linktable` for what users write
-down; `text` for paragraphs, `grammar` for what is generated. `spacy_patterns` adds links to the documents of any of
-them.
+`ontogum`, `corefud`, `e2e_coref` and `gap` for coreference; `starsem`, `negation_frames`, `sfu` and `bioscope` for
+negation; `semeval`, `semeval_terms` and `semeval2016` for aspects; `blimp` for minimal pairs; `records` and
+`linktable` for what users write down; `text` for paragraphs, `grammar` for what is generated. `spacy_patterns` adds
+links to the documents of any of them.
 """
 
 from headscope.corpora.blimp import MinimalPair

@@ -66,6 +66,9 @@ class Link:
     For ``kind="role"`` the source is the head word of an argument, the target the predicate and the
     label the semantic role (``ARG0``). In FrameNet, which has no heads, the source is the last word.
 
+    For ``kind="coreference"`` the source is a pronoun, the target the head word of a name to which it refers, and the
+    label the pronoun in lower case.
+
     For ``kind="pattern"`` a user's pattern has found both, and the label is its name.
 
     For ``kind="alignment"`` the source is a word of the text and the target a word of its translation, counted from 0

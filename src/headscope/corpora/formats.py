@@ -12,7 +12,9 @@ from headscope.corpora import (
     conll2012,
     conllu,
     corefud,
+    e2e_coref,
     framenet,
+    gap,
     head_labels,
     linktable,
     negation_frames,
@@ -79,6 +81,10 @@ _FORMATS = (
            suffixes=(".v4_gold_conll", ".v4_auto_conll", ".v9_gold_conll", ".v9_auto_conll")),
     Format("ontogum", "OntoGUM coreference: '# begin document', number, word and brackets; with the trees in "
            "../conllu if they are there", ontogum.read, ontogum.recognise, companions=ontogum.find_trees),
+    Format("e2e-coref", 'coreference as in e2e-coref, JSON Lines: a document a line, with "sentences" of words and '
+           '"clusters" of mentions', e2e_coref.read, e2e_coref.recognise),
+    Format("gap", "GAP, a table of ambiguous pronouns: a text a row, with two names and which of them is meant",
+           gap.read, gap.recognise),
     Format("starsem", "*SEM 2012 negation columns (CD-SCO): one word a line, three columns for each negation, "
            "separated by tabs", starsem.read, starsem.recognise),
     Format("frames", "negation frames of Zhao and Bethard 2020: a JSON list of sentences with cue, scope and event",
