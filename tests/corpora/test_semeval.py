@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headscope.corpora import Document, Skipped, Span
+import headscope
+from headscope.corpora import Document, Skipped, Span, summarize
 from headscope.corpora.semeval import read, recognise
 from headscope.corpora.written_text import WrittenText
 from headscope.errors import CorpusError, quote
@@ -335,3 +336,14 @@ def test_sentences_with_one_id_are_refused_on_one_line_too(file):
         f"{path}:1 has a sentence with the id '1', as line 1 has; a sentence needs an id of its own: rename one of "
         "them."
     )
+
+
+def test_reviews_that_are_asked_the_same_are_not_nearly_the_same(file):
+    different = [f"{dish} was good and {price} dear" for dish in ("Soup", "Rice", "Fish") for price in ("not", "so")]
+    path = file("".join(sentence(text, id=f'"{number}"') for number, text in enumerate([*different, different[0]])))
+    summary = summarize(headscope.read(path))
+    assert (summary.documents, summary.texts, summary.originals.near) == (35, 6, {})
+    longer = " ".join(f"w{number}" for number in range(20))
+    path = file(sentence(longer, id='"a"') + sentence(f"{longer} too", id='"b"') + sentence("Good soup", id='"c"'))
+    summary = summarize(headscope.read(path))
+    assert (summary.texts, summary.originals.near) == (2, {"reviews.xml:b": "reviews.xml:a"})

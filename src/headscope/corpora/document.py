@@ -152,6 +152,8 @@ class Document:
         alignment: links from words to words of the translation.
         written: the text as its author wrote it, with the characters of each word; None where the corpus has the words
             alone.
+        has_question: true if the first segment is a question that a reader asks of the text in the second
+            (`headscope.corpora.reviews`).
         messages: of a conversation, whose text is what the chat template of a tokenizer writes of them; a document that
             is cut has all of them.
         units: of a document whose words are units (`headscope.corpora.units`), the words that they unite.
@@ -180,6 +182,7 @@ class Document:
     messages: tuple[Message, ...] = ()
     units: "Units | None" = field(default=None, repr=False, compare=False)
     tree_faults: tuple[str, ...] = field(default=(), repr=False, compare=False)  # the links have them already
+    has_question: bool = field(default=False, repr=False, compare=False)  # the words have it already
     repeats: Origin | None = field(default=None, repr=False, compare=False)  # depends on the other documents
 
     @property

@@ -39,9 +39,13 @@ class Phrases:
         self._halvings = 0
 
     def add(self, document: Document) -> None:
-        """Add the phrases of a document, in which capitals do not matter."""
-        self._words.extend([zlib.crc32(word.casefold().encode()) for word in document.words])
-        self._lengths.append(len(document.words))
+        """Add the phrases of a document, in which capitals do not matter.
+
+        Questions that all texts are asked are no part of them, and would make short ones nearly the same.
+        """
+        words = document.words[document.boundary :] if document.has_question else document.words
+        self._words.extend([zlib.crc32(word.casefold().encode()) for word in words])
+        self._lengths.append(len(words))
         self._names.append(hash_name(document.origin.cluster))
         if len(self._words) >= _CHUNK:
             self._reduce()

@@ -71,6 +71,7 @@ class Sentence:
             group=self.group,
             boundary=boundary,
             written=join_texts((join_words(question), self.text)),
+            has_question=True,
         )
 
 
