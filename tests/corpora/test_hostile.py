@@ -77,6 +77,31 @@ def test_a_sentence_of_many_negations_is_read_in_time(tmp_path: Path) -> None:
     assert document.spans[-2:] == (Span(9998, 9999, "5000", "cue"), Span(9999, 10_000, "5000", "scope"))
 
 
+def test_a_text_of_many_negations_is_read_in_time(tmp_path: Path) -> None:
+    negation = '<xcope id="{0}"><cue type="negation" ref="{0}">not</cue> so</xcope>\n'
+    content = "".join(map(negation.format, range(5_000)))
+    begin, end = "<Annotation><DocumentSet><Document>", "</Document></DocumentSet></Annotation>"
+    path = write(tmp_path, "a.xml", f'{begin}<sentence id="1">{content}</sentence>{end}')
+    with in_time():
+        (document,) = FORMATS["bioscope"].read(path)
+    assert document.spans[-2:] == (Span(9998, 9999, "5000", "cue"), Span(9999, 10_000, "5000", "scope"))
+    path.write_text(f'{begin}<sentence id="1">' + '<xcope id="1">' * 100_000)
+    with in_time():
+        assert refusal(FORMATS["bioscope"].read, path) == (
+            f"{path}:1 has <xcope> inside of 100 elements; BioScope nests only a few: check that each element is "
+            "closed."
+        )
+
+
+def test_a_document_of_many_mentions_is_read_in_time(tmp_path: Path) -> None:
+    count = 100_000
+    record = {"sentences": [["a"] * count], "clusters": [[[i, i] for i in range(count)]], "doc_key": "d"}
+    path = write(tmp_path, "a.jsonl", json.dumps(record))
+    with in_time():
+        (document,) = FORMATS["e2e-coref"].read(path)
+    assert document.spans[-1] == Span(count - 1, count, "1", "mention")
+
+
 def test_a_review_of_many_terms_is_read_in_time(tmp_path: Path) -> None:
     count = 12_000
     terms = "".join(
@@ -190,6 +215,7 @@ LONG_NUMBERS = [
     ),
     ("propbank", TREE.format(DIGITS).replace("\n", "\t_\n"), f"has the head {SHOWN}, which is too long a number"),
     ("records", f'{{"words": ["a", "b"], "links": [[0, {DIGITS}, "x"]]}}', "is not JSON that can be read"),
+    ("e2e-coref", f'{{"sentences": [["a"]], "clusters": [[[0, {DIGITS}]]]}}', "is not JSON that can be read"),
     ("frames", f'[{{"sent": {DIGITS}, "negframe": []}}]', "is not JSON that can be read"),
     ("linktable", f"text\tsource\ttarget\tlabel\na b\t0\t{DIGITS}\tx\n", f"has the target {SHOWN}; a position is"),
 ]
@@ -205,6 +231,7 @@ def test_deep_brackets_are_refused(tmp_path: Path, depth: int) -> None:
     deep = "[" * depth + "]" * depth
     for format, content in (
         ("records", f'{{"words": {deep}}}'),
+        ("e2e-coref", f'{{"sentences": {deep}, "clusters": []}}'),
         ("frames", f'[{{"sent": {deep}, "negframe": []}}]'),
     ):
         assert "(too long a number, or brackets too deep)" in refusal(
