@@ -40,8 +40,8 @@ class _Paragraph:
     group: str
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file without their ends, counted from 1; a byte order mark is dropped.
+def read_lines(path: Path, *, ends: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file, counted from 1, with their `ends` or without; a byte order mark is dropped.
 
     Raises:
         CorpusError: a line holds bytes that are not UTF-8.
@@ -58,7 +58,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 ) from None
             if number == 1:
                 text = text.removeprefix("\ufeff")
-            yield number, text.rstrip("\r\n")
+            yield number, text if ends else text.rstrip("\r\n")
 
 
 def read_blocks(path: Path, blank: str | None = " ") -> Iterator[list[tuple[int, str]]]:

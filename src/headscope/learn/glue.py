@@ -10,6 +10,7 @@ from pathlib import Path
 from headscope.errors import CorpusError
 from headscope.files import find_by_suffix, sha256
 from headscope.learn.splits import check_splits, complete_splits
+from headscope.learn.table_rows import split_rows
 from headscope.learn.table_task import LABEL, SCORE, Columns, read_labelled
 from headscope.learn.task import TEST, TRAIN, Task
 
@@ -87,7 +88,9 @@ def read_glue(data: str | Path, name: str) -> Task:
             f"{' and no '.join(missing)}; name a folder that holds glue/{glue_set.folder}, {glue_set.folder} or the "
             "files."
         )
-    rows = {split: read_labelled(path, glue_set.columns, glue_set.labels) for split, path in files.items()}
+    rows = {
+        split: read_labelled(path, split_rows(path), glue_set.columns, glue_set.labels) for split, path in files.items()
+    }
     grouped = {
         split: [replace(example, group=example.texts[0]) for example in examples] for split, examples in rows.items()
     }

@@ -1,6 +1,7 @@
 """A user's own task, in tables: a label for each text, or a tag for each word.
 
-Tabs separate the columns. Quotes are plain characters, as in GLUE. Either one row for each text, with named columns::
+Tabs separate the columns. Quotes are plain characters, as in GLUE, unless a csv writer has written them
+(`headscope.learn.table_rows`). Either one row for each text, with named columns::
 
     text                  label            text               text2            label
     A lovely film .       good             It rains .         It is wet .      yes
@@ -13,15 +14,16 @@ sentence::
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
-from headscope.corpora.text import format_count, read_blocks, read_lines
+from headscope.corpora.text import format_count
 from headscope.errors import CorpusError
 from headscope.files import parse_number, sha256
 from headscope.learn.splits import check_splits, complete_splits, find_labels
+from headscope.learn.table_rows import Row, is_quoted, read_rows
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
 
 LABEL, SCORE = "label", "score"
@@ -69,12 +71,18 @@ def read_table(data: str | Path, name: str = "table") -> Task:
     """
     files = _find_files(Path(data).expanduser())
     source = {path.name: sha256(path) for path in files.values()}
-    if _is_tagging(files[TRAIN]):
-        return build_task(name, "tagging", {split: tuple(read_tagged(path)) for split, path in files.items()}, source)
-    columns = find_columns(files[TRAIN])
-    splits = {split: tuple(read_labelled(path, columns)) for split, path in files.items()}
-    note = f"the texts are in {' and '.join(columns.texts)}, the labels in {columns.label}"
-    return build_task(name, "regression" if columns.label == SCORE else "classification", splits, source, notes=(note,))
+    rows = {split: read_rows(path) for split, path in files.items()}
+    written = [files[split].name for split, each in rows.items() if is_quoted(each)]
+    notes = [f"the quotes of {name} are those of a csv writer" for name in written]
+    path = files[TRAIN]
+    if _is_tagging(path, rows[TRAIN]):
+        tagged = {split: tuple(read_tagged(files[split], each)) for split, each in rows.items()}
+        return build_task(name, "tagging", tagged, source, notes=tuple(notes))
+    columns = find_columns(path, rows[TRAIN])
+    splits = {split: tuple(read_labelled(files[split], each, columns)) for split, each in rows.items()}
+    notes.insert(0, f"the texts are in {' and '.join(columns.texts)}, the labels in {columns.label}")
+    kind: Kind = "regression" if columns.label == SCORE else "classification"
+    return build_task(name, kind, splits, source, notes=tuple(notes))
 
 
 def build_task(
@@ -104,14 +112,14 @@ def build_task(
     )  # fmt: skip
 
 
-def find_columns(path: Path) -> Columns:
-    """The columns of the texts and of the label in a table.
+def find_columns(path: Path, rows: Iterable[Row]) -> Columns:
+    """The columns of the texts and of the label in a table of these rows.
 
     Raises:
         CorpusError: the table has no column for the label, or none for a text.
     """
-    number, line = _first_row(path)
-    names = tuple(line.split("\t"))
+    first = _first_row(path, rows)
+    number, names = first.number, first.cells
     label = next((name for name in (LABEL, SCORE) if name in names), None)
     if label is None:
         raise CorpusError(
@@ -128,7 +136,9 @@ def find_columns(path: Path) -> Columns:
     return Columns(texts, label)
 
 
-def read_labelled(path: Path, columns: Columns, labels: Sequence[str] = ()) -> Iterator[Example]:
+def read_labelled(
+    path: Path, rows: Iterable[Row], columns: Columns, labels: Sequence[str] = ()
+) -> Iterator[Example]:  # fmt: skip
     """The rows of a table as examples; all labels are allowed if none are given.
 
     The label is a number if its column is called `SCORE`.
@@ -136,7 +146,7 @@ def read_labelled(path: Path, columns: Columns, labels: Sequence[str] = ()) -> I
     Raises:
         CorpusError: a row does not fit the columns, a text or a label is empty, or a score is not a number.
     """
-    for number, row in _read_rows(path, columns):
+    for number, row in _name_cells(path, rows, columns):
         where = f"{path}:{number}"
         texts = tuple(row[name].strip() for name in columns.texts)
         for column, text in zip(columns.texts, texts, strict=True):
@@ -156,26 +166,31 @@ def read_labelled(path: Path, columns: Columns, labels: Sequence[str] = ()) -> I
         yield Example(where, texts=texts, label=label, group="\t".join(texts))
 
 
-def read_tagged(path: Path) -> Iterator[Example]:
+def read_tagged(path: Path, rows: Iterable[Row]) -> Iterator[Example]:
     """The sentences of a table of words and tags, separated by a tab or, in a line without one, by a space.
 
     Raises:
         CorpusError: a row has no tag or more than two fields, or there are no rows.
     """
-    _first_row(path)
-    for block in read_blocks(path, blank=None):
-        rows = [(number, *_parse_word_and_tag(path, number, line)) for number, line in block]
-        words, tags = tuple(word for _, word, _ in rows), tuple(tag for _, _, tag in rows)
-        yield Example(f"{path}:{rows[0][0]}", words=words, tags=tags, group=" ".join(words))
+    rows = [*rows]
+    _first_row(path, rows)
+    for is_blank, block in groupby(rows, key=lambda row: row.is_blank):
+        if is_blank:
+            continue
+        parsed = [(row.number, *_parse_word_and_tag(path, row)) for row in block]
+        words, tags = tuple(word for _, word, _ in parsed), tuple(tag for _, _, tag in parsed)
+        yield Example(f"{path}:{parsed[0][0]}", words=words, tags=tags, group=" ".join(words))
 
 
-def _parse_word_and_tag(path: Path, number: int, line: str) -> tuple[str, str]:
-    cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split())]
+def _parse_word_and_tag(path: Path, row: Row) -> tuple[str, str]:
+    cells = [cell.strip() for cell in (row.cells if len(row.cells) > 1 else row.cells[0].split())]
     if len(cells) < 2 or not cells[1]:
-        raise CorpusError(f"{path}:{number} has the word {cells[0]!r} without a tag; write one behind it, after a tab.")
+        raise CorpusError(
+            f"{path}:{row.number} has the word {cells[0]!r} without a tag; write one behind it, after a tab."
+        )
     if len(cells) > 2 or not cells[0]:
         raise CorpusError(
-            f"{path}:{number} has {len(cells)} fields, of which the first is {cells[0]!r}; a row is a word and its "
+            f"{path}:{row.number} has {len(cells)} fields, of which the first is {cells[0]!r}; a row is a word and its "
             "tag: correct it, or leave the other columns out."
         )
     return cells[0], cells[1]
@@ -204,47 +219,49 @@ def _find_files(data: Path) -> dict[str, Path]:
     return files
 
 
-def _is_tagging(path: Path) -> bool:
+def _is_tagging(path: Path, rows: Sequence[Row]) -> bool:
     """True for a table of words and tags: its first row names no label, and empty lines separate its rows."""
-    number, line = _first_row(path)
-    if {LABEL, SCORE} & set(line.split("\t")):
+    first = _first_row(path, rows)
+    if {LABEL, SCORE} & set(first.cells):
         return False
-    filled = [(place, bool(row.strip())) for place, row in read_lines(path)]
-    last = max(place for place, full in filled if full)
-    return any(number < place < last and not full for place, full in filled)
+    last = max(row.number for row in rows if not row.is_blank)
+    return any(first.number < row.number < last and row.is_blank for row in rows)
 
 
-def _first_row(path: Path) -> tuple[int, str]:
-    """The first row that is not empty, and its line."""
-    for number, line in read_lines(path):
-        if line.strip():
-            return number, line
-    raise CorpusError(f"{path} has no rows; a task needs examples: check that the file is complete.")
+def _first_row(path: Path, rows: Iterable[Row]) -> Row:
+    """The first row that is not empty."""
+    for row in rows:
+        if not row.is_blank:
+            return row
+    raise _lack_rows(path)
 
 
-def _read_rows(path: Path, columns: Columns) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """The rows by the names of their columns, with their lines."""
+def _lack_rows(path: Path) -> CorpusError:
+    return CorpusError(f"{path} has no rows; a task needs examples: check that the file is complete.")
+
+
+def _name_cells(path: Path, rows: Iterable[Row], columns: Columns) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """The fields of the rows by the names of their columns, with their lines."""
     names: Sequence[str] = columns.names
     empty = True
-    for number, line in read_lines(path):
-        cells = line.split("\t")
-        if not line.strip():
+    for row in rows:
+        if row.is_blank:
             continue
         if not names:
-            names = cells
+            names = row.cells
             for name in (*columns.texts, columns.label):
                 if names.count(name) != 1:
                     raise CorpusError(
-                        f"{path}:{number} names {names.count(name) or 'no'} columns {name!r} and must name one; it "
+                        f"{path}:{row.number} names {names.count(name) or 'no'} columns {name!r} and must name one; it "
                         f"names {', '.join(map(repr, names))}: correct the first row."
                     )
             continue
-        if len(cells) != len(names):
+        if len(row.cells) != len(names):
             raise CorpusError(
-                f"{path}:{number} has {format_count(len(cells), 'field')} and needs {len(names)} "
+                f"{path}:{row.number} has {format_count(len(row.cells), 'field')} and needs {len(names)} "
                 f"({', '.join(names)}), separated by tabs; correct the row."
             )
         empty = False
-        yield number, dict(zip(names, cells, strict=True))
+        yield row.number, dict(zip(names, row.cells, strict=True))
     if empty:
-        raise CorpusError(f"{path} has no rows; a task needs examples: check that the file is complete.")
+        raise _lack_rows(path)

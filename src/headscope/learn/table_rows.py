@@ -1,0 +1,157 @@
+"""The rows of a table whose columns tabs separate, with or without the quotes of a csv writer.
+
+Such a writer (Python's `csv`, pandas, a spreadsheet) puts quotes around a field that holds a quote, a tab or the end of
+a line, and doubles the quotes in it. Other tables, as those of GLUE, have quotes as plain characters.
+"""
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headscope.corpora.text import read_lines
+from headscope.errors import quote
+
+logger = logging.getLogger("headscope")
+
+_FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"(?=\t|\r*(?:\n|\Z))|([^\t\n"]*)(?=\t|\n|\Z)')
+"""A field as a csv writer has it: in quotes, with all inner quotes doubled; or without any quote."""
+
+_END = re.compile(r"\r*(?:\n|\Z)")
+
+_SHOWN = 60
+"""Characters of a field that a warning shows."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        number: of its first line, counted from 1.
+        cells: its fields.
+        quoted: for each field, that it was in the quotes of a csv writer.
+        lines: the number of its lines.
+    """
+
+    number: int
+    cells: tuple[str, ...]
+    quoted: tuple[bool, ...] = ()
+    lines: int = 1
+
+    @property
+    def is_blank(self) -> bool:
+        """True for a line of nothing but white space."""
+        return not any(self.quoted) and not any(cell.strip() for cell in self.cells)
+
+
+def split_rows(path: Path) -> Iterator[Row]:
+    """The lines of a table, in which quotes are plain characters.
+
+    Raises:
+        CorpusError: the file is not UTF-8.
+    """
+    return (Row(number, tuple(line.split("\t"))) for number, line in read_lines(path))
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a table; quotes are those of a csv writer where the file is plainly written by one.
+
+    It is if each field with a quote is in quotes, with all inner quotes doubled, and if there are such inner quotes, or
+    a field that holds a tab or the end of a line, or a column that is in quotes from its first row to its last. In all
+    other files quotes are plain characters, and a warning names the line if that is not plain either.
+
+    Raises:
+        CorpusError: the file is not UTF-8.
+    """
+    plain = [*split_rows(path)]
+    if not any('"' in cell for row in plain for cell in row.cells):
+        return plain
+    rows = _parse_quoted("".join(line for _, line in read_lines(path, ends=True)))
+    if rows is None:
+        _warn_of_both(path, plain)
+        return plain
+    if not _is_table(rows):
+        return plain
+    if not _is_table(plain):
+        return rows
+    broken = next((row for row in rows if row.lines > 1), None)
+    if broken is not None:
+        _warn(path, broken.number, "a field that may go on in the next line")
+        return plain
+    if any(_has_doubled(row) for row in plain) or _has_quoted_column(rows):
+        return rows
+    row, field = next((row, field) for row in plain for field in row.cells if '"' in field)
+    _warn(path, row.number, f"the field {quote(field[:_SHOWN])} in quotes, which may be those of a csv writer")
+    return plain
+
+
+def is_quoted(rows: Sequence[Row]) -> bool:
+    """True if the quotes of a table were those of a csv writer."""
+    return any(any(row.quoted) for row in rows)
+
+
+def _parse_quoted(text: str) -> list[Row] | None:
+    """The rows of a text as a csv writer has them; None if a field has a quote that is no writer's."""
+    rows: list[Row] = []
+    cells: list[str] = []
+    quoted: list[bool] = []
+    place, begin, number = 0, 0, 1
+    while begin < len(text):
+        if (field := _FIELD.match(text, place)) is None:
+            return None
+        inner, plain = field.groups()
+        cells.append(plain if inner is None else inner.replace('""', '"'))
+        quoted.append(inner is not None)
+        place = field.end()
+        if text.startswith("\t", place):
+            place += 1
+            continue
+        end = _END.match(text, place)
+        place = end.end() if end else place
+        if not quoted[-1]:
+            cells[-1] = cells[-1].rstrip("\r")
+        lines = max(1, text.count("\n", begin, place))
+        rows.append(Row(number, tuple(cells), tuple(quoted), lines))
+        begin, number, cells, quoted = place, number + lines, [], []
+    return rows
+
+
+def _is_table(rows: Sequence[Row]) -> bool:
+    """True if all rows have as many fields as the first."""
+    return len({len(row.cells) for row in rows if not row.is_blank}) == 1
+
+
+def _has_doubled(row: Row) -> bool:
+    """True if a field of a plain row is in quotes, and all inner quotes are doubled."""
+    return any((field := _FIELD.fullmatch(cell)) is not None and '"' in (field[1] or "") for cell in row.cells)
+
+
+def _has_quoted_column(rows: Sequence[Row]) -> bool:
+    """True if some column is in quotes from the first row to the last."""
+    filled = [row.quoted for row in rows if not row.is_blank]
+    return len(filled) > 1 and any(map(all, zip(*filled, strict=True)))
+
+
+def _warn_of_both(path: Path, plain: Sequence[Row]) -> None:
+    """Warn of a table that has the quotes of a csv writer, and plain ones too."""
+    doubled = next((row for row in plain if _has_doubled(row)), None)
+    if doubled is None:
+        return
+    number, field = next(
+        (row.number, cell) for row in plain for cell in row.cells if '"' in cell and not _FIELD.fullmatch(cell)
+    )
+    _warn(
+        path, doubled.number,
+        f"quotes that are doubled, as a csv writer does, but line {number} has {quote(field[:_SHOWN])}, which no csv "
+        "writer writes",
+    )  # fmt: skip
+
+
+def _warn(path: Path, number: int, what: str) -> None:
+    logger.warning(
+        "%s:%d has %s; all quotes of the file are read as plain characters: write the file with a csv writer, or "
+        "without quotes around fields.",
+        path, number, what,
+    )  # fmt: skip
