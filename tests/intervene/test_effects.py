@@ -352,7 +352,7 @@ def test_a_split_with_one_label_is_refused() -> None:
 def test_a_model_with_other_labels_is_refused() -> None:
     examples = tuple(Example(str(n), ("the dog sees",), label) for n, label in enumerate(("good", "bad")))
     task = Task("reviews", "classification", ("good", "bad"), {TEST: examples}, "accuracy")
-    with pytest.raises(HeadscopeError, match="has no label 'good' of the task reviews, but 'cat', 'dog'"):
+    with pytest.raises(HeadscopeError, match="the task reviews has 'good', 'bad'; say which is which"):
         prepare_task(plant_task([(2, 3)]), task)
 
 

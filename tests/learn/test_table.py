@@ -90,6 +90,14 @@ def test_a_single_file_is_split_by_a_fixed_hash_with_equal_texts_together(folder
     assert task.notes[1].startswith(f"test is {len(task.splits['test'])} of 211 examples")
 
 
+@pytest.mark.parametrize(
+    "labels", [("yes", "yes, but"), ("New York, NY", "Albany, NY"), ("a/b", "[NEG]"), ("a,b", "c,d")]
+)
+def test_a_label_with_a_comma_is_one(folder, labels):
+    rows = HEAD + "".join(f"text {i}\t{label}\n" for i, label in enumerate(labels))
+    assert read_table(folder(train=rows, dev=rows, test=rows)).labels == tuple(sorted(labels))
+
+
 REFUSED = {
     "no such place": ({}, "there is no file or folder {at}/missing; name one that holds the examples."),
     "no training": (
@@ -164,6 +172,14 @@ REFUSED = {
         {"train": "text\tscore\na\t1\nb\tnan\n", "test": "text\tscore\na\t1\n"},
         "{at}/train.tsv:3 has 'nan' in 'score', which is not a number; write one, or drop the row.",
     ),
+    **{
+        f"several labels: {label}": (
+            {"train": ROWS + f"c\t{label}\n", "test": ROWS},
+            f"{{at}}/train.tsv:4 has the label {label!r}, which is a list of labels, and a text has one label here; "
+            "choose one for each text, or make a table for each label, with yes and no.",
+        )
+        for label in ("good,bad", "bad; good", "good|bad", "['good', 'bad']", "[]", '["ugly"]')
+    },
     "a word without a tag": (
         {"train": TAGGED + "ran\n", "test": TAGGED},
         "{at}/train.tsv:5 has the word 'ran' without a tag; write one behind it, after a tab.",

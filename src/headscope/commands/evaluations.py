@@ -1,8 +1,8 @@
 """The task of an evaluation, by name, file or folder: examples with labels, minimal pairs, texts, or last words."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +14,7 @@ from headscope.corpora.corpus import Corpus, name_documents
 from headscope.corpora.minimalpairs import read_minimal_pairs
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.files import find_by_suffix, reading
+from headscope.intervene.label_names import read_label_names
 from headscope.learn.hub import PREFIX
 from headscope.learn.task import SPLITS, TEST, Task
 from headscope.learn.tasks import TASKS, read_task
@@ -46,6 +47,7 @@ class EvaluationSource:
         split: of the task.
         seed: of the sample of examples.
         limit: take so many examples, texts, or pairs of each paradigm. None: all.
+        label_names: the task's label for each of the model's, where their names differ.
     """
 
     name: str
@@ -56,6 +58,7 @@ class EvaluationSource:
     split: str = TEST
     limit: int | None = None
     seed: int = 0
+    label_names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def head(self) -> str:
@@ -105,7 +108,8 @@ class EvaluationSource:
                 raise HeadscopeError(f"{self.name} has labels, and no token is predicted; leave out the start token.")
             if text is not None:
                 raise HeadscopeError(f"{self.name} has labels, and is read as in tuning; leave out how texts are read.")
-            return prepare_task(model, self._sample(self.task), split=self.split, **settings)
+            sample = self._sample(self.task)
+            return prepare_task(model, sample, split=self.split, label_names=self.label_names, **settings)
         reader = SentenceReader(model, text or WRITTEN, start)
         if self.corpus is not None and self.last_words:
             chosen = self._choose([*self.corpus])
@@ -135,6 +139,7 @@ def find_evaluation(
     paradigms: Sequence[str] = (),
     limit: int | None = None,
     seed: int = 0,
+    labels: str | Mapping[str, str] | None = None,
 ) -> EvaluationSource:
     """The examples that a user names.
 
@@ -147,16 +152,30 @@ def find_evaluation(
         paradigms: of the minimal pairs. Default: all.
         limit: take so many examples or last words at random, the first texts, or the first pairs of each paradigm.
         seed: of the random sample.
+        labels: which label of the model is which of the task (`headscope.intervene.label_names`).
 
     Raises:
-        HeadscopeError: there is no such task, split, file or paradigm, or it cannot be read.
+        HeadscopeError: there is no such task, split, file, paradigm or label, or it cannot be read.
     """
     if limit is not None and limit < 2:
         raise HeadscopeError(f"{limit} examples say nothing about a head; take 2 or more.")
     source = _find(task, Path(data).expanduser(), split, paradigms, limit)
     if paradigms and not source.pairs:
         raise HeadscopeError(f"{source.name} has no paradigms, only minimal pairs have; leave them out.")
-    return replace(source, seed=seed)
+    return name_labels(replace(source, seed=seed), labels)
+
+
+def name_labels(source: EvaluationSource, labels: str | Mapping[str, str] | None) -> EvaluationSource:
+    """The same examples for a model that has other names of labels; None: the names are those of the task.
+
+    Raises:
+        HeadscopeError: the examples have no labels or not these, or not all of them are named.
+    """
+    if labels is None:
+        return source
+    if source.task is None:
+        raise HeadscopeError(f"{source.name} has no labels, only tasks have; leave out `labels`.")
+    return replace(source, label_names=read_label_names(labels, source.task.name, source.task.labels))
 
 
 def _find(task: Any, data: Path, split: str, paradigms: Sequence[str], limit: int | None) -> EvaluationSource:

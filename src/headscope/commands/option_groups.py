@@ -1,6 +1,6 @@
 """Options that several commands have, each declared once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,17 +208,29 @@ class EvaluationOptions(TaskData, TextForm, LanguageOptions):
         basic=True,
     )
 
+    labels: str | Mapping[str, str] | None = option(
+        MODEL,
+        "Which label of the model is which of the task, such as LABEL_0=negative,LABEL_1=positive.",
+        default=None,
+        unset="the one of the same name",
+        metavar="LIST",
+        typed=str,
+        python='Or a mapping, such as ``{"LABEL_0": "negative", "LABEL_1": "positive"}``.',
+    )
+
     def find_examples(self, task: Any, *, seed: int, split: str = "test") -> "EvaluationSource":
         """Return the examples of a task that is named, or that was found before.
 
         Raises:
-            HeadscopeError: there is no such task, split, file or paradigm, or it cannot be read.
+            HeadscopeError: there is no such task, split, file, paradigm or label, or it cannot be read.
         """
-        from headscope.commands.evaluations import EvaluationSource, find_evaluation
+        from headscope.commands.evaluations import EvaluationSource, find_evaluation, name_labels
 
         if isinstance(task, EvaluationSource):
-            return task
-        return find_evaluation(task, self.data, split=split, paradigms=self.paradigms, limit=self.limit, seed=seed)
+            return name_labels(task, self.labels)
+        return find_evaluation(
+            task, self.data, split=split, paradigms=self.paradigms, limit=self.limit, seed=seed, labels=self.labels
+        )
 
 
 class TrainingOptions(Options):
@@ -283,9 +295,7 @@ CORPORA = (
 )
 """The text of an option that is a corpus."""
 
-TEXTS_IN_MEMORY = (
-    "Or texts in memory: strings, lists of words, a dataset, Docs of spaCy or documents (`headscope.read`)."
-)
+TEXTS_IN_MEMORY = "Or texts in memory: strings, lists of words, a dataset, spaCy Docs, documents (`headscope.read`)."
 """What else a function takes as a corpus."""
 
 

@@ -1,7 +1,8 @@
 """A task with labels as an `Evaluation`: a model that was tuned on it, and the examples of one of its splits."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from headscope.capture.passes.stream import BATCH_TOKENS
 from headscope.capture.tokens.companions import divide, list_thresholds
 from headscope.corpora.document import Origin
 from headscope.corpora.originals import name_clusters
-from headscope.errors import HeadscopeError, ModelError
+from headscope.errors import HeadscopeError, ModelError, list_some
 from headscope.intervene.evaluation import (
     ALL,
     Evaluation,
@@ -24,6 +25,7 @@ from headscope.intervene.evaluation import (
     loss_metric,
     name_sums,
 )
+from headscope.intervene.label_names import ATTRIBUTE, match_labels
 from headscope.learn.encode import IGNORED, Features, encode
 from headscope.learn.splits import find_labels
 from headscope.learn.task import TEST, Example, Task
@@ -33,8 +35,9 @@ HEADS = {"classification": "classification", "regression": "classification", "ta
 
 
 def prepare_task(
-    model: Model, task: Task, *, split: str = TEST, max_tokens: int | None = None, batch_tokens: int = BATCH_TOKENS
-) -> Evaluation:
+    model: Model, task: Task, *, split: str = TEST, max_tokens: int | None = None, batch_tokens: int = BATCH_TOKENS,
+    label_names: Mapping[str, str] = MappingProxyType({}),
+) -> Evaluation:  # fmt: skip
     """The examples of one split of a task, for a model that was tuned on it.
 
     Args:
@@ -43,13 +46,15 @@ def prepare_task(
         split: whose examples are taken.
         max_tokens: cut longer examples to this many tokens. Default: the limit of the model.
         batch_tokens: tokens of a batch, padding included.
+        label_names: the task's label for each of the model's, where their names differ.
 
     Raises:
         HeadscopeError: the split has no example, or none that is scored, or the metric of the task is not defined on
-            it.
-        ModelError: the model's labels are others than the task's.
+            it; or the model lacks a label of `label_names`.
+        ModelError: the model has another kind of head, or its labels are others than the task's.
     """
-    labels, examples = _match_labels(model, task), task.splits.get(split, ())
+    labels, matched = _match_labels(model, task, label_names)
+    examples = task.splits.get(split, ())
     _refuse_undefined(task, split, examples)
     limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
     skipped: Counter[str] = Counter()
@@ -87,7 +92,7 @@ def prepare_task(
             [example.texts or example.words for example in scored],
         ),
         subsets={ALL: np.ones(len(rows), dtype=bool)}, source=dict(task.source),
-        skipped=+skipped,
+        skipped=+skipped, reading={ATTRIBUTE: matched} if matched else {},
     )  # fmt: skip
 
 
@@ -135,13 +140,20 @@ def _collate(task: Task, model: Model, rows: Sequence[Features], batch_tokens: i
         yield EvaluationBatch(dict(padded), torch.tensor(chosen), torch.tensor(labels, dtype=kind, device=model.device))
 
 
-def _match_labels(model: Model, task: Task) -> list[int]:
-    """The model's number of each label of the task."""
+def _match_labels(model: Model, task: Task, label_names: Mapping[str, str]) -> tuple[list[int], str]:
+    """The model's number of each label of the task, and how they were matched where their names differ."""
     config, name = model.module.config, f"the model {model.name!r}"
     if (head := find_task(type(model.module).__name__)) != HEADS[task.kind]:
         raise ModelError(
             f"{name} has {f'a head for {head}' if head else 'no task head'}, and the task {task.name} needs one for "
             f"{HEADS[task.kind]}; give a model that `headscope tune` tuned on it."
+        )
+    problem = config.problem_type if task.kind != "tagging" else None
+    if problem == "multi_label_classification":
+        raise ModelError(
+            f"{name} gives a text several labels at once (its problem_type is {problem}), and an example of the task "
+            f"{task.name} has one {'number' if task.kind == 'regression' else 'label'}; give a classifier that chooses "
+            "one of its labels."
         )
     if task.kind == "regression":
         if config.num_labels != 1:
@@ -149,14 +161,13 @@ def _match_labels(model: Model, task: Task) -> list[int]:
                 f"{name} has {config.num_labels} labels, and the task {task.name} needs one number; give a model that "
                 "`headscope tune` tuned on it."
             )
-        return [0]
-    numbers = {str(label): number for number, label in config.id2label.items()}
-    if missing := [label for label in task.labels if label not in numbers]:
+        return [0], ""
+    if config.num_labels == 1 or problem == "regression":
         raise ModelError(
-            f"{name} has no label {missing[0]!r} of the task {task.name}, but {', '.join(map(repr, numbers))}; give a "
-            "model that `headscope tune` tuned on it."
+            f"{name} gives numbers and no labels (it is a regression), and the task {task.name} has the labels "
+            f"{list_some([*map(repr, task.labels)])}; give a classifier."
         )
-    return [numbers[label] for label in task.labels]
+    return match_labels(model.name, config.id2label, task.name, task.labels, label_names)
 
 
 def _refuse_undefined(task: Task, split: str, examples: Sequence[Example]) -> None:

@@ -14,13 +14,15 @@ sentence::
 """
 
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
 
 from headscope.corpora.text import format_count
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, quote
 from headscope.files import parse_number, sha256
 from headscope.learn.splits import check_splits, complete_splits, find_labels
 from headscope.learn.table_rows import Row, is_quoted, read_rows
@@ -32,6 +34,9 @@ TEXTS = (
     ("question1", "question2"), ("question", "sentence"), ("text",), ("sentence",),
 )  # fmt: skip
 """The names of the columns of texts; the first of these that a table has are used."""
+
+_LIST = re.compile(r"\[(?:|.*[,'\"].*)\]", re.DOTALL)
+"""A label that is a list, as Python or JSON writes it."""
 
 FILES = {TRAIN: ("train.tsv",), VALIDATION: ("validation.tsv", "dev.tsv"), TEST: ("test.tsv",)}
 
@@ -97,8 +102,10 @@ def build_task(
     """The task of a user from the splits that are given.
 
     Raises:
-        CorpusError: the splits have different labels, or there are too few examples.
+        CorpusError: the splits have different labels, there are too few examples, or a text has several labels at once.
     """
+    if kind == "classification":
+        _refuse_several(find_labels(chain.from_iterable(splits.values())))
     complete, split_notes = complete_splits(splits)
     labels = sorted(find_labels(chain.from_iterable(complete.values())))
     metric, positive = "pearson" if kind == "regression" else "accuracy", ""
@@ -110,6 +117,20 @@ def build_task(
             skipped=skipped or {}, notes=(*notes, *split_notes),
         )
     )  # fmt: skip
+
+
+def _refuse_several(labels: Mapping[str, str]) -> None:
+    """Refuse labels that are lists of labels: ``['a', 'b']``, or ``a,b`` where each part is also part of another."""
+    for mark in ",;|":
+        parts = {label: {part.strip() for part in label.split(mark)} for label in labels}
+        counts = Counter(chain.from_iterable(parts.values()))
+        for label, place in labels.items():
+            shared = len(parts[label]) > 1 and all(counts[part] > 1 for part in parts[label])
+            if shared or _LIST.fullmatch(label):
+                raise CorpusError(
+                    f"{place} has the label {quote(label)}, which is a list of labels, and a text has one label here; "
+                    "choose one for each text, or make a table for each label, with yes and no."
+                )
 
 
 def find_columns(path: Path, rows: Iterable[Row]) -> Columns:

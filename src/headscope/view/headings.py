@@ -60,7 +60,7 @@ def describe_edits(table: xr.Dataset) -> str:
 
 
 def describe_reading(about: Mapping[Any, Any]) -> str:
-    """Return sentences on form, start token and source of the texts, by the attributes of a table."""
+    """Return sentences on form, labels, start token and source of the texts, by the attributes of a table."""
     form, tuned = about.get("text"), about.get("tuned_on_text")
     sentences = []
     if form == SPACED:
@@ -69,6 +69,8 @@ def describe_reading(about: Mapping[Any, Any]) -> str:
         sentences.append(f"Documents without a text: {count:,}. Their words were read with spaces between them.")
     if tuned is not None and form in (WRITTEN, SPACED) and tuned != form:
         sentences.append(f"The runs were tuned on {tuned} texts.")
+    if matched := about.get("label_names"):
+        sentences.append(f"Labels of the model were read as those of the task: {matched}.")
     source = f"Texts: {about['corpus_source']}." if about.get("corpus_source") else ""
     return " ".join(filter(None, (*sentences, describe_start(about), source)))
 

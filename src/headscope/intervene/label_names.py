@@ -1,0 +1,164 @@
+"""Which label of a classifier is which label of a task, where the two have other names for the same.
+
+Classifiers that others tuned call their labels ``LABEL_0`` and ``LABEL_1``, or ``NEGATIVE`` and ``POSITIVE``.
+"""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from headscope.errors import HeadscopeError, ModelError, list_some, suggest
+
+ATTRIBUTE = "label_names"
+"""The attribute of a table that says how labels were matched, where their names differ."""
+
+PREFIX = "LABEL_"
+"""How transformers begins the names of labels that nobody named; the number of the label follows."""
+
+EXAMPLE = "LABEL_0=negative,LABEL_1=positive"
+
+_SHOWN = 12
+"""Labels that a message names."""
+
+
+def read_label_names(given: str | Mapping[Any, Any], task: str, labels: Sequence[str]) -> dict[str, str]:
+    """The label of the task for each label of a model that is named, in the order of the task's.
+
+    Args:
+        given: as it is typed, such as `EXAMPLE`, or as a mapping.
+        task: the name of the task, for messages.
+        labels: of the task; none where the task has numbers.
+
+    Raises:
+        HeadscopeError: the task has no labels or not these, a label is named twice, or one of the task's is not named.
+    """
+    if not labels:
+        raise HeadscopeError(f"the task {task} has numbers and no labels; leave out `labels`.")
+    pairs = _split_pairs(given) if isinstance(given, str) else _list_pairs(given)
+    for side, names in (("model", [of_model for of_model, _ in pairs]), ("task", [of_task for _, of_task in pairs])):
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise HeadscopeError(
+                f"`labels` names the label {twice[0]!r} of the {side} twice; name each label of the model and of the "
+                "task once."
+            )
+    for _, of_task in pairs:
+        if of_task not in labels:
+            raise HeadscopeError(
+                f"`labels` names the label {of_task!r}, and the task {task} has {_list(labels)}"
+                f"{suggest(of_task, labels)}; write the model's label, = and one of these, as in {EXAMPLE}."
+            )
+    named = {of_task: of_model for of_model, of_task in pairs}
+    if missing := [label for label in labels if label not in named]:
+        raise HeadscopeError(
+            f"`labels` names no label of the model for {_list(missing)} of the task {task}; name one for each of "
+            f"{_list(labels)}."
+        )
+    return {named[label]: label for label in labels}
+
+
+def match_labels(
+    model: str, numbers: Mapping[int, str], task: str, labels: Sequence[str], given: Mapping[str, str]
+) -> tuple[list[int], str]:
+    """The model's number of each label of a task, and in words how they were matched; empty if all names are equal.
+
+    Names that differ only in case are matched, and so are the numbers of labels that nobody named (``LABEL_0`` or
+    ``0``) with a task's 0, 1 and so on.
+
+    Args:
+        model: its name, for messages.
+        numbers: the names of its labels.
+        task: its name, for messages.
+        labels: of the task.
+        given: what `read_label_names` gives; empty if the names must match by themselves.
+
+    Raises:
+        ModelError: the labels cannot be matched.
+        HeadscopeError: the model lacks a label that is given.
+    """
+    names = {number: str(name) for number, name in sorted(numbers.items())}
+    for of_model in given:
+        if of_model not in names.values():
+            raise HeadscopeError(
+                f"`labels` names the label {of_model!r}, and the model {model!r} has {_list(names.values())}"
+                f"{suggest(of_model, names.values())}; write one of these, = and the task's label, as in {EXAMPLE}."
+            )
+    wanted = {*given, *map(str.casefold, labels)}
+    if twice := [name for name, n in Counter(names.values()).items() if n > 1 and {name, name.casefold()} & wanted]:
+        raise ModelError(
+            f"the model {model!r} has several labels called {twice[0]!r}; give each another name in id2label of its "
+            "config.json."
+        )
+    number_of = _invert(given, names) if given else _match_names(names, labels)
+    if number_of is None:
+        raise ModelError(_explain(model, [*names.values()], task, labels))
+    pairs = [(names[number], label) for number, label in zip(number_of, labels, strict=True)]
+    differ = any(of_model != of_task for of_model, of_task in pairs)
+    return number_of, ", ".join(f"{of_model} as {of_task}" for of_model, of_task in pairs) if differ else ""
+
+
+def _split_pairs(text: str) -> list[tuple[str, str]]:
+    """The pairs that are typed."""
+    pairs = []
+    for part in text.split(","):
+        of_model, equals, of_task = (each.strip() for each in part.partition("="))
+        if not (of_model and equals and of_task):
+            raise HeadscopeError(
+                f"`labels` has {part.strip()!r}; write a label of the model, = and the task's, and a comma before the "
+                f"next, as in {EXAMPLE}."
+            )
+        pairs.append((of_model, of_task))
+    return pairs
+
+
+def _list_pairs(given: Any) -> list[tuple[str, str]]:
+    if not isinstance(given, Mapping) or not given:
+        raise HeadscopeError(
+            f"`labels` is {given!r:.60}; give a text such as {EXAMPLE}, or a mapping from labels of the model to those "
+            "of the task."
+        )
+    return [(str(of_model), str(of_task)) for of_model, of_task in given.items()]
+
+
+def _invert(given: Mapping[str, str], names: Mapping[int, str]) -> list[int]:
+    """The numbers of the model's labels in the order in which they are given."""
+    number_of = {name: number for number, name in names.items()}
+    return [number_of[of_model] for of_model in given]
+
+
+def _match_names(names: Mapping[int, str], labels: Sequence[str]) -> list[int] | None:
+    """The number of each label by its name, by its name in another case, or by the number in it; None if none fits."""
+    numbered = [str(number) for number in range(len(labels))]
+    ways: list[tuple[list[str], Sequence[str]]] = [
+        ([*names.values()], labels),
+        ([name.casefold() for name in names.values()], [label.casefold() for label in labels]),
+    ]
+    if sorted(labels) == sorted(numbered) and len(names) == len(labels):
+        ways.append(([name.removeprefix(PREFIX) for name in names.values()], labels))
+    for of_model, of_task in ways:
+        if len({*of_task}) == len(of_task) and {*of_task} <= {*of_model}:
+            matched = [[*names][place] for label in of_task for place, name in enumerate(of_model) if name == label]
+            if len(matched) == len(labels):
+                return matched
+    return None
+
+
+def _explain(model: str, names: Sequence[str], task: str, labels: Sequence[str]) -> str:
+    """Why labels cannot be matched, and what to give."""
+    has = f"the model {model!r} has the labels {_list(names)}, and the task {task} has {_list(labels)}"
+    if len(names) < len(labels):
+        return f"{has}; give a model with a label for each of these, such as one that `headscope tune` tuned on it."
+    pairs = [*zip(names, labels, strict=False)]
+    if any(mark in name for pair in pairs for name in pair for mark in ",="):
+        example = f"a mapping in Python, such as labels={dict(islice(pairs, _SHOWN))!r}"
+    else:
+        example = f"`labels` {shlex.quote(','.join(f'{of_model}={of_task}' for of_model, of_task in pairs))}"
+    return (
+        f"{has}; say which is which with {example}, in the order that is right, or give a model that `headscope tune` "
+        "tuned on it."
+    )
+
+
+def _list(names: Iterable[str]) -> str:
+    return list_some([*map(repr, names)], _SHOWN)
