@@ -32,7 +32,8 @@ DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 # Each file or folder of the package imports only from those before it.
 CHAINS = (
-    "errors files netcdf layers own_files text_forms heads corpora capture reducers runner learn studies commands cli",
+    "errors files netcdf layers own_files predictions text_forms heads corpora capture reducers runner learn studies "
+    "commands cli",
     "errors files score runs examples headlists analyse view studies commands cli",
     "errors files identity heads score capture reducers runner intervene commands cli",
 )

@@ -8,18 +8,22 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headscope.errors import HeadscopeError, quote
 from headscope.files import find_name_fault, is_plain, parse_json, reading, write_text
+from headscope.predictions import Predictions
 
 FILE = "runs.json"
 """Lists the runs of a folder."""
 
 CONTROL = "control"
 """The folder of the control's runs, within that of the task's."""
+
+TEST = "test"
+"""The name of the split on which runs are scored at the end."""
 
 ON_TASK = "task"
 """The name of the extra split of a control run: the test split of the task itself."""
@@ -39,6 +43,8 @@ class Run:
         epochs: for each epoch, the score of each split by name: ``{"validation": {"f1": 0.9}, "test": ...}``. A run on
             a control has a split ``task`` too: its scores on the test split of the task itself.
         weights_sha256: of ``model.safetensors``.
+        predicted: for each split, what the best epoch predicts (`headscope.predictions.count_predictions`); empty in
+            a regression, and of runs of older versions.
     """
 
     name: str
@@ -46,6 +52,7 @@ class Run:
     best_epoch: int
     epochs: tuple[Mapping[str, Mapping[str, float]], ...]
     weights_sha256: str
+    predicted: Mapping[str, Predictions] = field(default_factory=dict)
 
     @property
     def scores(self) -> Mapping[str, Mapping[str, float]]:
@@ -110,10 +117,10 @@ def read(folder: str | Path, *, empty: bool = False) -> Runs:
         raise HeadscopeError(f"{path} is damaged ({error}); copy it again, or tune again.") from error
     if not runs.runs and not empty:
         raise HeadscopeError(f"{path} lists no finished run; go on with `headscope tune --resume`.")
-    for field in ("name", "seed"):
-        if repeated := [value for value, n in Counter(getattr(run, field) for run in finished).items() if n > 1]:
+    for name in ("name", "seed"):
+        if repeated := [value for value, n in Counter(getattr(run, name) for run in finished).items() if n > 1]:
             raise HeadscopeError(
-                f"{path} lists the {field} {repeated[0]} more than once; runs differ in their seeds, so take one out."
+                f"{path} lists the {name} {repeated[0]} more than once; runs differ in their seeds, so take one out."
             )
     for run in finished:
         if not any(runs.path(run).glob("model*.safetensors")):  # a large model's are in several files
@@ -148,6 +155,9 @@ def _parse_run(stored: Any) -> Run:
     for score in (score for epoch in epochs for scores in epoch.values() for score in scores.values()):
         if type(score) not in (int, float) or not math.isfinite(score):
             raise ValueError(f"{name} has the score {score!r:.60}")
+    for counts in stored.get("predicted", {}).values():
+        if not {"texts", "labels"} <= counts.keys() or not isinstance(counts["labels"], dict):
+            raise ValueError(f"{name} has the predictions {counts!r:.60}")
     return Run(**{**stored, "epochs": tuple(epochs)})
 
 
@@ -173,7 +183,7 @@ def selectivity(task: Runs, control: Runs) -> dict[int, float]:
     is a run without an accuracy, as in a regression.
     """
     task_scores, control_scores = (
-        {run.seed: run.scores["test"]["accuracy"] for run in runs.runs if "accuracy" in run.scores.get("test", {})}
+        {run.seed: run.scores[TEST]["accuracy"] for run in runs.runs if "accuracy" in run.scores.get(TEST, {})}
         for runs in (task, control)
     )
     return {seed: task_scores[seed] - control_scores[seed] for seed in task_scores if seed in control_scores}

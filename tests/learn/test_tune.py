@@ -85,6 +85,8 @@ def test_the_scores_are_those_of_the_weights_that_were_kept(tuned) -> None:
             predicted, wanted = predictions(tuned.task.path(run), task, split)
             assert run.scores[split]["f1"] == pytest.approx(f1_score(wanted, predicted))
             assert run.scores[split]["accuracy"] == pytest.approx(np.mean(np.equal(wanted, predicted)))
+            counts = {label: predicted.count(int(label)) for label in task.labels if predicted.count(int(label))}
+            assert run.predicted[split] == {"texts": len(task.splits[split]), "labels": counts}
     assert max(run.scores["test"]["f1"] for run in tuned.task.runs) > 0.95
 
 

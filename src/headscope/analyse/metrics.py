@@ -85,6 +85,14 @@ def name_cell(gold: int, predicted: int) -> str:
     return f"gold_{gold}_predicted_{predicted}"
 
 
+def count_predicted(sums: Sums, labels: Sequence[str]) -> dict[str, float]:
+    """How often each label is predicted, from the cells of a confusion matrix (`name_cell`)."""
+    return {
+        label: float(sum(sums[name_cell(gold, number)].sum() for gold in range(len(labels))))
+        for number, label in enumerate(labels)
+    }
+
+
 def classification_metrics(labels: int, positive: int | None) -> dict[str, Metric]:
     """The metrics of predicted labels, from the cells of a confusion matrix (`name_cell`).
 

@@ -23,6 +23,8 @@ from headscope.analyse.report import STANDS_OUT, UNDECIDED, list_verdicts
 from headscope.errors import TableError
 from headscope.heads import variable
 from headscope.identity import name_differences
+from headscope.predictions import ATTRIBUTE as PREDICTED
+from headscope.predictions import read_predictions
 from headscope.score import read_scores
 
 BOUND = 0.01
@@ -153,6 +155,9 @@ def add_need(table: xr.Dataset, effects: xr.Dataset, *, bound: float = BOUND) ->
     origin = {key: effects.attrs[key] for key in ("corpus", "corpus_sha256", "call", "created")}
     origin |= {"how": ", ".join(map(str, effects["how"].values)), "content": content}
     origin |= {"bound": bound} if _has_bound(metric) else {}
+    run = str(effects["run"].item()) if "run" in effects.coords and "runs" in effects.attrs else ""
+    if predicted := [*read_predictions(effects.attrs, run).values()]:
+        origin[PREDICTED] = json.dumps(predicted[0])
     origin |= {"examples": examples, "texts": int(effects["texts"][0])}
     named = {f"effects_{key}": value for key, value in origin.items()}
     return table.assign(new).assign_attrs(named | {METRIC_ATTRIBUTE: json.dumps([metric])})

@@ -16,7 +16,8 @@ from jaxtyping import Float
 
 from headscope.analyse.direct_effects import tabulate_direct_effects
 from headscope.analyse.effect_table import PATHS, TOTAL, Ablated, Measured, Place, tabulate_effects
-from headscope.analyse.effects import compute_effects
+from headscope.analyse.effects import Quantities, compute_effects
+from headscope.analyse.metrics import count_predicted
 from headscope.capture.forward.interface import Capture
 from headscope.capture.model.model import Model
 from headscope.capture.passes.blocks import Layer
@@ -41,6 +42,7 @@ from headscope.intervene.effect import Outcomes, measure_outcomes
 from headscope.intervene.estimate import estimate_changes
 from headscope.intervene.evaluation import ALL, Evaluation
 from headscope.intervene.ways import Ways, prepare_ways
+from headscope.predictions import ATTRIBUTE, count_predictions
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.local import SAVE_EVERY
@@ -131,7 +133,8 @@ class _Measuring:
             estimates=gather(_add_change(outcomes.whole, changes)), sample=sample,
         )  # fmt: skip
         table, direct = tabulate_effects(measured), tabulate_direct_effects(measured)
-        return table.assign_coords(direct.coords).assign(direct.data_vars)
+        table = table.assign_coords(direct.coords).assign(direct.data_vars)
+        return table.assign_attrs(describe_predictions(evaluation, measured.whole))
 
     def _estimate(self, units: Sequence[Unit], ways: Ways) -> dict[str, Float[np.ndarray, "head item"]]:
         """The first-order estimates of all heads, by way."""
@@ -216,6 +219,14 @@ def evaluate_ablations(
             saved = time.monotonic()
     save_sums(outcomes.as_sums(), path, identity=identity)
     return outcomes
+
+
+def describe_predictions(evaluation: Evaluation, whole: Quantities) -> dict[str, str]:
+    """The attribute of a table with what the whole model predicts; empty where it chooses no labels."""
+    if not evaluation.labels:
+        return {}
+    counts = count_predicted(whole, evaluation.labels)
+    return {ATTRIBUTE: json.dumps(count_predictions(len(evaluation.examples), counts))}
 
 
 def find_known_projections(capture: Capture, *, needed: bool) -> Mapping[Layer, Projection]:

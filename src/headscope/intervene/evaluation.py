@@ -70,7 +70,8 @@ class Evaluation:
         groups: the number of the group of each item, such as a minimal pair; by default each item is one.
         source: the files and their SHA-256.
         skipped: counts of what was left out, by reason.
-        reading: attributes of a table that say how a language model read the texts.
+        reading: attributes of a table that say how a model read the texts and their labels.
+        labels: those among which a model chooses; none where it chooses none.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Evaluation:
     source: Mapping[str, str] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     reading: Mapping[str, str | int] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:

@@ -92,7 +92,7 @@ def prepare_task(
             [example.texts or example.words for example in scored],
         ),
         subsets={ALL: np.ones(len(rows), dtype=bool)}, source=dict(task.source),
-        skipped=+skipped, reading={ATTRIBUTE: matched} if matched else {},
+        skipped=+skipped, reading={ATTRIBUTE: matched} if matched else {}, labels=task.labels,
     )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ from headscope.learn.runs_folder import explain_disk_errors
 from headscope.learn.scoring import NAMES, compute_scores
 from headscope.learn.task import Task
 from headscope.learn.training_settings import Settings
+from headscope.predictions import ATTRIBUTE, Predictions, count_predictions
 
 LOGGED = 20
 """The loss is checked after every so many steps, and at the end of each epoch."""
@@ -143,11 +144,13 @@ class Fitted:
         epochs: the scores of each split after each epoch.
         best_epoch: the epoch with the best score on the selected split, counted from 1; the first of equals.
         checkpoint: the folder with its weights.
+        predicted: for each split, what it predicts (`headscope.predictions.count_predictions`).
     """
 
     epochs: tuple[Mapping[str, Mapping[str, float]], ...]
     best_epoch: int
     checkpoint: Path
+    predicted: Mapping[str, Predictions]
 
 
 def fit(
@@ -210,7 +213,13 @@ def fit(
                 ) from error
     epochs, steps = _group_by_epoch(trainer.state.log_history, scored, settings.epochs)
     best = max(range(settings.epochs), key=lambda epoch: epochs[epoch][settings.select][task.metric])
-    return Fitted(epochs, best + 1, folder / f"checkpoint-{steps[best]}")
+    predicted = {
+        split: counts
+        for split in scored
+        for entry in trainer.state.log_history
+        if int(entry["step"]) == steps[best] and (counts := entry.get(f"eval_{split}_{ATTRIBUTE}"))
+    }
+    return Fitted(epochs, best + 1, folder / f"checkpoint-{steps[best]}", predicted)
 
 
 def join_processes(device: str) -> PartialState:
@@ -297,10 +306,15 @@ def _predict(task: Task, logits: Any) -> torch.Tensor:
     return first.squeeze(-1) if task.kind == "regression" else first.argmax(-1)
 
 
-def _score(task: Task, prediction: EvalPrediction) -> dict[str, float]:
+def _score(task: Task, prediction: EvalPrediction) -> dict[str, Any]:
+    """The scores and, where labels are predicted, how many texts or word pieces get each."""
     predicted, gold = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
     is_scored = gold != IGNORED if task.kind == "tagging" else np.ones(gold.shape, dtype=bool)
-    return compute_scores(task, predicted[is_scored], gold[is_scored])
+    scores: dict[str, Any] = dict(compute_scores(task, predicted[is_scored], gold[is_scored]))
+    if task.kind != "regression":
+        counts = np.bincount(predicted[is_scored], minlength=len(task.labels)).tolist()
+        scores[ATTRIBUTE] = count_predictions(len(gold), dict(zip(task.labels, counts, strict=True)))
+    return scores
 
 
 def _find_last_checkpoint(folder: Path) -> str | None:

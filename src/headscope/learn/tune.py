@@ -256,7 +256,7 @@ class _RunSet:
             raise HeadscopeError(
                 f"{destination} is in the way, with other weights; move it away, and add --resume to go on."
             )
-        run = Run(name, seed, fitted.best_epoch, fitted.epochs, weights)
+        run = Run(name, seed, fitted.best_epoch, fitted.epochs, weights, fitted.predicted)
         files.write(replace(runs, runs=tuple(sorted((*runs.runs, run), key=lambda run: run.seed))))
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -20,13 +20,14 @@ from headscope.capture.passes.stream import Plan
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.errors import HeadscopeError, ModelError
+from headscope.predictions import ATTRIBUTE
 from headscope.reducers import DEFAULT, REDUCERS
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner.completed_table import side_by_side
 from headscope.runner.local import Progress, measure
 from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
-from headscope.runs import Run, Runs
+from headscope.runs import TEST, Run, Runs
 from headscope.runs import read as read_runs
 
 _READ_ALIKE = ("documents", "words", "tokens", "tokens_unknown", "skipped")
@@ -197,6 +198,7 @@ def identify_runs(model: Model, runs: Runs) -> dict[str, object]:
     """The attributes of a table of runs that say which they are, and what they were tuned from."""
     each = [
         {"name": run.name, "seed": run.seed, "weights_sha256": run.weights_sha256, "best_epoch": run.best_epoch}
+        | ({ATTRIBUTE: run.predicted[TEST]} if TEST in run.predicted else {})
         for run in runs.runs
     ]
     return {

@@ -10,6 +10,7 @@ import xarray as xr
 from headscope.analyse import Consistencies, rank_sum
 from headscope.analyse.change_against_baseline import BIAS
 from headscope.analyse.ends import ENDS
+from headscope.predictions import find_single_labels
 from headscope.view.comparison_frames import make_frames, read_means
 from headscope.view.headings import name_corpus, name_model, name_row
 from headscope.view.reports import LEVEL
@@ -23,6 +24,7 @@ from headscope.view.wording import (
     describe_left_out,
     describe_needed,
     describe_null,
+    describe_single_labels,
     describe_spreads,
     describe_test,
     describe_too_few,
@@ -96,8 +98,10 @@ def list_sections(
 ) -> list[str]:
     """The lines of `render_markdown` below its head, for a page that has a head of its own."""
     comparisons = [in_percent(check_comparison(comparison)) for comparison in comparisons]
-    differences = describe_differences(comparisons[0])
-    lines = [*([f"**{differences}**", ""] if differences else []), *_scores(comparisons), *_tests(comparisons)]
+    first = comparisons[0]
+    warnings = [describe_differences(first), *describe_single_labels(find_single_labels(first.attrs))]
+    lines = [line for sentence in filter(None, warnings) for line in (f"**{sentence}**", "")]
+    lines += [*_scores(comparisons), *_tests(comparisons)]
     for heading, part in (("Layers", _layers), ("The heads that change most", _heads)):
         lines += [f"## {heading}", ""]
         for comparison in comparisons:

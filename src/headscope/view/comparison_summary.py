@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from headscope.predictions import find_single_labels
 from headscope.view.comparison_frames import read_means
 from headscope.view.comparison_report import UNRANKED, describe_lacking, list_changing_most
 from headscope.view.headings import name_corpus, name_model, name_row
@@ -22,6 +23,7 @@ from headscope.view.wording import (
     describe_left_out,
     describe_needed,
     describe_null,
+    describe_single_labels,
     describe_spreads,
     describe_test,
     describe_too_few,
@@ -75,6 +77,7 @@ def print_comparisons(comparisons: Sequence[xr.Dataset], console: Console, *, wh
 def _list_findings(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     """Yield what else differs, what so few runs cannot show, and of each variable how many heads surely change."""
     first = comparisons[0]
+    yield from describe_single_labels(find_single_labels(first.attrs))
     if few := describe_too_few(first):
         yield few
     for comparison in () if few else comparisons:

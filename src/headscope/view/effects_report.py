@@ -15,6 +15,7 @@ from headscope.analyse.effects import judge
 from headscope.analyse.ends import ENDS
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import COUNTED, name_count, summarize_effects
+from headscope.predictions import find_single_labels
 from headscope.view.headings import name_row
 from headscope.view.lines import (
     format_range,
@@ -26,7 +27,7 @@ from headscope.view.lines import (
     print_reading,
     write,
 )
-from headscope.view.wording import format_brief_p, format_number
+from headscope.view.wording import describe_single_labels, format_brief_p, format_number
 
 SHOWN = 5
 """Units that the terminal shows of each kind."""
@@ -162,7 +163,8 @@ def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -
         for _, kind, metric in first
         if len(chosen := effects.query("how == @other and kind == @kind and metric == @metric['name']"))
     )
-    print_findings((*(_describe_kind(*part) for part in parts), *by_others), console)
+    singles = describe_single_labels(find_single_labels(table.attrs))
+    print_findings((*singles, *(_describe_kind(*part) for part in parts), *by_others), console)
     for chosen, kind, metric in parts if whole else first:
         _print_kind(chosen, kind, how, metric, console, whole=whole)
     if not whole:

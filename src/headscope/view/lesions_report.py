@@ -19,6 +19,7 @@ from headscope.analyse.lesions import (
 )
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.rank_test import count_needed_runs
+from headscope.predictions import find_single_labels
 from headscope.view.headings import name_row
 from headscope.view.lines import (
     format_range,
@@ -30,7 +31,7 @@ from headscope.view.lines import (
     print_reading,
     write,
 )
-from headscope.view.wording import format_brief_p
+from headscope.view.wording import describe_single_labels, format_brief_p
 
 COLUMNS = {end: end.removeprefix("_") or "change" for end in STATISTICS}
 """The columns of `list_lesions`, by the endings of the variables of the table."""
@@ -87,7 +88,9 @@ def print_lesions(table: xr.Dataset, console: Console, *, whole: bool = False) -
     print_reading(table, console)
     frame = list_lesions(table)
     undecided = frame[frame["verdict"] == UNDECIDED]["set"].unique().tolist()
-    print_findings(_list_findings(table, frame[~frame["set"].isin(undecided)], scored), console)
+    singles = describe_single_labels(find_single_labels(table.attrs))
+    findings = _list_findings(table, frame[~frame["set"].isin(undecided)], scored)
+    print_findings((*singles, *findings), console)
     if undecided:
         write(
             console,

@@ -3,6 +3,7 @@
 The terminal, the page and ``tables/need.csv`` say the same of a head; all of it comes from here.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,11 +15,12 @@ from rich.markup import escape
 
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.need import BETTER_WITHOUT, METRIC_ATTRIBUTE, NEEDED, NEEDS
+from headscope.predictions import ATTRIBUTE, SingleLabel, list_single_labels
 from headscope.score import HEAD
 from headscope.view.effects_report import COLUMNS
 from headscope.view.headings import name_corpus, name_row
 from headscope.view.reports import Report, find_place, group_by_head
-from headscope.view.wording import format_interval, format_number
+from headscope.view.wording import describe_single_labels, format_interval, format_number
 
 MARKS_AND_NEEDED, MARKS_NOT_NEEDED = "marks and needed", "marks, not needed"
 NEEDED_MARKS_NOTHING = "needed, marks nothing we measured"
@@ -90,6 +92,17 @@ def describe_need(table: xr.Dataset, heads: pd.DataFrame) -> str:
     """Sentences about how many heads stand out, and how many of these and of the others are needed; empty without."""
     if heads.empty:
         return ""
+    single = "".join(f"{each} " for each in describe_single_labels(_find_single_labels(table)))
+    return f"{single}{_describe_need(table, heads)}"
+
+
+def _find_single_labels(table: xr.Dataset) -> list[SingleLabel]:
+    """The label that the model names for all texts on which its heads were disabled."""
+    about = table.attrs.get(f"effects_{ATTRIBUTE}")
+    return [] if about is None else list_single_labels({"": json.loads(about)})
+
+
+def _describe_need(table: xr.Dataset, heads: pd.DataFrame) -> str:
     where = f"on {name_corpus(table.attrs['effects_corpus'])}"
     marks = heads["stands_out_for"] != ""
     marking, others = heads[marks], heads[~marks]

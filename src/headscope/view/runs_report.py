@@ -7,10 +7,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from headscope.analyse import top_heads
+from headscope.predictions import find_single_labels
 from headscope.score import HEAD, read_scores
 from headscope.view.headings import name_head
 from headscope.view.lines import make_grid, print_findings, print_grid, print_more
-from headscope.view.wording import format_spread, name_variable
+from headscope.view.wording import describe_single_labels, format_spread, name_variable
 
 SHOWN = 12
 """Rows of a score that are shown; all are in the table."""
@@ -27,7 +28,7 @@ def print_runs(table: xr.Dataset, console: Console, *, whole: bool = False) -> N
     for row in rows:
         grid.add_row(*map(escape, row))
     findings = (f"{label}: the best head has {best}, most often {head}." for label, _, best, head in rows if head)
-    print_findings(findings, console)
+    print_findings((*describe_single_labels(find_single_labels(table.attrs)), *findings), console)
     if grid.row_count:
         console.print("\nMean over runs ± standard deviation")
         print_grid(grid, console)

@@ -1,12 +1,16 @@
 """Fine-tuned runs on the terminal."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from rich.console import Console
 from rich.markup import escape
 
-from headscope.runs import Runs, selectivity
+from headscope.predictions import ATTRIBUTE, CONTROL, GROUP, SingleLabel, list_single_labels, name_run
+from headscope.runs import TEST, Runs, selectivity
 from headscope.view.headings import name_model
 from headscope.view.lines import make_grid, print_grid, write
-from headscope.view.wording import format_spread
+from headscope.view.wording import describe_single_labels, format_spread
 
 SHORT = {"precision": "P", "recall": "R", "f1": "F1", "accuracy": "accuracy", "matthews": "Matthews", "pearson": "r"}
 
@@ -14,7 +18,9 @@ SHORT = {"precision": "P", "recall": "R", "f1": "F1", "accuracy": "accuracy", "m
 def print_tuned(task: Runs, control: Runs | None, console: Console) -> None:
     """Print how well the runs learnt, each and on the average; with a control, what it learnt and the selectivity."""
     _print_runs(task, escape(task.task), console)
+    singles = describe_single_labels(_find_single_labels(task, control))
     if control is None:
+        _print_sentences(singles, console)
         return
     _print_runs(control, f"the control of {escape(task.task)}", console)
     if all("task" in run.scores for run in control.runs):
@@ -26,6 +32,22 @@ def print_tuned(task: Runs, control: Runs | None, console: Console) -> None:
             f"\nSelectivity (accuracy on the task less accuracy on the control; Hewitt and Liang 2019): "
             f"{format_spread([*differences.values()])} over {len(differences)} seed{'s' * (len(differences) != 1)}",
         )
+    _print_sentences(singles, console)
+
+
+def _find_single_labels(task: Runs, control: Runs | None) -> list[SingleLabel]:
+    """The labels that runs name for all texts of the test split."""
+    entries: list[dict[str, Any]] = [
+        {"name": run.name, GROUP: group, ATTRIBUTE: run.predicted.get(TEST, {})}
+        for group, runs in (("", task), (CONTROL, control))
+        for run in (runs.runs if runs else ())
+    ]
+    return list_single_labels({name_run(entry): entry[ATTRIBUTE] for entry in entries})
+
+
+def _print_sentences(sentences: Sequence[str], console: Console) -> None:
+    if sentences:
+        write(console, "\n" + "\n".join(map(escape, sentences)), style="bold")
 
 
 def format_scores(runs: Runs, split: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ The figures, the terminal and the page use the same words; they come from here.
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import xarray as xr
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from headscope.errors import TableError
 from headscope.identity import DIFFERS_IN
+from headscope.predictions import SingleLabel
 from headscope.score import find_score
 from headscope.view.reports import LEVEL
 
@@ -71,6 +72,23 @@ def describe_comparison(comparison: xr.Dataset) -> str:
     """The variable that is compared, in words, with its place along other dimensions."""
     places = json.loads(comparison.attrs.get("where", "{}")).values()
     return ", ".join([name_variable(comparison.attrs["variable"]), *(str(place).replace("_", " ") for place in places)])
+
+
+def describe_single_labels(models: Iterable[SingleLabel]) -> list[str]:
+    """A sentence for each label that models name for all texts, of whose heads nothing can be seen."""
+    return [_describe_single_label(each) for each in models]
+
+
+def _describe_single_label(models: SingleLabel) -> str:
+    *first, last = models.runs or ("",)
+    names = f"{', '.join(first)} and {last}" if first else last
+    subject = f"The runs {names} name" if first else f"The run {names} names" if names else "The model names"
+    whom, them = "all words of" if models.is_of_words else "all", "them" if first else "it"
+    apart = "they tell" if first else "it tells"
+    return (
+        f"{subject} one label ({models.label!r}) for {whom} {models.texts:,} texts: {apart} no labels apart, and what "
+        f"disabling a head changes cannot be seen in {them}."
+    )
 
 
 def in_percent(comparison: xr.Dataset) -> xr.Dataset:

@@ -5,6 +5,7 @@ model, task --prepare--> Evaluation --measure_units--> head table --view--> file
 Of runs, each gives a table; these are joined, and their summary is written beside them (`analyse.run_effects`).
 """
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from headscope.commands.sentences import print_place
 from headscope.commands.unit_effects import TABLE, measure_units
 from headscope.errors import ModelError
 from headscope.intervene.ablation import list_units
+from headscope.predictions import ATTRIBUTE
 from headscope.runner.several_runs import identify_runs, refuse_other_runs
 from headscope.runs import Run, Runs
 from headscope.view.effects_report import list_effects, print_effects
@@ -66,7 +68,14 @@ def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:
                 "other tokens or labels; give all runs one tokenizer and one order of labels."
             )
     together = join_effects(tables, [run.name for run in runs.runs], [run.seed for run in runs.runs])
-    return together.assign_attrs(identify_runs(model, runs))
+    about = identify_runs(model, runs)
+    # What the runs predict of these examples, and not of all that `headscope tune` scored them on.
+    entries = [
+        {**entry, **({ATTRIBUTE: json.loads(table.attrs[ATTRIBUTE])} if ATTRIBUTE in table.attrs else {})}
+        for entry, table in zip(json.loads(str(about["runs"])), tables, strict=True)
+    ]
+    of_all = {name: value for name, value in together.attrs.items() if name != ATTRIBUTE}
+    return together.drop_attrs(deep=False).assign_attrs(of_all | about, runs=json.dumps(entries))
 
 
 def show(request: Disable, table: xr.Dataset, console: Console) -> None:

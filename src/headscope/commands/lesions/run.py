@@ -22,7 +22,13 @@ from headscope.commands.lesions.request import Lesions
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.sentences import print_place
-from headscope.commands.unit_effects import count_units, evaluate_ablations, find_known_projections, identify_evaluation
+from headscope.commands.unit_effects import (
+    count_units,
+    describe_predictions,
+    evaluate_ablations,
+    find_known_projections,
+    identify_evaluation,
+)
 from headscope.intervene.ablation import Unit, list_ablations
 from headscope.intervene.edit import capture_model
 from headscope.intervene.effect import Outcomes
@@ -109,6 +115,7 @@ def disable_sets(
         )
     )  # fmt: skip
     about = {"content": evaluation.content, "how": how, MATCH: match, "random_sets": request.random}
+    about |= describe_predictions(evaluation, whole)
     return table.assign_attrs(identify_evaluation(model, evaluation) | about)
 
 

@@ -22,6 +22,7 @@ import xarray as xr
 from headscope import heads
 from headscope.examples import READS, STEPS
 from headscope.files import atomic_write
+from headscope.predictions import find_single_labels
 from headscope.score import ATTRIBUTE, read_scores
 from headscope.view.headings import (
     describe_causality,
@@ -50,6 +51,7 @@ from headscope.view.verdicts import (
     describe_verdicts,
     has_p_values,
 )
+from headscope.view.wording import describe_single_labels
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,8 @@ def fill_page(
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     sizes = f"{table.sizes['layer']} layers of {table.sizes['head']} heads"
     style, script = _asset("page.css"), join_modules("main")
-    causality, shown, awaited = describe_causality(table), describe_measured(table), describe_awaited(table)
+    causality, awaited = describe_causality(table), describe_awaited(table)
+    shown = " ".join(filter(None, (*describe_single_labels(find_single_labels(attrs)), describe_measured(table))))
     return Template(_asset("page.html")).substitute(
         policy=POLICY.format(style=_hash(style), script=_hash(script)) + (ASKS if live else ""),
         live=_write_element("live-data", asdict(live) | {"steps": STEPS, "reads": READS}) if live else "",

@@ -1,12 +1,15 @@
 """The page of a comparison: head tables before and after tuning, in one grid on one scale."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import xarray as xr
 
+from headscope.analyse.comparable import runs_of
 from headscope.analyse.match import DISTANCE, match_heads
 from headscope.files import atomic_write
+from headscope.predictions import CONTROL, GROUP
 from headscope.score import read_scores
 from headscope.view.headings import name_model
 from headscope.view.page.atlas_page import fill_page
@@ -29,7 +32,9 @@ def write_comparison_page(before: xr.Dataset, after: xr.Dataset, control: xr.Dat
     tuned = list(_list_views("after", after))
     others = [] if control is None else list(_list_views("control", control))
     first = match_heads(tuned[0].table) if DISTANCE in after else tuned[0].table
+    runs = [*runs_of(after), *({**run, GROUP: CONTROL} for run in ([] if control is None else runs_of(control)))]
     attrs = {"model": f"{name_model(str(before.attrs['model']))} after tuning, beside the model before"}
+    attrs |= {"runs": json.dumps(runs)} if runs else {}
     views = [
         PageView("after", first.assign_attrs(attrs), tuned[0].python),
         PageView("before", before, _read(before, "before")),
