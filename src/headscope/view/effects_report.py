@@ -163,8 +163,10 @@ def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -
         for _, kind, metric in first
         if len(chosen := effects.query("how == @other and kind == @kind and metric == @metric['name']"))
     )
+    of_first = (_describe_kind(*part) for part in first)
+    of_further = (_describe_kind(*part) for part in parts if part[2] is not shown[0])
     singles = describe_single_labels(find_single_labels(table.attrs))
-    print_findings((*singles, *(_describe_kind(*part) for part in parts), *by_others), console)
+    print_findings((*singles, *of_first, *by_others, *of_further), console)
     for chosen, kind, metric in parts if whole else first:
         _print_kind(chosen, kind, how, metric, console, whole=whole)
     if not whole:
