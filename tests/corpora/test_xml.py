@@ -44,11 +44,14 @@ BILLION = '<!ENTITY a "ha">' + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a,
 DOCUMENT_TYPES = [  # format, content
     *(
         ("semeval", REVIEWS.replace("<sentences>", f"{declared}\n<sentences>").replace("&amp;", "&soup;"))
-        for declared in ("<!DOCTYPE sentences>", '<!DOCTYPE sentences [\n<!ENTITY soup "Soup">\n]>')
+        for declared in ("<!DOCTYPE sentences []>", '<!DOCTYPE sentences [\n<!ENTITY soup "Soup">\n]>')
     ),
     ("semeval-terms", LAPTOPS.replace("<sentences>", f"<!DOCTYPE sentences [{BILLION}]>\n<sentences>")),
     ("semeval2016", OPINIONS.replace("<Reviews>", f"<!DOCTYPE Reviews [{BILLION}]>\n<Reviews>")),
-    ("semeval2016", OPINIONS.replace("<Reviews>", '<!DOCTYPE Reviews SYSTEM "/etc/passwd">\n<Reviews>')),
+    (
+        "semeval2016",
+        OPINIONS.replace("<Reviews>", '<!DOCTYPE Reviews SYSTEM "a" [<!ATTLIST a b CDATA "">]>\n<Reviews>'),
+    ),
     (
         "bioscope",
         SCOPES.replace("<Annotation>", f"<!DOCTYPE Annotation [{BILLION}]>\n<Annotation>").replace("&amp;", "&i;"),
@@ -76,8 +79,30 @@ def test_a_document_type_is_refused_with_its_entities(tmp_path: Path, format: st
     path = tmp_path / "corpus.xml"
     path.write_text(content)
     assert refusal(FORMATS[format].read, path) == (
-        f"{path}:2 declares a document type, which can define entities without end; headscope reads XML without one: "
-        "remove the declaration."
+        f"{path}:2 has declarations in its document type, which can define entities without end; headscope reads XML "
+        "without them: remove what is in the brackets."
+    )
+
+
+@pytest.mark.parametrize("document_type", ["", ' SYSTEM "BioScope.dtd"', ' SYSTEM "/etc/passwd"', ' PUBLIC "a" "b"'])
+def test_a_file_that_names_its_document_type_is_read_and_what_it_names_is_not(tmp_path: Path, document_type) -> None:
+    plain, named = tmp_path / "plain.xml", tmp_path / "named.xml"
+    plain.write_text(SCOPES)
+    named.write_text(SCOPES.replace("<Annotation>", f"<!DOCTYPE Annotation{document_type}>\n<Annotation>"))
+    (first, *_), (second, *_) = (FORMATS["bioscope"].read(path, name="corpus") for path in (plain, named))
+    assert (first.words, first.spans) == (second.words, second.spans)
+
+
+@pytest.mark.parametrize(("before", "after"), [("&amp;", "&soup;"), ('id="', 'id="&soup;')])
+def test_an_entity_of_another_file_is_refused(tmp_path: Path, before: str, after: str) -> None:
+    """Without the file that defines it an entity is nothing, and expat says so neither in text nor in attributes."""
+    path = tmp_path / "corpus.xml"
+    with_type = SCOPES.replace("<Annotation>", '<!DOCTYPE Annotation SYSTEM "BioScope.dtd">\n<Annotation>')
+    path.write_text(with_type.replace(before, after, 1))
+    line = with_type[: with_type.index(before)].count("\n") + 1
+    assert refusal(FORMATS["bioscope"].read, path) == (
+        f"{path}:{line} has the entity &soup;, which another file defines; headscope reads no file that a corpus "
+        "names: write the characters that the entity means."
     )
 
 

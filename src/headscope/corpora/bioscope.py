@@ -60,7 +60,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     skipped.
 
     Raises:
-        CorpusError: the file is not well-formed XML in UTF-8, declares a document type, has elements or text where the
+        CorpusError: the file is not well-formed XML in UTF-8, declares entities, has elements or text where the
             corpus has none, or has no sentence; two sentences of a document or two scopes of a sentence have the same
             id, an attribute is missing, a cue has no word, or is neither a negation nor a speculation, or both.
     """

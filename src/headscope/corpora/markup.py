@@ -13,6 +13,9 @@ from headscope.errors import CorpusError, quote
 MAX_DEPTH = 100
 """The deepest element; the corpora nest theirs about ten deep."""
 
+_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)[A-Za-z_][\w.:-]*;")
+"""An entity that XML does not define."""
+
 _TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
 
 
@@ -71,18 +74,22 @@ class Markup:
         Stretches of text are between them, if the format is mixed.
 
         Raises:
-            CorpusError: the file is not well-formed XML in UTF-8, declares a document type, nests elements too
-                deep, or has an element or text where the format has none.
+            CorpusError: the file is not well-formed XML in UTF-8, declares entities, or uses those of another file,
+                nests elements too deep, or has an element or text where the format has none.
         """
         parser = expat.ParserCreate()
         open_elements: list[Element] = []
         events: list[tuple[Literal["start", "text", "end"], Element]] = []
 
-        def refuse_document_type(*_: object) -> None:
-            raise CorpusError(
-                f"{path}:{parser.CurrentLineNumber} declares a document type, which can define entities without end; "
-                f"headscope reads XML without one: remove the declaration."
-            )
+        document_types: list[str] = []
+
+        def check_document_type(name: str, _system: str | None, _public: str | None, has_declarations: bool) -> None:
+            document_types.append(name)
+            if has_declarations:
+                raise CorpusError(
+                    f"{path}:{parser.CurrentLineNumber} has declarations in its document type, which can define "
+                    f"entities without end; headscope reads XML without them: remove what is in the brackets."
+                )
 
         def start(name: str, attributes: dict[str, str]) -> None:
             element = Element(parser.CurrentLineNumber, name, attributes, tuple(open_elements))
@@ -104,13 +111,18 @@ class Markup:
         parser.StartElementHandler = start
         parser.EndElementHandler = lambda _: events.append(("end", open_elements.pop()))
         parser.CharacterDataHandler = add_text
-        parser.StartDoctypeDeclHandler = refuse_document_type
+        parser.StartDoctypeDeclHandler = check_document_type  # a file that it names is never opened
         last_line = 1
         try:
             # Line by line, because that is how bytes that are not UTF-8 are found, and the file is not held as a whole.
             for number, line in read_lines(path):
                 last_line = number
                 parser.Parse(f"{line}\n", False)
+                if document_types and (entity := _ENTITY.search(line)):  # expat passes over it without a word
+                    raise CorpusError(
+                        f"{path}:{number} has the entity {entity[0]}, which another file defines; headscope reads no "
+                        f"file that a corpus names: write the characters that the entity means."
+                    )
                 yield from events
                 events.clear()
             parser.Parse("", True)

@@ -46,7 +46,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     category is skipped: that it speaks of none of them is not known.
 
     Raises:
-        CorpusError: the file is not well-formed XML in UTF-8, declares a document type, has other elements
+        CorpusError: the file is not well-formed XML in UTF-8, declares entities, has other elements
             than those of the task, or has no sentence; an attribute is missing or has a value outside
             the task, or the offsets of a term do not cut it out of the text.
     """

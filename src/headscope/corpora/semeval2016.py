@@ -48,7 +48,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     Sentences out of scope, sentences without an opinion, and opinions on a whole review are skipped.
 
     Raises:
-        CorpusError: the file is not well-formed XML in UTF-8, declares a document type, has other elements than those
+        CorpusError: the file is not well-formed XML in UTF-8, declares entities, has other elements than those
             of the task, or has no sentence; an attribute is missing or has a value outside the task, two sentences
             have the same id, or the offsets of a target do not cut it out of the text.
     """

@@ -69,7 +69,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     small a one. The same holds where a cue, in place of a scope, refers to something.
 
     Raises:
-        CorpusError: the file is not well-formed XML in UTF-8, declares a document type, has elements or
+        CorpusError: the file is not well-formed XML in UTF-8, declares entities, has elements or
             text where the corpus has none, or has no sentence; a sentence, a cue or a ``<W>`` has no
             word, an attribute is missing, or a cue is neither a negation nor a speculation, or both.
     """
