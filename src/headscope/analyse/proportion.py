@@ -24,8 +24,8 @@ BLOCK = 4096
 
 
 def credible_interval(
-    right: Float[np.ndarray, "cell fold"], items: Float[np.ndarray, "cell fold"], level: float
-) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
+    right: Float[np.ndarray, "*head row fold"], items: Float[np.ndarray, "row fold"], level: float
+) -> tuple[Float[np.ndarray, "*head row"], Float[np.ndarray, "*head row"]]:
     """Return the ends of the equal-tailed posterior interval of a beta-binomial proportion (Skellam 1948).
 
     The items of each fold are right with a probability of its own, from a beta distribution around the proportion. The
@@ -33,30 +33,34 @@ def credible_interval(
     where all is right, the upper end is 1; of up to `FEW` items, also where one is.
 
     Args:
-        right: the number of items that are right in each fold, or the sum of their shares.
-        items: the number of items in each fold.
+        right: the number of items that are right in each fold, or the sum of their shares, of each head and row.
+        items: the number of items in each fold, which all heads have in common.
         level: such as 0.95.
     """
     knots, logs = _tabulate(math.ceil(_count_steps(items.max(initial=1))))
-    blocks = (slice(start, start + BLOCK) for start in range(0, len(right), BLOCK))
-    ends = [_weigh_proportions(right[block], items[block], knots, logs, level) for block in blocks]
-    lower, upper = np.concatenate([np.empty((2, 0)), *ends], axis=1)
+    heads = right.reshape(-1, *items.shape)
+    step = max(1, BLOCK // max(1, len(heads)))
+    blocks = (slice(start, start + step) for start in range(0, len(items), step))
+    ends = [_weigh_proportions(heads[:, block], items[block], knots, logs, level) for block in blocks]
+    lower, upper = np.concatenate([np.empty((2, len(heads), 0)), *ends], axis=2).reshape(2, *right.shape[:-1])
     return lower, upper
 
 
 def _weigh_proportions(
     right: np.ndarray, items: np.ndarray, knots: np.ndarray, logs: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the intervals of some cells."""
+    """Return the ends of the intervals of some rows, by head."""
     wrong = (items - right).clip(min=0)
-    likelihood = np.hstack([_weigh_knots(counts, knots) for counts in (right, wrong, items)]) @ logs
-    likelihood -= likelihood.max(1, keepdims=True)
-    mass = np.exp(likelihood, out=likelihood).reshape(len(right), len(CORRELATIONS), len(PROPORTIONS)).sum(1)
+    counts = [_weigh_knots(part.reshape(-1, items.shape[1]), knots) for part in (right, wrong)]
+    likelihood = (np.hstack(counts) @ logs[: 2 * len(knots)]).reshape(*right.shape[:2], -1)
+    likelihood += _weigh_knots(items, knots) @ logs[2 * len(knots) :]
+    likelihood -= likelihood.max(2, keepdims=True)
+    mass = np.exp(likelihood, out=likelihood).reshape(-1, len(CORRELATIONS), len(PROPORTIONS)).sum(1)
     below = (mass.cumsum(1) - mass / 2) / mass.sum(1, keepdims=True)  # half of a mass lies on either side
     tail = (1 - level) / 2
-    lower, upper = _find_quantile(below, tail), _find_quantile(below, 1 - tail)
+    lower, upper = (_find_quantile(below, end).reshape(right.shape[:2]) for end in (tail, 1 - tail))
     most = np.where(items.sum(1) <= FEW, 1, 0)
-    return np.where(right.sum(1) > most, lower, 0.0), np.where(wrong.sum(1) > most, upper, 1.0)
+    return np.where(right.sum(2) > most, lower, 0.0), np.where(wrong.sum(2) > most, upper, 1.0)
 
 
 def _find_quantile(below: np.ndarray, probability: float) -> np.ndarray:

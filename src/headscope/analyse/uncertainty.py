@@ -110,11 +110,18 @@ class Ratio:
         centre = (p + z2 / (2 * effective)) / (1 + z2 / effective)
         half = np.sqrt(z2 * (p * (1 - p) + z2 / (4 * effective)) / effective) / (1 + z2 / effective)
         lower, upper = (centre - half).clip(min=0), (centre + half).clip(max=1)
-        right, items = (part.transpose(..., "fold") for part in xr.broadcast(self.numerator, self.denominator))
-        shape = right.shape[:-1]
-        cells = [part.fillna(0).values.reshape(math.prod(shape), -1).astype(float) for part in (right, items)]
-        ends = credible_interval(cells[0], cells[1], level)
-        low, high = (xr.DataArray(end.reshape(shape), dims=right.dims[:-1]) for end in ends)
+        rows = [str(dim) for dim in self.denominator.dims if dim != "fold"]
+        right, _ = xr.broadcast(self.numerator, self.denominator)
+        right, items = (
+            right.transpose(..., *rows, "fold").fillna(0),
+            self.denominator.transpose(*rows, "fold").fillna(0),
+        )
+        of_row = math.prod(items.shape[:-1]), items.shape[-1]
+        shape = right.shape[: right.ndim - items.ndim]
+        ends = credible_interval(
+            right.values.reshape(*shape, *of_row).astype(float), items.values.reshape(of_row).astype(float), level
+        )
+        low, high = (xr.DataArray(end.reshape(right.shape[:-1]), dims=right.dims[:-1]) for end in ends)
         return np.minimum(lower, low), np.maximum(upper, high)
 
 
