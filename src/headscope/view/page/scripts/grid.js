@@ -172,7 +172,7 @@ function paintWord({ label, labels, choices, order, colours, isIn }) {
   writeLegend(
     explainGrid(label, isIn),
     order.slice(0, LISTED).map(([to, count]) => ({ hex: colours.get(to), label: labels[to], count })),
-    order.length > LISTED ? ` others ${order.slice(LISTED).reduce((sum, [, count]) => sum + count, 0)}` : "",
+    order.length > LISTED ? ` \u00b7 others ${order.slice(LISTED).reduce((sum, [, count]) => sum + count, 0)}` : "",
   );
 }
 
