@@ -66,13 +66,13 @@ def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.Dat
     name, row = score.stem.replace("_", "-"), score.row_dimension(table)
     dims = {row} if row else set()
     own = _list_own(table, score)
-    if about := [variable for variable in own if set(table[variable].dims) == dims]:
+    if about := [variable for variable in own if set(table.variables[variable].dims) == dims]:
         yield name, table[about].to_dataframe().reset_index() if row else pd.DataFrame([
             {variable: table[variable].item() for variable in about}
         ])  # fmt: skip
     if row and (by_head := [variable for variable in _select(table, dims) if variable in own]):
         yield f"{name}-heads", _frame(table, by_head)
-    if offsets := [variable for variable in own if set(table[variable].dims) == dims | {"offset"}]:
+    if offsets := [variable for variable in own if set(table.variables[variable].dims) == dims | {"offset"}]:
         yield f"{name}-offsets", table[offsets].to_dataframe().reset_index()
     values, count = f"{score.breakdown}_{score.measure}", f"{score.breakdown}_count"
     layer = f"{score.report_prefix}reported_layer"
@@ -108,8 +108,8 @@ def _select(table: xr.Dataset, dims: set[str]) -> list[str]:
 def _frame(table: xr.Dataset, names: list[str]) -> pd.DataFrame:
     frame = table[names].to_dataframe().dropna(how="all", subset=names).reset_index()
     for name in names:
-        if "names" in table[name].attrs:
-            frame[name] = frame[name].map(dict(enumerate(json.loads(table[name].attrs["names"]))))
+        if "names" in table.variables[name].attrs:
+            frame[name] = frame[name].map(dict(enumerate(json.loads(table.variables[name].attrs["names"]))))
     return frame
 
 
@@ -118,6 +118,6 @@ def _columns(frames: Mapping[str, pd.DataFrame], table: xr.Dataset) -> pd.DataFr
     rows = []
     for name, frame in frames.items():
         for column in map(str, frame.columns):
-            about = {"long_name": DIMENSIONS[column]} if column in DIMENSIONS else table[column].attrs
+            about = {"long_name": DIMENSIONS[column]} if column in DIMENSIONS else table.variables[column].attrs
             rows.append((name, column, *(about.get(key, "") for key in ("long_name", "units", "source"))))
     return pd.DataFrame(rows, columns=["table", "column", "what", "units", "source"])

@@ -198,10 +198,11 @@ def _baseline_of_score(table: xr.Dataset, score: Score, place: Mapping[str, str]
 def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
     """The variables of each head that have numbers: those with a title, which its profile lists, then all others."""
     known = {name for score in read_scores(table) for name in _name_variables(score)}
-    others = [name for name, values in table.data_vars.items() if name not in known and not values.attrs.get("title")]
-    for name, values in table.data_vars.items():
-        if values.attrs.get("title") and _has_numbers(values):
-            yield _statistic(table, str(name), values, {})
+    titled = [name for name in table.data_vars if table.variables[name].attrs.get("title")]
+    others = [name for name in table.data_vars if name not in known and name not in titled]
+    for name in titled:
+        if _has_numbers(table[name]):
+            yield _statistic(table, str(name), table[name], {})
     for name in others:
         for place in _list_places(table, table[name]):
             yield _statistic(table, str(name), table[name].sel(place), place)
