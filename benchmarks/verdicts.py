@@ -119,12 +119,13 @@ def judge_placebos(worlds: int) -> Iterator[Row]:
         for kind in ("head", "layer"):
             count = sum(bool(each[kind]) for each in needed)
             yield Row("matters", f"any {kind} of an untrained {family}", False, count, worlds)
-    count = 0
-    for seed in range(worlds):
-        model = untrained.make("llama", seed)
-        untrained.plant(model, seed)
-        count += "2-3" in untrained.list_needed(model, seed)["head"]
-    yield Row("matters", "a head that the output of an untrained llama reads", True, count, worlds)
+    for family in untrained.PLANTED:
+        count = 0
+        for seed in range(worlds):
+            model = untrained.make(family, seed)
+            untrained.plant(model, seed, family)
+            count += "2-3" in untrained.list_needed(model, seed)["head"]
+        yield Row("matters", f"a head that the output of an untrained {family} reads", True, count, worlds)
 
 
 def judge_intervals(worlds: int) -> Iterator[Row]:

@@ -218,6 +218,8 @@ def test_verdicts_need_both_tests_and_an_effect_that_can_be_seen() -> None:
     unknown = np.array([np.nan])
     assert judge(0, values[:1], unknown, placebos[:1], placebo_p[:1]) == ["matters"]
     assert judge(0, values[:1], unknown, unknown, unknown) == ["not tested"]
+    # Without placebos nothing is called needed.
+    assert judge(-1, values[1:2], p[1:2], unknown, unknown) == ["worse without"]
     assert judge(1, values[:1], unknown, placebos[:1], placebo_p[:1]) == ["not tested"]
 
 

@@ -103,9 +103,8 @@ def test_a_pair_of_redundant_heads_shows_only_together(tmp_path: Path) -> None:
     frame = list_effects(table).query("metric == 'accuracy'").set_index("unit")
     assert (frame["effect"][["2-3", "3-1", "1-1"]] == 0).all()
     pairs = frame[frame["kind"] == "pair"]
-    assert pairs["verdict"][pairs["verdict"] == "needed"].index.map(lambda name: {*name.split("+")}).tolist() == [
-        {"2-3", "3-1"}
-    ]
+    harmful = pairs.index[pairs["verdict"] == "worse without"]
+    assert [{*name.split("+")} for name in harmful] == [{"2-3", "3-1"}]
     interaction = table["pair_interaction_accuracy"].sel(how="zero", subset="all")
     assert int((interaction < -0.3).sum()) == 1
     assert float(table["pair_interaction_accuracy_upper"].min()) < -0.2

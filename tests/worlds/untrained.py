@@ -23,11 +23,18 @@ def make(family: str, seed: int) -> Model:
     return Model.from_module(module, tokenizer, name=f"{family} {seed}")
 
 
-def plant(model: Model, seed: int, size: float = 0.3) -> None:
-    """Let the output embeddings of a Llama read what its head 2-3 adds."""
-    module, width = model.module, model.module.config.head_dim
+PLANTED = {"llama": 0.3, "gemma2": 3.0}
+"""How strongly the output reads the planted head: behind a norm of its block a head adds a tenth as much."""
+
+
+def plant(model: Model, seed: int, family: str = "llama") -> None:
+    """Let the output embeddings of a Llama, or of a Gemma 2, read what head 2-3 adds."""
+    module, width, size = model.module, model.module.config.head_dim, PLANTED[family]
     with torch.no_grad():
-        added = module.model.layers[1].self_attn.o_proj.weight[:, 2 * width : 3 * width]
+        layer = module.model.layers[1]
+        added = layer.self_attn.o_proj.weight[:, 2 * width : 3 * width]
+        if family == "gemma2":
+            added = (1 + layer.post_attention_layernorm.weight)[:, None] * added
         generator = torch.Generator().manual_seed(seed)
         read = torch.randn(len(module.lm_head.weight), width, generator=generator) @ (added / added.norm(dim=0)).T
         module.lm_head.weight = torch.nn.Parameter(module.lm_head.weight + size * read)

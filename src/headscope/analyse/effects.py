@@ -260,11 +260,12 @@ def judge(
     placebos: Float[np.ndarray, " unit"],
     placebo_p: Float[np.ndarray, " unit"],
 ) -> list[str]:
-    """What is to be said of each unit: ``needed``, ``better without``, or that nothing was found.
+    """Return the verdict on each unit: ``needed``, ``worse without``, ``better without``, or that nothing was found.
 
-    A unit is needed if the metric is worse without it, surely so, and surely worse than with its placebos. Of a metric
-    of which neither direction is better, such as the divergence, a unit ``matters`` in place of these; it is held
-    against placebos alone. Effects below `NEGLIGIBLE` are not judged, and what was not tested is said to be so.
+    A unit is needed if the metric is worse without it, surely so, and surely worse than with its placebos; without
+    placebos all that can be said is ``worse without``. Of a metric of which neither direction is better, such as the
+    divergence, a unit ``matters`` in place of these; it is held against placebos alone. Effects below `NEGLIGIBLE` are
+    not judged, and what was not tested is said to be so.
 
     Args:
         better: as of a `Metric`.
@@ -285,7 +286,8 @@ def judge(
         elif sure and not better:
             verdicts.append("matters")
         elif sure:
-            verdicts.append("needed" if value * better < 0 else "better without")
+            worse = "worse without" if np.isnan(against_placebos) else "needed"
+            verdicts.append(worse if value * better < 0 else "better without")
         elif better and against_none <= ALPHA and abs(value) >= NEGLIGIBLE:
             verdicts.append("no more than its placebos")
         else:

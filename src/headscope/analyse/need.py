@@ -174,7 +174,8 @@ def _judge_need(effects: xr.Dataset, metric: Mapping[str, Any], bound: float) ->
     verdicts = np.array(judged, dtype=object).reshape(values.shape)
     conditions = {
         NOT_TESTED: (verdicts == "not tested").any(0),
-        NEEDED: (verdicts == "needed").all(0),
+        # Further ways of disabling have no placebos.
+        NEEDED: (verdicts[0] == "needed") & np.isin(verdicts[1:], ("needed", "worse without")).all(0),
         BETTER_WITHOUT: (verdicts == "better without").all(0),
         NOT_NEEDED: (np.maximum(np.abs(lower), np.abs(upper)) < bound).all(0) & _has_bound(metric),
     }

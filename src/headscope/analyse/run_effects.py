@@ -25,7 +25,7 @@ from headscope.heads import variable
 
 SOURCE = "Student's t over runs; docs/howto/disable-heads.md says which runs count"
 
-COUNTED = ("needed", "better without", "matters")
+COUNTED = ("needed", "worse without", "better without", "matters")
 """The verdicts of which the summary says in how many runs they hold."""
 
 _BY_EXAMPLE = ("examples", "texts")
@@ -51,7 +51,7 @@ def summarize_effects(table: xr.Dataset) -> xr.Dataset:
     of the mean, and both p-values are those of a t test over runs, corrected for all units of the kind (Holm 1979).
     The second is that of the effect less the placebos of the same run. They are NaN where no two runs differ.
     ``effect_NAME_needed_in`` is the number of runs that call a unit needed, after a correction for all units and runs;
-    ``effect_NAME_better_without_in`` and ``effect_NAME_matters_in`` are the like.
+    ``effect_NAME_worse_without_in``, ``_better_without_in`` and ``_matters_in`` are the like.
     """
     summary = xr.Dataset(coords={name: values for name, values in table.coords.items() if "run" not in values.dims})
     summary = summary.assign({name: values for name, values in table.data_vars.items() if "run" not in values.dims})
@@ -90,7 +90,7 @@ def _summarize_kind(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> 
         for end, (values, what) in tests.items()
     }
     verdicts = _judge_runs(table, metric, stem, dims)
-    for verdict in COUNTED[:2] if metric["better"] else COUNTED[2:]:
+    for verdict in COUNTED[:-1] if metric["better"] else COUNTED[-1:]:
         what = f"number of the runs that call the {noun} `{verdict}`, corrected for all of its kind and all runs"
         counts = (verdicts == verdict).sum(0).astype(float)
         counts[np.isnan(mean)] = np.nan

@@ -1,7 +1,7 @@
 """Effects of disabling heads, layers and key/value heads as a tidy frame, and on the terminal."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def list_effects(table: xr.Dataset) -> pd.DataFrame:
     and ``placebo_upper``, ``placebo_p_corrected``, ``removed_norm`` and ``verdict``. Direct effects follow where they
     were measured: ``direct_effect``, ``direct_effect_live`` and ``self_repair``, each with its interval. A table of
     runs has a row for each ``run``; its summary (`headscope.summarize_effects`) has the numbers of runs ``needed_in``,
-    ``better_without_in`` and ``matters_in``.
+    ``worse_without_in``, ``better_without_in`` and ``matters_in``.
     """
     frames = [frame for metric in read_metrics(table) for kind in PREFIXES for frame in _frame(table, metric, kind)]
     return pd.concat(frames, ignore_index=True)
@@ -191,15 +191,29 @@ def _describe_size(table: xr.Dataset) -> str:
 
 def _describe_kind(frame: pd.DataFrame, kind: str, metric: Mapping[str, Any]) -> str:
     """Return a sentence on the units of one kind that are needed for a metric; without one, on the largest change."""
-    needed = frame[frame["verdict"].str.fullmatch(r"needed(?: in (\d+) of \1 runs)?")]["unit"].tolist()
+    needed, worse = (_list_units(frame, verdict) for verdict in ("needed", "worse without"))
+    plural = _pluralize(kind, len(frame))
     if needed:
-        names = ", ".join(needed[:SHOWN]) + (f" and {len(needed) - SHOWN} more" if len(needed) > SHOWN else "")
-        plural, verb = _pluralize(kind, len(frame)), "is" if len(needed) == 1 else "are"
-        return f"{len(needed)} of {len(frame)} {plural} {verb} needed for the {metric['title']}: {names}."
+        verb = "is" if len(needed) == 1 else "are"
+        return f"{len(needed)} of {len(frame)} {plural} {verb} needed for the {metric['title']}: {_join(needed)}."
+    if worse:
+        verb = "makes" if len(worse) == 1 else "make"
+        what = f"{verb} the {metric['title']} worse when disabled, which was not compared with placebos"
+        return f"{len(worse)} of {len(frame)} {plural} {what}: {_join(worse)}."
     most = frame.iloc[int(frame["effect"].abs().argmax())]
     change = f"the largest change is {format_number(most['effect'], sign=True)}, without {most['unit']}"
-    units = f"{len(frame)} {_pluralize(kind, len(frame))}"
-    return f"None of {units} is shown to be needed for the {metric['title']}; {change}."
+    return f"None of {len(frame)} {plural} is shown to be needed for the {metric['title']}; {change}."
+
+
+def _list_units(frame: pd.DataFrame, verdict: str) -> list[str]:
+    """Return the units of a verdict; of runs, those of which every run says so."""
+    says_so = frame["verdict"].str.fullmatch(rf"{verdict}(?: in (\d+) of \1 runs)?")
+    return [str(unit) for unit in frame["unit"][says_so]]
+
+
+def _join(units: Sequence[str]) -> str:
+    """Return the first units, and how many further ones there are."""
+    return ", ".join(units[:SHOWN]) + (f" and {len(units) - SHOWN} more" if len(units) > SHOWN else "")
 
 
 def _pluralize(kind: str, count: int) -> str:

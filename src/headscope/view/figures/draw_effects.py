@@ -17,7 +17,7 @@ from headscope.view.effects_report import count_runs, get_whole, list_effects
 from headscope.view.figures import style
 from headscope.view.figures.draw_heatmaps import draw_cells
 
-SURE = ("needed", "better without", "matters")
+SURE = ("needed", "worse without", "better without", "matters")
 """The verdicts that are outlined or filled."""
 
 
