@@ -316,7 +316,7 @@ def test_another_direction_is_not_what_the_verdict_is_of(open_page: OpenPage) ->
     (other,) = {*table["direction"].values.tolist()} - {reported}
     page = open_page(render_page(table, figures={}), address=f"#variable={ROW}&direction={reported}&head={head}")
     assert page.locator("#answer-badge").inner_text() == "○ does not stand out"
-    assert page.locator("#scale .base").inner_text().startswith("Mark on the scale: strongest rule, on the held-out ")
+    assert page.locator("#scale .base").inner_text().startswith("Mark on the scale: strongest rule, held out: ")
     page.locator("#direction").select_option(other)
     settle(page)
     assert page.locator("#scale .base").inner_text().startswith("Mark on the scale: best fixed offset ")

@@ -176,7 +176,7 @@ def test_another_head_than_the_reported_one_is_shown_as_such(open_page: OpenPage
     own, mean = (f"{100 * float(value):.0f}\u202f%" for value in (values[4, 6], values.mean()))
     count = f"{int(row['relation_count']):,}"
     assert answer.startswith(
-        f"It finds the verb for {own} of {count} objects, {above}; mean {mean}; strongest rule, on the held-out half: "
+        f"It finds the verb for {own} of {count} objects, {above}; mean {mean}; strongest rule, held out: "
     )
     assert page.locator("#answer-badge").inner_text() == "not the reported head"
     page.locator("#answer-link").click()

@@ -61,7 +61,7 @@ export const isShown = (row, state) =>
 // What the heads of a score are compared with: {baseline, baselineText}, the strongest rule if the shown row has one.
 function readBaseline(score, state) {
   const row = findRow(state), rule = row && isShown(row, state) ? row.rivals.find((rival) => rival.is_best) : null;
-  if (rule) return { baseline: rule.score[0], baselineText: `strongest rule, on the held-out half: ${rule.plain}, ${number(rule.score[0])}` };
+  if (rule) return { baseline: rule.score[0], baselineText: `strongest rule, held out: ${number(rule.score[0])}` };
   return { baseline: score.offset_value ?? score.control_value, baselineText: describeBaseline(score) };
 }
 
