@@ -122,3 +122,12 @@ def test_the_benchmark_of_verdicts() -> None:
     report = run("verdicts.py", "--worlds", 2, "--verdicts", "stars", "gain")
     assert report.count("| stands out | 39 rows without a lift") == 6
     assert "| the best gain most | no head changes | 2 | " in report
+
+
+@pytest.mark.full
+def test_the_benchmark_of_visitors(tmp_path: Path) -> None:
+    report = run("visitors.py", "--rounds", 1, "--requests", 17, "--at-once", 7, "--half-sent", 3, "--model",
+                 tiny.save(tmp_path / "model"), "--pages", "explore")  # fmt: skip
+    assert "; half-sent 3 408; " in report
+    assert report.endswith("  then the page: 200\n")
+    assert "silent" not in report

@@ -153,7 +153,7 @@ PAIR = {"text": TEXT, "tokens": 500, "attention_type": "", "head": "1-1", "from"
             "the text is",
         ),
         ("/what-if", {"text": "a \udc00", "heads": ["1-1"], "how": "zero"}, 400, "item 0 of the corpus"),
-        ("/attention", b"[" * 90_000, 500, "this failed with RecursionError"),
+        ("/attention", b"[" * 90_000, 400, "brackets more than 100 deep"),
         ("/attention", {"text": "dog" * 1000}, 400, "the first word of this text has more tokens than the model reads"),
         ("/other", {}, 404, "there is no such question."),
     ],
@@ -295,18 +295,25 @@ def test_a_model_of_a_model_is_refused(folder: Path) -> None:
 
 
 def test_the_command_prints_the_address_and_ends_with_ctrl_c(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[Explorer] = []
+    pages: dict[Path, str] = {}
+
+    def open_page(address: str) -> None:
+        path = Path(urlsplit(address).path)
+        pages[path] = path.read_text()
 
     def interrupt(self: threading.Thread, timeout: float | None = None) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address))
+    monkeypatch.setattr("webbrowser.open", open_page)
     monkeypatch.setattr("headscope.commands.explore.run.threading.Thread.join", interrupt)
     done = CliRunner().invoke(app, ["explore", str(folder / "atlas")])
     assert done.exit_code == 0, done.output
-    assert opened[0].startswith("http://127.0.0.1:")
+    address = re.search(r"Open (http://127.0.0.1:\d+/\?token=\S+) \(Ctrl-C ends\)", done.output)[1]
+    ((page, content),) = pages.items()
+    assert address in content
+    assert not page.exists()
     with pytest.raises(OSError, match="refused"):
-        http.client.HTTPConnection("127.0.0.1", urlsplit(opened[0]).port, timeout=5).request("GET", "/")
+        http.client.HTTPConnection("127.0.0.1", urlsplit(address).port, timeout=5).request("GET", "/")
 
 
 @pytest.fixture

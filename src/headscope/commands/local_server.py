@@ -1,20 +1,29 @@
 """A server for one page in a browser on this machine; whoever else asks is refused.
 
-request --`_Handler`: is it ours?--> `Request` --respond--> `Reply`
+request --`_Handler`: is it ours, and whole?--> `Request` --respond--> `Reply`, or work --`Turns`--> `Reply`
 """
 
 import json
+import re
 import secrets
+import socket
+import time
+import webbrowser
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from headscope.commands.turns import BusyError, ClientLeftError, Turns
 from headscope.errors import HeadscopeError, first_line
+from headscope.files import parse_json
 
 HOST = "127.0.0.1"
 """No other machine can reach the server."""
@@ -27,6 +36,15 @@ TOKEN_HEADER = "x-headscope-token"
 
 LONGEST = 100_000
 """Bytes of what a page sends."""
+
+CONNECTIONS = 256
+"""The most connections at once; with more, those whose requests are not whole are given up, the oldest first."""
+
+READ_SECONDS = 10.0
+"""Seconds in which a request must be whole."""
+
+SEND_SECONDS = 60.0
+"""Seconds in which an answer must be taken."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +73,7 @@ class Request:
         Raises:
             ValueError: it is none.
         """
-        return json.loads(self.content or b"")
+        return parse_json(self.content or b"")
 
 
 @dataclass(frozen=True)
@@ -82,10 +100,11 @@ def reply_json(answer: Any, finish: Callable[[], None] = lambda: None) -> Reply:
 
 def refuse(status: HTTPStatus, sentence: str) -> Reply:
     """A sentence that says what is wrong."""
-    return Reply(sentence.encode(), status=status)
+    return Reply(sentence.encode(errors="replace"), status=status)
 
 
-Respond = Callable[[Request], Reply]
+Respond = Callable[[Request], Reply | Callable[[], Reply]]
+"""What answers a request: at once, or with work that is done when all that was asked before is answered."""
 
 
 def make_token() -> str:
@@ -98,32 +117,132 @@ def refuse_visitor(command: str) -> Reply:
     return refuse(HTTPStatus.FORBIDDEN, f"open the address that {command} gives, with its token.")
 
 
-def open_server(respond: Respond, port: int) -> ThreadingHTTPServer:
+def open_browser(address: str) -> TemporaryDirectory[str]:
+    """Open a page in the browser, without its address among the arguments of a process, which all users can list.
+
+    The browser is given a file that leads to the address. It lies in the folder that is returned, which only this user
+    can read; remove it when the address leads nowhere.
+    """
+    folder = TemporaryDirectory(prefix="headscope-", ignore_cleanup_errors=True)
+    file = Path(folder.name) / "page.html"
+    refresh = f'<meta http-equiv="refresh" content="0; url={escape(address)}">'
+    file.write_text(f"<!doctype html><title>headscope</title>{refresh}", encoding="utf-8")
+    with suppress(webbrowser.Error):  # the address is printed too
+        webbrowser.open(file.as_uri())
+    return folder
+
+
+def open_server(respond: Respond, port: int) -> "LocalServer":
     """A server on this machine that does not answer yet.
 
     Args:
-        respond: to each request of a page of this machine; called in several threads at once.
+        respond: to each request of a page of this machine; called in several threads at once, but for the work that it
+            may return.
         port: 0 takes a free one.
 
     Raises:
         HeadscopeError: the port is taken, or none can have this number.
     """
     try:
-        server = ThreadingHTTPServer((HOST, port), partial(_Handler, respond))
+        return LocalServer(respond, port)
     except (OSError, OverflowError) as error:
         raise HeadscopeError(
             f"port {port} of this machine cannot be opened ({error}); give another with --port, or 0 for a free one."
         ) from error
-    server.daemon_threads = True
-    return server
+
+
+class LocalServer(ThreadingHTTPServer):
+    """Answers each connection in a thread, and holds none for longer than its request and its answer need.
+
+    Attributes:
+        turns: in which the work is done.
+        unread: when each connection was opened whose request is not whole.
+        overdue: those of them that were given up.
+    """
+
+    daemon_threads = True
+    request_queue_size = CONNECTIONS  # pages that ask at once wait here, and not for a second attempt
+
+    def __init__(self, respond: Respond, port: int) -> None:
+        self.turns = Turns()
+        self.unread: dict[socket.socket, float] = {}
+        self.overdue: set[socket.socket] = set()
+        self._open: set[socket.socket] = set()
+        super().__init__((HOST, port), partial(_Handler, respond))
+
+    def make_address(self, token: str) -> str:
+        """Return where a browser on this machine finds the page that asks for a token."""
+        return f"http://{HOST}:{self.server_port}/?token={token}"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread, or refuse it where there are too many."""
+        if len(self._open) >= CONNECTIONS and (oldest := next(iter([*self.unread]), None)):
+            self._give_up(oldest)
+        elif len(self._open) >= CONNECTIONS:
+            _refuse_unread(request)
+            self.shutdown_request(request)
+            return
+        self._open.add(request)
+        self.unread[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._open.discard(request)
+        self.unread.pop(request, None)
+        self.overdue.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Close the server; what waits for its turn is still done."""
+        super().server_close()
+        self.turns.close()
+
+    def service_actions(self) -> None:
+        """Give up the connections whose requests should be whole by now."""
+        latest = time.monotonic() - READ_SECONDS
+        for connection, opened in [*self.unread.items()]:
+            if opened < latest:
+                self._give_up(connection)
+
+    def _give_up(self, connection: socket.socket) -> None:
+        """Let the thread that reads from a connection come to its end, and say why."""
+        if self.unread.pop(connection, None) is not None:
+            self.overdue.add(connection)
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RD)
+
+
+def _refuse_unread(connection: socket.socket) -> None:
+    sentence = f"busy: {CONNECTIONS} requests are answered at once; ask again in a moment."
+    head = f"HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: {len(sentence)}\r\n\r\n"
+    with suppress(OSError):
+        connection.setblocking(False)
+        connection.send((head + sentence).encode())
+
+
+_LATE = refuse(HTTPStatus.REQUEST_TIMEOUT, "the request was not whole in time, or too many others waited; ask again.")
 
 
 class _Handler(BaseHTTPRequestHandler):
     """Passes on what a page of this machine asks. Another page that knows the port must neither read nor write here."""
 
+    timeout = SEND_SECONDS
+    default_request_version = "HTTP/1.0"  # so that every answer begins with its status
+    server: LocalServer
+    raw_requestline: bytes
+
     def __init__(self, respond: Respond, *arguments: Any) -> None:
         self.respond = respond
         super().__init__(*arguments)
+
+    def handle(self) -> None:
+        """Answer one request; of a connection that breaks there is nothing to tell."""
+        with suppress(ConnectionError, TimeoutError):
+            super().handle()
+            if not self.raw_requestline and self.connection in self.server.overdue:
+                self.requestline, self.request_version = "", self.default_request_version
+                self._send(_LATE)
 
     def do_GET(self) -> None:
         """Answer a request that reads."""
@@ -136,37 +255,72 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *arguments: Any) -> None:
         """Keep quiet: the terminal shows the address, and the page what it was answered."""
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Say in a sentence that something is no request of HTTP, or one that no page sends."""
+        status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
+        status = HTTPStatus.BAD_REQUEST if status >= HTTPStatus.INTERNAL_SERVER_ERROR else status
+        self._send(refuse(status, f"this is no request of a page: {message or status.phrase}."))
+
     def _answer(self, read: Callable[[], bytes | None]) -> None:
-        if not self._is_ours():
-            reply = refuse(HTTPStatus.FORBIDDEN, "only the page of headscope may ask this.")
-        else:
-            try:
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                reply = self.respond(Request(self.path, headers, read()))
-            except ValueError as error:  # what was sent is too long, or nothing that can be read
-                reply = refuse(HTTPStatus.BAD_REQUEST, str(error))
-            except Exception as error:  # whatever it is, the page is to say so, and the server to go on
-                sentence = f"this failed with {type(error).__name__}: {first_line(error)}."
-                reply = refuse(HTTPStatus.INTERNAL_SERVER_ERROR, sentence)
-        with suppress(ConnectionError):  # the page may have been closed meanwhile
+        try:
+            reply = self._reply(read)
+        except ValueError as error:  # what was sent is too long, or nothing that can be read
+            reply = refuse(HTTPStatus.BAD_REQUEST, str(error))
+        except BusyError as error:
+            reply = refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        except (ConnectionError, TimeoutError, ClientLeftError):  # nobody waits for an answer
+            self.close_connection = True
+            return
+        except Exception as error:  # whatever it is, the page is to say so, and the server to go on
+            sentence = f"this failed with {type(error).__name__}: {first_line(error)}."
+            reply = refuse(HTTPStatus.INTERNAL_SERVER_ERROR, sentence)
+        with suppress(ConnectionError, TimeoutError):  # the page may have been closed meanwhile
             self._send(reply)
         reply.finish()
 
+    def _reply(self, read: Callable[[], bytes | None]) -> Reply:
+        if not self._is_ours():
+            return refuse(HTTPStatus.FORBIDDEN, "only the page of headscope may ask this.")
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        content = read()
+        if self.server.unread.pop(self.connection, None) is None:
+            return _LATE
+        reply = self.respond(Request(self.path, headers, content))
+        if isinstance(reply, Reply):
+            return reply
+        return self.server.turns.do(reply, self._has_left)
+
     def _is_ours(self) -> bool:
         """True if the page itself asks, by a name of this machine."""
-        server: Any = self.server
-        port = server.server_port
+        port = self.server.server_port
         names = {f"{name}:{port}".removesuffix(f":{HTTP_PORT}") for name in (HOST, "localhost")}
         origin = self.headers.get("Origin")
         return self.headers.get("Host") in names and (origin is None or origin.removeprefix("http://") in names)
 
+    def _has_left(self) -> bool:
+        """True if the page has closed its connection, and so waits for no answer."""
+        try:
+            self.connection.settimeout(0)
+            return not self.connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        finally:
+            self.connection.settimeout(self.timeout)
+
     def _read(self) -> bytes:
-        size = int(self.headers.get("Content-Length", 0))
-        if not 0 <= size <= LONGEST:
-            raise ValueError(f"the request has {size} bytes, and at most {LONGEST} are read.")
-        return self.rfile.read(size)
+        length = self.headers.get("Content-Length", "0")
+        if not re.fullmatch(r"[0-9]{1,20}", length) or int(length) > LONGEST:
+            raise ValueError(f"the request has {length[:20]} bytes, and at most {LONGEST} are read.")
+        content = self.rfile.read(int(length))
+        if len(content) < int(length):
+            raise ValueError(f"the request has {length} bytes, and {len(content)} came.")
+        return content
 
     def _send(self, reply: Reply) -> None:
+        if self.connection in self.server.overdue:
+            reply = _LATE
         self.send_response(reply.status)
         self.send_header("Content-Type", f"{reply.kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(reply.content)))

@@ -3,6 +3,7 @@
 a question of the page, as JSON --`PageModel`--> the answer, as JSON
 """
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -86,10 +87,14 @@ def read_question(question: Any) -> Document:
             "offsets": [*offsets],
             "boundary": int() | None as boundary,
             "random_tokens": [*places],
-        } if words and all(isinstance(each, str) and not has_surrogate(each) for each in [content, *words]):
+        } if (
+            words
+            and not isinstance(boundary, bool)
+            and all(isinstance(each, str) and not has_surrogate(each) for each in [content, *words])
+        ):
             written = WrittenText(content, tuple(map(_read_offsets, offsets)))
             return Document(
-                "text", tuple(words), boundary=boundary, random_tokens=tuple(map(float, places)), written=written
+                "text", tuple(words), boundary=boundary, random_tokens=tuple(map(_read_place, places)), written=written
             )
         case {"text": str(text)} if text.strip():
             (document,) = read([text])
@@ -100,9 +105,15 @@ def read_question(question: Any) -> Document:
 
 def _read_offsets(given: Any) -> tuple[int, int]:
     match given:
-        case [int(start), int(stop)]:
+        case [int(start), int(stop)] if bool not in (type(start), type(stop)):
             return start, stop
     raise HeadscopeError("the characters of a word are two numbers, its first and the one behind its last.")
+
+
+def _read_place(given: Any) -> float:
+    if isinstance(given, int | float) and abs(given) <= sys.float_info.max:  # and so no NaN
+        return float(given)
+    raise HeadscopeError("the place of a random token is a number.")
 
 
 def show_attention(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
@@ -155,7 +166,7 @@ def show_neurons(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
     match question:
         case {
             "tokens": int(tokens), "attention_type": str(name), "head": str(head), "from": int(query), "to": int(key),
-        }:  # fmt: skip
+        } if bool not in map(type, (tokens, query, key)):  # fmt: skip
             first = plan.first if question.get("begun", "words" not in question) else None
             plan = replace(plan, max_tokens=min(tokens, plan.max_tokens or tokens), first=first)
             return asdict(read_query_key(model, document, head, query, key, plan, attention_type=name))

@@ -4,9 +4,10 @@ atlas, or model --atlas--> tables, examples --render_page--> page --browser--> a
 """
 
 import threading
-import webbrowser
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
@@ -22,10 +23,10 @@ from headscope.commands.atlas.request import atlas
 from headscope.commands.explore.page_model import PageModel
 from headscope.commands.explore.request import Explore
 from headscope.commands.local_server import (
-    HOST,
     Reply,
     Request,
     make_token,
+    open_browser,
     open_server,
     refuse,
     refuse_visitor,
@@ -64,7 +65,8 @@ class Explorer:
         self._live_page = self.page if self._model is None else atlas.render(Live(token, self._model.max_tokens))
         served = self._live_page.encode("utf-8", errors="replace")
         self._server = open_server(_Answers(served, token, self._model), port)
-        self.address = f"http://{HOST}:{self._server.server_port}/?token={token}"
+        self.address = self._server.make_address(token)
+        self._closing = ExitStack()
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
@@ -72,6 +74,11 @@ class Explorer:
         """End the server; the address leads nowhere from then on."""
         self._server.shutdown()
         self._server.server_close()
+        self._closing.close()
+
+    def open_browser(self) -> None:
+        """Open the page in the browser of this machine."""
+        self._closing.callback(open_browser(self.address).cleanup)
 
     def wait(self) -> None:
         """Serve until the process is interrupted (Ctrl-C), and close."""
@@ -122,8 +129,7 @@ def run(request: Explore, progress: Progress) -> Explorer:
         _ = SentenceReader(loaded, start=request.start).first
     explorer = Explorer(opened, loaded, request.port, notes, request.start)
     if not request.no_browser:
-        with suppress(webbrowser.Error):  # the address is printed too
-            webbrowser.open(explorer.address)
+        explorer.open_browser()
     return explorer
 
 
@@ -185,8 +191,8 @@ class _Answers:
     def __init__(self, page: bytes, token: str, model: PageModel | None) -> None:
         self.page, self.token, self.model = page, token, model
 
-    def __call__(self, request: Request) -> Reply:
-        """The page, or the answer to a question."""
+    def __call__(self, request: Request) -> Reply | Callable[[], Reply]:
+        """The page, or what answers a question."""
         return self._show(request) if request.content is None else self._answer(request)
 
     def _show(self, request: Request) -> Reply:
@@ -196,16 +202,20 @@ class _Answers:
             return refuse_visitor("headscope explore")
         return Reply(self.page, "text/html")
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: Request) -> Reply | Callable[[], Reply]:
         if not request.has_token(self.token):
             return refuse(HTTPStatus.FORBIDDEN, "only the page of headscope may ask this.")
         name = request.path.removeprefix("/")
         if self.model is None or name not in self.model:
             return refuse(HTTPStatus.NOT_FOUND, "there is no such question.")
-        try:
-            return reply_json(self.model.answer(name, request.read_json()))
-        except HeadscopeError as error:
-            return refuse(HTTPStatus.BAD_REQUEST, str(error))
+        return partial(_answer_question, self.model, name, request.read_json())
+
+
+def _answer_question(model: PageModel, name: str, question: Any) -> Reply:
+    try:
+        return reply_json(model.answer(name, question))
+    except HeadscopeError as error:
+        return refuse(HTTPStatus.BAD_REQUEST, str(error))
 
 
 def show(request: Explore, explorer: Explorer, console: Console) -> None:

@@ -6,6 +6,7 @@ browser --key--> POST /label --> labels.csv as it is now, with the label, whole,
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ import numpy as np
 import torch
 
 from headscope.commands.local_server import (
-    HOST,
     Reply,
     Request,
     make_token,
@@ -50,7 +50,7 @@ def annotate(
     labelling = _Labelling(folder, read_maps_to_label(folder), second, seed)
     with reserve(folder, folder / LOCK), open_server(labelling, port) as server:
         labelling.finish = lambda: threading.Thread(target=server.shutdown).start()
-        ready(f"http://{HOST}:{server.server_port}/?token={labelling.token}")
+        ready(server.make_address(labelling.token))
         with suppress(KeyboardInterrupt):
             server.serve_forever()
     return labelling.maps
@@ -66,7 +66,6 @@ class _Labelling:
             )
         self.folder, self.maps, self.second, self.token = folder, maps, bool(second), make_token()
         self.finish: Callable[[], None] = lambda: None
-        self._lock = threading.Lock()
         self.numbers = list(range(1, len(maps.maps) + 1))
         if second:
             again = np.random.default_rng(seed).permutation(sorted(maps.labels))[:second]
@@ -97,13 +96,12 @@ class _Labelling:
             CorpusError: the folder is gone, or its labels are damaged.
             HeadscopeError: the disk refuses the file.
         """
-        with self._lock:
-            labelled = update_labels(self.folder, self.maps).give(number, label, second=self.second)
-            write_labels(self.folder, labelled)
-            self.maps = labelled
+        labelled = update_labels(self.folder, self.maps).give(number, label, second=self.second)
+        write_labels(self.folder, labelled)
+        self.maps = labelled
 
-    def __call__(self, request: Request) -> Reply:
-        """The files of the page, what it shows, and the image of a map; or a label is saved, or the work ends."""
+    def __call__(self, request: Request) -> Reply | Callable[[], Reply]:
+        """The files of the page, what it shows, and the image of a map; or what saves a label, or ends the work."""
         return self._show(request) if request.content is None else self._save(request)
 
     def _show(self, request: Request) -> Reply:
@@ -120,18 +118,21 @@ class _Labelling:
             return reply_json(self.draw(number))
         return refuse(HTTPStatus.NOT_FOUND, "there is no such page.")
 
-    def _save(self, request: Request) -> Reply:
+    def _save(self, request: Request) -> Reply | Callable[[], Reply]:
         if not request.has_token(self.token):
             return refuse_visitor("headscope patterns")
         try:
             content = request.read_json()
             if request.path == "/finish":
-                return reply_json({}, finish=self.finish)
+                return lambda: reply_json({}, finish=self.finish)  # when the labels before it are saved
             number, label = self._find(str(content["map"])), str(content["label"])
         except (ValueError, TypeError, KeyError):
             number, label = 0, ""
         if request.path != "/label" or not number or (label and label not in PATTERNS):
             return refuse(HTTPStatus.BAD_REQUEST, "this is no label of a map.")
+        return partial(self._reply_to_label, number, label)
+
+    def _reply_to_label(self, number: int, label: str) -> Reply:
         try:
             self.label(number, label)
         except HeadscopeError as error:
