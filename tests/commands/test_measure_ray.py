@@ -86,8 +86,18 @@ def begin(folder: Path, environment: dict[str, str], *words: object) -> subproce
                             stderr=subprocess.PIPE)  # fmt: skip
 
 
+def begin_under_uv(folder: Path, environment: dict[str, str], *words: object) -> subprocess.Popen[str]:
+    """Begin a command below a process that Ray takes for ``uv run``."""
+    script = folder.with_name(f"{folder.name}-uv") / "run"
+    script.parent.mkdir()
+    script.write_text("import os, subprocess, sys\nos.chdir(sys.argv[1])\nsys.exit(subprocess.call(sys.argv[2:]))\n")
+    command = ["uv", "run", str(folder), str(Path(sys.executable).with_name("headscope")), *map(str, words)]
+    return subprocess.Popen(command, executable=sys.executable, cwd=script.parent, env=environment, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+
+
 def headscope_in(folder: Path, environment: dict[str, str], *words: object) -> tuple[str, str]:
-    process = begin(folder, environment, *words)
+    process = begin_under_uv(folder, environment, *words)
     printed, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, complaint
     return printed, complaint
@@ -178,6 +188,25 @@ def test_what_is_wrong_on_a_worker_is_one_sentence(cluster, model: Path, tmp_pat
     assert last.startswith("headscope: ")
     assert str(model) in last
     assert "Traceback" not in complaint
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_worker_that_dies_again_and_again_ends_the_run(cluster, model: Path, tmp_path: Path) -> None:
+    process = begin(tmp_path, cluster, *measuring(model), "--workers", 1)
+    ended: set[psutil.Process] = set()
+    while process.poll() is None:
+        for worker in {*list_workers(cluster)} - ended:
+            worker.kill()
+            ended.add(worker)
+        time.sleep(0.05)
+    _, complaint = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, len(ended)) == (2, engine.DEATHS)
+    assert complaint.endswith(
+        "headscope: a worker of the Ray cluster died 3 times before a shard was finished (The actor is dead because "
+        "its worker process has died); see that each machine has enough memory for the models of its workers, and ask "
+        "for fewer workers (--workers).\n"
+    )
+    assert "Deprecation" not in complaint
     assert not [*tmp_path.iterdir()]
 
 

@@ -1,5 +1,6 @@
 """What workers of Ray compare with each other, and how cores are divided among them; nothing here starts a cluster."""
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from headscope.errors import HeadscopeError
 from headscope.runner import Plan, resolve_reducers
 
 engine = pytest.importorskip("headscope.runner.ray", reason="Ray is not installed; it comes with the extra `ray`")
+ray_cluster = pytest.importorskip("headscope.runner.ray_cluster")
 ray, Overview, Queue, Work, Worker = engine.ray, engine.Overview, engine.Queue, engine.Work, engine.Worker
 divide_cores = engine.divide_cores
 
@@ -136,6 +138,7 @@ def measured(monkeypatch) -> list[Shard]:
     monkeypatch.setattr(engine, "connected", nullcontext)
     monkeypatch.setattr(engine, "divide_cores", lambda workers, *, gpu: (workers, 1))
     monkeypatch.setattr(engine, "_start_queue", LocalQueue)
+    monkeypatch.setattr(engine, "find_missing", lambda *_, **__: "")
     monkeypatch.setattr(engine, "_map_shards", map_shards)
     return given
 
@@ -191,3 +194,105 @@ def test_a_corpus_in_another_format_is_another_run(long_work: Work) -> None:
     overview = Overview("the worker on a", identity)
     with pytest.raises(HeadscopeError, match="differ in format; give all machines the same model and arguments"):
         overview.add({"name": "the worker on b", "identity": {**identity, "format": "text-lines"}})
+
+
+def die_after(shards_finished: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker die for the last time after so many shards, attempt after attempt; then none does."""
+    whole = engine._map_shards
+    numbers = iter(shards_finished)
+
+    def map_shards(*arguments: Any) -> Iterator[Any]:
+        for finished, row in enumerate(whole(*arguments)):
+            if finished == number:
+                raise engine.WorkerDeathError("died.")
+            yield row
+
+    def map_or_die(*arguments: Any) -> Iterator[Any]:
+        nonlocal number
+        number = next(numbers, None)
+        return map_shards(*arguments)
+
+    number = None
+    monkeypatch.setattr(engine, "_map_shards", map_or_die)
+
+
+def test_deaths_with_shards_in_between_end_nothing(measured, long_work: Work, tmp_path: Path, monkeypatch) -> None:
+    whole = without_time(engine.measure(long_work, tmp_path / "whole.npz", workers=2))
+    die_after([1, 2], monkeypatch)
+    assert without_time(engine.measure(long_work, tmp_path / "sums.npz", workers=2)).identical(whole)
+
+
+def test_deaths_without_a_shard_end_the_run(measured, long_work: Work, tmp_path: Path, monkeypatch) -> None:
+    die_after([1, 0, 1], monkeypatch)
+    with pytest.raises(HeadscopeError, match=r"^died\.$"):
+        engine.measure(long_work, tmp_path / "sums.npz", workers=2)
+    assert [path.name for path in tmp_path.glob("sums.*")] == ["sums.4-of-4.npz"], "which --resume goes on with"
+
+
+@pytest.mark.parametrize(
+    ("free", "gpu", "missing"),
+    [
+        ({"CPU": 6.0}, False, ""), ({"CPU": 5.0}, False, "1 core"), ({}, False, "6 cores"),
+        ({"GPU": 2.0}, True, "1 GPU"), ({"GPU": 3.0}, True, ""),
+    ],
+)  # fmt: skip
+def test_cores_that_others_hold_are_counted(monkeypatch, free: dict[str, float], gpu: bool, missing: str) -> None:
+    monkeypatch.setattr(ray, "available_resources", lambda: free)
+    assert engine.find_missing(3, 1 if gpu else 2, gpu=gpu) == missing
+
+
+def test_cores_that_others_hold_are_said(measured, long_work: Work, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(engine, "find_missing", lambda workers, cores, *, gpu: f"{workers} cores")
+    waits: list[str] = []
+    engine.measure(long_work, tmp_path / "sums.npz", workers=2, waiting=waits.append)
+    assert waits == ["2 cores"]
+
+
+MISSING = "Authentication token is missing or incorrect. Ensure that the token for the cluster is available"
+
+
+OWN_WARNINGS = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+"""Ray has them of itself, where the settings of its data are made."""
+
+
+@OWN_WARNINGS
+@pytest.mark.parametrize(
+    ("error", "text", "sentence"),
+    [
+        (ConnectionError("Failed to connect to Ray cluster"), f"ray.exceptions.AuthenticationError: {MISSING}",
+         r"^the Ray cluster at .*:9 wants a token, and has not got the right one; set RAY_AUTH_MODE=token, and"),
+        (ray.exceptions.AuthenticationError(MISSING), "", "^the Ray cluster at .*:9 wants a token"),
+        (ConnectionError("Failed to connect to Ray cluster"), "GCS timed out",
+         r"^no connection to a Ray cluster at .*:9 \(GCS timed out\); start one there"),
+    ],
+)  # fmt: skip
+def test_a_cluster_that_wants_a_token_is_told_from_none(monkeypatch, error: Exception, text: str, sentence) -> None:
+    def connect(**_: Any) -> None:
+        try:
+            raise RuntimeError(text)
+        except RuntimeError as below:
+            if text:
+                raise error from below
+            raise error from None
+
+    monkeypatch.setenv("RAY_ADDRESS", "ray://127.0.0.1:9")
+    monkeypatch.setattr(ray, "init", connect)
+    with pytest.raises(HeadscopeError, match=sentence), ray_cluster.connected():
+        pass
+
+
+@OWN_WARNINGS
+@pytest.mark.parametrize(("setting", "anew"), [(None, False), ("1", True)])
+def test_under_uv_workers_start_in_the_environment_that_is_there(monkeypatch, setting: str | None, anew: bool) -> None:
+    monkeypatch.setattr(ray_cluster.ray_constants, ray_cluster.UV_SETTING, True)
+    monkeypatch.delenv(ray_cluster.UV_SETTING, raising=False)
+    if setting:
+        monkeypatch.setenv(ray_cluster.UV_SETTING, setting)
+    monkeypatch.setenv("RAY_ADDRESS", "ray://127.0.0.1:9")
+    settings: list[bool] = []
+    monkeypatch.setattr(
+        ray, "init", lambda **_: settings.append(ray_cluster.ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV)
+    )
+    with ray_cluster.connected():
+        pass
+    assert settings == [anew]

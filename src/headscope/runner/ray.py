@@ -8,6 +8,7 @@ Descriptions of shards go to the workers, and sums come back: each worker reads 
 import os
 import platform
 import re
+import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -29,19 +30,26 @@ from headscope.capture.passes.stream import Plan
 from headscope.corpora.corpus import Corpus
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, first_line
 from headscope.files import atomic_write
 from headscope.reducers.reducer import Reducer
 from headscope.runner.local import Progress, Run
 from headscope.runner.provenance import list_versions
-from headscope.runner.ray_cluster import connected, divide_cores
+from headscope.runner.ray_cluster import connected, divide_cores, find_missing
 from headscope.runner.shards import ShardSums, find_difference, merge_shards
 
 SHARDS_PER_WORKER = 2
 """With more, less is lost when a worker dies; but the whole corpus is read for each shard."""
 
+DEATHS = 3
+"""How often a worker may die before a shard is finished; the run then ends."""
+
 POLL = 0.5
 """Seconds between two questions how far the workers are."""
+
+
+class WorkerDeathError(HeadscopeError):
+    """A worker died as often as it may."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +204,7 @@ def measure(
     workers: int | None = None,
     resume: bool = False,
     progress: Progress | None = None,
+    waiting: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
     """The head table of a corpus that the workers of a Ray cluster measure.
 
@@ -209,10 +218,11 @@ def measure(
         workers: how many there are. Default: one for each GPU if the model is to be on GPUs, else for each core.
         resume: go on with the shards that a killed run left.
         progress: is called with the words done and those there are.
+        waiting: is called with the cores or GPUs that are waited for, where others hold them.
 
     Raises:
-        HeadscopeError: there is no such cluster or it has no room, the workers are not fit for the work or are not the
-            same, or something is wrong with the model, the corpus or a reducer.
+        HeadscopeError: there is no such cluster or it has no room, the workers are not fit for the work, are not the
+            same or die again and again, or something is wrong with the model, the corpus or a reducer.
     """
     with ThreadPoolExecutor(1) as pool, connected():
         workers, cores = divide_cores(workers, gpu=work.on_gpus)
@@ -236,13 +246,23 @@ def measure(
             if progress is not None and (seen := words + overview.words):
                 progress(seen, max(seen, work.summary.words))
 
-        rows = _map_shards(left, work, reports, min(workers, len(left)), cores)
-        for row in _await_each(rows, pool, meanwhile=read_reports):
-            if row["wrong"]:
-                rows.close()  # ends the workers while Ray is still connected
-                raise HeadscopeError(row["wrong"])
-            with atomic_write(paths[Shard(row["number"], count)]) as temporary:
-                temporary.write_bytes(row["sums"])
+        missing = find_missing(min(workers, len(left)), cores, gpu=work.on_gpus)
+        if missing and waiting is not None:
+            waiting(missing)
+        while left:
+            rows, before_attempt = _map_shards(left, work, reports, min(workers, len(left)), cores), len(left)
+            try:
+                for row in _await_each(rows, pool, meanwhile=read_reports):
+                    if row["wrong"]:
+                        rows.close()  # ends the workers while Ray is still connected
+                        raise HeadscopeError(row["wrong"])
+                    shard = Shard(row["number"], count)
+                    with atomic_write(paths[shard]) as temporary:
+                        temporary.write_bytes(row["sums"])
+                    left.remove(shard)
+            except WorkerDeathError:
+                if len(left) == before_attempt:
+                    raise
     return merge_shards([*paths.values()], work.reducers)
 
 
@@ -273,23 +293,42 @@ def _take_all(reports: Queue) -> list[Mapping[str, Any]]:
 def _map_shards(
     shards: Sequence[Shard], work: Work, reports: Queue, workers: int, cores: int
 ) -> Generator[Mapping[str, Any], None, None]:
-    """Yield a row for each shard when it is measured; Ray starts a dead worker anew and gives it the shard again."""
+    """Yield a row for each shard when it is measured; Ray starts a dead worker anew and gives it the shard again.
+
+    Raises:
+        WorkerDeathError: a worker died for the last time.
+        HeadscopeError: something else is wrong with the workers.
+    """
     rows = [{"number": shard.number, "count": shard.count} for shard in shards]
     # One block for each shard, and one shard at a time for each worker, so that none waits while another has several.
     pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=1)
-    dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-        Worker, batch_size=1, compute=pool, fn_constructor_args=(work, reports), num_cpus=cores,
-        num_gpus=1 if work.on_gpus else None,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        # Ray has no other way yet to say how often a worker may be started anew.
+        warnings.filterwarnings("ignore", ".*ray_remote_args")
+        dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+            Worker, batch_size=1, compute=pool, fn_constructor_args=(work, reports), num_cpus=cores,
+            num_gpus=1 if work.on_gpus else None, max_restarts=DEATHS - 1,
+        )  # fmt: skip
     try:
         yield from dataset.iter_rows()
     except ray.exceptions.RayTaskError:  # the error of somebody's own reducer, which is for who wrote it
         raise
+    except (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+        raise WorkerDeathError(
+            f"a worker of the Ray cluster died {DEATHS} times before a shard was finished "
+            f"({_quote(error)}); see that each machine has enough memory for the models of its workers, and ask for "
+            "fewer workers (--workers)."
+        ) from error
     except ray.exceptions.RayError as error:
         raise HeadscopeError(
-            f"the workers of the Ray cluster failed ({str(error).strip().splitlines()[-1]}); see that all machines "
-            "have headscope and enough memory for the model."
+            f"the workers of the Ray cluster failed ({_quote(error)}); see that all machines have headscope and enough "
+            "memory for the model."
         ) from error
+
+
+def _quote(error: Exception) -> str:
+    """Return the first sentence of the last line, where Ray has the reason."""
+    return first_line(ValueError(str(error).strip().splitlines()[-1].partition(". ")[0]))
 
 
 def _await_each(

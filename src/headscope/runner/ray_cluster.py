@@ -5,16 +5,24 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import ray
 import ray.data
+from ray._private import ray_constants
 
 from headscope.errors import HeadscopeError, first_line
 
 PATIENCE = 10.0
 """Seconds in which a cluster must answer. Ray itself tries for a quarter of an hour."""
+
+TOKEN_ERROR = "AuthenticationError"
+"""What Ray calls a missing or wrong token, among the causes of an error, or in the text of one."""
+
+UV_SETTING = "RAY_ENABLE_UV_RUN_RUNTIME_ENV"
+"""The environment variable that says whether workers under `uv run` get an environment of their own, made anew."""
 
 
 @contextmanager
@@ -38,7 +46,12 @@ def connected() -> Iterator[None]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    ray.data.DataContext.get_current().enable_progress_bars = False
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.max_consecutive_actor_init_deaths = 0  # each is a death already after which none is started anew
+    if UV_SETTING not in os.environ:
+        # Under `uv run` Ray would make an environment anew for each worker. It read its setting when it was imported.
+        setattr(ray_constants, UV_SETTING, False)
     # Ray would end the process where headscope says how to go on.
     ended = signal.getsignal(signal.SIGTERM)
     try:
@@ -49,6 +62,12 @@ def connected() -> Iterator[None]:
             )  # fmt: skip
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         # Ray says "Failed to connect" of a wrong token as well; the reason is below.
+        if TOKEN_ERROR in "".join(traceback.format_exception(error)):
+            raise HeadscopeError(
+                f"the Ray cluster at {address or 'this machine'} wants a token, and has not got the right one; set "
+                "RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to the token of the cluster (or RAY_AUTH_TOKEN_PATH to a file "
+                "that has it)."
+            ) from error
         reason = first_line(error.__cause__ or error.__context__ or error)
         raise HeadscopeError(
             f"no connection to a Ray cluster at {address or 'this machine'} ({reason}); {wanted}."
@@ -94,3 +113,11 @@ def divide_cores(workers: int | None, *, gpu: bool) -> tuple[int, int]:
         return workers, 1
     cores = [int(node.get("CPU", 0)) for node in nodes]
     return workers, next(n for n in range(max(cores), 0, -1) if sum(held // n for held in cores) >= workers)
+
+
+def find_missing(workers: int, cores: int, *, gpu: bool) -> str:
+    """Return the cores or GPUs that others hold and the workers need, such as ``2 cores``; empty if there are none."""
+    kind, named = ("GPU", "GPU") if gpu else ("CPU", "core")
+    needed = workers if gpu else workers * cores
+    missing = needed - int(ray.available_resources().get(kind, 0))
+    return f"{missing} {named}{'' if missing == 1 else 's'}" if missing > 0 else ""

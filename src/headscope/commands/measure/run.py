@@ -114,7 +114,10 @@ def _measure_on_ray(
     step = partial(progress, f"measuring {name_model(model)}")
     with TemporaryDirectory() as folder:
         sums = sums or Path(folder) / "sums.npz"
-        return assess(ray.measure(work, sums, workers=request.workers, resume=request.resume, progress=step))
+        settings: dict[str, Any] = {"workers": request.workers, "resume": request.resume, "progress": step}
+        return assess(
+            ray.measure(work, sums, waiting=lambda needed: progress(f"waiting for {needed}", 0, 0), **settings)
+        )
 
 
 def choose_reducers(request: Measuring, summary: CorpusSummary, runs: Runs | None) -> list[Reducer]:
