@@ -3,6 +3,7 @@
 import importlib.util
 from pathlib import Path
 
+from headscope.capture.model.model_files import refuse_other_formats, refuse_part
 from headscope.errors import HeadscopeError, ModelError, suggest
 from headscope.files import parse_json, reading, suggest_path
 
@@ -35,7 +36,8 @@ def check_name(name: str) -> None:
         ModelError: it begins as no hub id does, and there is no such folder; or it is nearly the name of a model that
             is here, and none of the hub; or it names a GGUF file that is not there, that is none, or that needs a
             package which is not installed; or it is the folder of an adapter that is damaged, whose model is not
-            there, or that needs a package.
+            there, or that needs a package; or a folder without weights that transformers loads, but with those of
+            another format; or a part of a split GGUF file.
     """
     if name == "smollm2" or _is_gguf(name):
         _check_gguf(name)
@@ -43,6 +45,8 @@ def check_name(name: str) -> None:
         raise ModelError(f"there is no folder {name!r}{_suggest(name)}; give {WANTED}.")
     elif base := find_base(name):
         _check_adapter(name, base)
+    elif name not in BUILT_IN and _is_folder(name):
+        refuse_other_formats(Path(name))
     elif (close := _suggest(name)) and not _is_at_hub(name):
         raise ModelError(
             f"no model could be loaded from {name!r}{close}: there is no such folder, it is not in the cache of the "
@@ -159,6 +163,7 @@ def _check_gguf(name: str) -> None:
                     f"{name!r} is not a GGUF file, since its first bytes are not GGUF; download it again, or give "
                     "another file."
                 )
+        refuse_part(Path(name))
     for package in needed:
         if importlib.util.find_spec(package) is None:
             raise ModelError(f"{name!r} needs {package.replace('_', '-')}, which is not installed; run {installs}.")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from headscope.capture.model.model_files import make_part_error
 from headscope.errors import ModelError
 
 ADVICE = "give the model's hub id, or a folder with config.json, weights and tokenizer"
@@ -37,10 +38,16 @@ class Metadata:
 
     @classmethod
     def read(cls, file: Path) -> "Metadata":
-        """Return the metadata of a file; what is wrong with it raises as its reader has it."""
+        """Return the metadata of a file; what is wrong with it raises as its reader has it.
+
+        Raises:
+            ModelError: it is a part of a split file, whatever its name.
+        """
         from transformers.integrations.gguf import read_gguf_metadata  # not above: older releases lack it
 
         declared, tensors = read_gguf_metadata(str(file))
+        if (count := int(declared.get("split.count", 0))) > 1:
+            raise make_part_error(file, int(declared["split.no"]) + 1, count)
         architecture = declared["general.architecture"]
         settings, tokenizer = (_select(declared, prefix) for prefix in (f"{architecture}.", "tokenizer.ggml."))
         divisors = _read_divisors(file) if {*tensors} & {*ROPE_TENSORS} else {}
