@@ -32,10 +32,10 @@ DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 # Each file or folder of the package imports only from those before it.
 CHAINS = (
-    "errors files netcdf layers own_files predictions text_forms heads corpora capture reducers runner learn studies "
+    "errors files guards netcdf layers own_files predictions text_forms heads corpora capture reducers runner learn studies "
     "commands cli",
-    "errors files score runs examples headlists analyse view studies commands cli",
-    "errors files identity heads score capture reducers runner intervene commands cli",
+    "errors files guards score runs examples headlists analyse view studies commands cli",
+    "errors files guards identity heads score capture reducers runner intervene commands cli",
 )
 # Names that say neither what is done nor what it is.
 NO_NAMES = set("found one told made of spoken called counted another more such said asked taken".split())
@@ -49,7 +49,7 @@ OF_ONE_REDUCER = {"commands/align/run.py": {"WordAlignment"}}
 
 # What loads no torch; import-linter's contract is about the first.
 WITHOUT_TORCH = ("analyse", "corpora", "examples", "headlists", "heads", "identity", "layers", "runs", "score", "view")
-FURTHER_WITHOUT_TORCH = ("errors", "files", "netcdf", "own_files", "studies", "view.figures", "view.page")
+FURTHER_WITHOUT_TORCH = ("errors", "files", "guards", "netcdf", "own_files", "studies", "view.figures", "view.page")
 
 # What else the terminal needs.
 PRINTERS: dict[str, set[str]] = {"terminal.py": {"view"}}

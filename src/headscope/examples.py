@@ -5,6 +5,7 @@ head table, scores of documents --analyse--> which text shows which row of a sco
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
@@ -17,8 +18,8 @@ import xarray as xr
 from jaxtyping import UInt8
 
 from headscope import netcdf
-from headscope.errors import HeadscopeError, TableError
-from headscope.files import atomic_write
+from headscope.errors import HeadscopeError, TableError, first_line
+from headscope.files import atomic_write, parse_json
 
 FORMAT_ATTRIBUTE = "headscope_examples_format"
 FORMAT = 4
@@ -33,6 +34,9 @@ STEPS = 100
 
 WEIGHT, COUNTS, RIGHT = "_weight", "_counts", "_right"
 """What stands behind the attention type in the names of its variables."""
+
+BOTH = 3
+"""Both directions of an item."""
 
 CLEAR, FAILS = "clear", "fails"
 """What a text is an example of: the head gets a row of a score right on it, or wrong."""
@@ -194,18 +198,20 @@ def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
         TableError: it is damaged.
     """
     try:
-        texts = [_read_text(json.loads(str(each))) for each in dataset["content"].values]
+        texts = [_read_text(parse_json(str(each))) for each in dataset["content"].values]
         for name in READS:
             if f"{name}{WEIGHT}" in dataset:
                 _share_out(texts, name, dataset[f"{name}{WEIGHT}"])
             if f"{name}{RIGHT}" in dataset:
                 _share_out_items(texts, name, dataset[f"{name}{COUNTS}"], dataset[f"{name}{RIGHT}"])
-        examples = [Example(**each) for each in json.loads(str(dataset["examples"].item()))]
-        if any(not 0 <= example.text < len(texts) for example in examples):
+        examples = [Example(**each) for each in parse_json(str(dataset["examples"].item()))]
+        for text in texts:
+            _check_text(text)
+        if not all(_is_example(example, len(texts)) for example in examples):
             raise ValueError("an example is of no text")
         return texts, examples
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise TableError(f"the examples are damaged ({error}); run `headscope atlas` again.") from error
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise TableError(f"the examples are damaged ({first_line(error)}); run `headscope atlas` again.") from error
 
 
 def _read_text(content: Mapping[str, Any]) -> Text:
@@ -230,6 +236,11 @@ def _share_out(texts: list[Text], name: str, weights: xr.DataArray) -> None:
     shapes = [text.shape(name) for text in texts]
     ends = np.cumsum([queries * keys for queries, keys in shapes])
     cells = weights.transpose(f"{name}_layer", f"{name}_head", f"{name}_cell").values
+    if cells.dtype != np.uint8 or cells.max(initial=0) > STEPS:
+        raise ValueError(f"{name} weights are no whole percent")
+    for axis, size in zip(("layer", "head"), cells.shape, strict=False):
+        if not np.array_equal(weights[f"{name}_{axis}"], np.arange(1, size + 1)):
+            raise ValueError(f"{name}_{axis} does not count 1, 2, 3 ...")
     if ends[-1] != cells.shape[-1]:
         raise ValueError(f"{cells.shape[-1]} {name} weights for {ends[-1]} pairs of tokens")
     parts = np.split(cells, ends[:-1], axis=-1)
@@ -244,11 +255,61 @@ def _share_out_items(texts: list[Text], name: str, counts: xr.DataArray, right: 
     ends = np.cumsum([len(text.items) for text in texts])
     if not ends[-1] == counts.size == right.sizes[f"{name}_item"]:
         raise ValueError(f"{counts.size} {name} items, and the texts have {ends[-1]}")
+    if any(each.dtype != np.uint8 or each.max(initial=0) > BOTH for each in (counts.values, right.values)):
+        raise ValueError(f"{name} items count in other directions than two")
+    if right.shape[:2] != texts[0].weights[name].shape[:2]:
+        raise ValueError(f"{name} items are of {right.shape[:2]} heads, and weights of others")
     parts = (np.split(each.values, ends[:-1], axis=-1) for each in (counts, right))
     texts[:] = [
         replace(text, judged={**text.judged, name: Judged(*of_text)})
         for text, *of_text in zip(texts, *parts, strict=True)
     ]
+
+
+def _check_text(text: Text) -> None:
+    """Refuse a text that has no text where there must be one, or a place that is none of its words.
+
+    Raises:
+        ValueError: it has.
+    """
+    count = len(text.words)
+    labels = [label for *_, label in text.links] + [each for *_, label, kind in text.spans for each in (label, kind)]
+    labels += [row for item in text.items for row in item.rows] + [*text.picks]
+    spelt = (text.id, text.content, *text.words, *(token for side in text.sides.values() for token in side.tokens))
+    if not all(isinstance(each, str) for each in (*spelt, *labels)):
+        raise ValueError("a text has something else where a text belongs")
+    if not all(isinstance(message, dict) for message in text.messages):
+        raise ValueError("a message is no object")
+    ends = [
+        *text.links,
+        *((source, target, "") for item in text.items for source in [item.source] for target in item.targets),
+    ]
+    words = [place for source, target, _ in ends for place in (source, target)]
+    words += [place for start, end, *_ in text.spans for place in (start, end - 1)]
+    words += [] if text.boundary is None else [text.boundary]
+    if not all(type(place) is int and 0 <= place < count for place in words):
+        raise ValueError("something is annotated at a word that is not there")
+    places = [place for side in text.sides.values() for place in side.token_words]
+    places += [place for pairs in text.picks.values() for pair in pairs for place in pair]
+    if not all(type(place) is int and -1 <= place < count for place in places):
+        raise ValueError("a token or a pick is of a word that is not there")
+    if not {*text.sides} <= {"encoder", "decoder"} or any(
+        len(side.tokens) != len(side.token_words) for side in text.sides.values()
+    ):
+        raise ValueError("tokens are not of as many words")
+    characters = [place for offsets in text.offsets for place in offsets]
+    if len(text.offsets) != count or not all(type(place) is int for place in characters):
+        raise ValueError("words are not at as many places")
+    if not all(0 <= start <= end <= len(text.content) for start, end in text.offsets):
+        raise ValueError("a word is not in its text")
+
+
+def _is_example(example: Example, texts: int) -> bool:
+    """True for an example of one of so many texts, with numbers where numbers belong."""
+    named = isinstance(example.row, str) and example.kind in (CLEAR, FAILS)
+    counts = (example.right, example.count)
+    finite = all(type(count) in (int, float) and math.isfinite(count) for count in counts)
+    return named and finite and type(example.text) is int and 0 <= example.text < texts
 
 
 def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
@@ -276,13 +337,14 @@ def read_examples(path: str | Path) -> xr.Dataset:
     try:
         with h5py.File(path) as root:
             version = netcdf.read_version(root, FORMAT_ATTRIBUTE)
-        if version is None:
-            raise TableError(f"{path} holds no examples; give the file examples.nc of an atlas.")
-        if version not in (FORMAT, *BEFORE):
-            raise TableError(
-                f"{path} has examples of format {version}, and this headscope reads format {FORMAT}; "
-                "run `headscope atlas` again."
-            )
+            if version is None:
+                raise TableError(f"{path} holds no examples; give the file examples.nc of an atlas.")
+            if version not in (FORMAT, *BEFORE):
+                raise TableError(
+                    f"{path} has examples of format {version}, and this headscope reads format {FORMAT}; "
+                    "run `headscope atlas` again."
+                )
+            netcdf.check_sizes(root, path, (), "run `headscope atlas` again")
         dataset = netcdf.decode(path).to_dataset()
     except HeadscopeError:
         raise

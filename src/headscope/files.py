@@ -32,6 +32,12 @@ LOCK = ".headscope.lock"
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 """The errors of disks that have no locks."""
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The errors of disks that have no room."""
+
+_REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.EIO, errno.ENOTDIR)
+"""The errors of files that the system refuses."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -325,14 +331,30 @@ def reading(path: Path) -> Iterator[BufferedReader]:
     """The content of a user's file, opened for reading.
 
     Raises:
-        HeadscopeError: it is a device or a pipe, or the system refuses to read it.
+        HeadscopeError: it is a device, a pipe or a folder, or the system refuses to read it.
     """
     check_regular(path)
     try:
         with path.open("rb") as file:
             yield file
+    except IsADirectoryError as error:
+        raise HeadscopeError(f"{path} is a folder, and a file is wanted; name one in it.") from error
     except OSError as error:
         raise HeadscopeError(f"{path} cannot be read ({error.strerror or error}); check whose it is.") from error
+
+
+def explain_refusal(error: OSError) -> HeadscopeError | None:
+    """Return the error for a file that the system refuses to look at, to read or to write; None for any other."""
+    if error.errno in _FULL:
+        return HeadscopeError(
+            f"{error.filename or 'the output'} could not be written ({error.strerror}); free some space or choose "
+            "another place."
+        )
+    if error.errno in _REFUSED and error.filename is not None:
+        return HeadscopeError(
+            f"{error.filename} cannot be read or written ({error.strerror}); check the name and whose it is."
+        )
+    return None
 
 
 def _unfinished(path: Path) -> str:

@@ -33,9 +33,6 @@ SUMS = "sums"
 
 _STORED = {"zlib": True, "complevel": 4, "fletcher32": True}
 
-_MOST_COMPRESSED = 1100
-"""More than any file of deflate unpacks to, as a multiple of its bytes."""
-
 DIMENSIONS: Mapping[str, str] = {
     "layer": "layer, counted from 1 in the order of the forward pass; NaN in layers without attention",
     "head": "attention head, counted from 1",
@@ -288,32 +285,7 @@ def _check_stored(path: Path) -> None:
                 f"{path} has format {version}, and this headscope reads format {FORMAT}; "
                 "measure again, or use the version that wrote it."
             )
-        claimed = sum(_add_sizes(group) for group in (root, root.get(SUMS)) if group is not None)
-    if claimed > _MOST_COMPRESSED * size:
-        raise TableError(
-            f"{path} claims to hold {claimed / 1e9:,.1f} GB, which {size:,} bytes cannot; copy it again, or measure "
-            "again."
-        )
-
-
-def _add_sizes(group: h5py.Group) -> int:
-    """The bytes of all arrays and attributes in a group, unpacked; those of `SUMS` are left to a call of its own."""
-    total = _add_attribute_sizes(group)
-    for name in group:
-        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-            raise ValueError(f"{name} is in another file")
-        item = group[name]
-        if isinstance(item, h5py.Dataset):
-            if item.is_virtual or item.external:
-                raise ValueError(f"{name} is in another file")
-            total += item.nbytes + _add_attribute_sizes(item)
-        elif name != SUMS or group.name != "/":
-            raise ValueError(f"{name} is no array")
-    return total
-
-
-def _add_attribute_sizes(item: h5py.HLObject) -> int:
-    return sum(item.attrs.get_id(name).get_storage_size() for name in item.attrs)
+        netcdf.check_sizes(root, path, (SUMS,), "copy it again, or measure again")
 
 
 _TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "corpus_notes", "call", EDITED)
@@ -334,6 +306,9 @@ def _check_kinds(table: xr.Dataset) -> None:
             raise ValueError(f"{name} does not hold numbers")
         if not all(isinstance(values.attrs.get(key, ""), str) for key in ("long_name", "units", "source")):
             raise ValueError(f"{name} has numbers for its units")
+    for dim in ("layer", "head"):
+        if f"{dim}_other" in table.dims and not np.array_equal(table[f"{dim}_other"], table[dim]):
+            raise ValueError(f"the other of two heads has another {dim}")
     for key, value in table.attrs.items():
         if key in _TEXTS and not isinstance(value, str):
             raise ValueError(f"{key} is no text")

@@ -5,7 +5,8 @@ written. `_File` opens it once.
 """
 
 import io
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,11 @@ import xarray as xr
 from xarray.backends import H5NetCDFStore
 
 from headscope.errors import TableError
-from headscope.files import check_regular, suggest_path
+from headscope.files import check_regular, reading, suggest_path
+from headscope.guards.formats import describe_claim, is_too_much
+
+_KINDS = "biufSU"
+"""The kinds of values that are numbers, truth values or texts of a fixed length."""
 
 Encoding = Mapping[Any, Mapping[str, Any]]
 """How each variable is stored, as `xarray.Dataset.to_netcdf` takes it."""
@@ -41,11 +46,72 @@ class _File(h5py.File):  # type: ignore[misc]  # h5py is untyped to mypy
 
 
 def check_file(path: Path, wanted: str) -> None:
-    """Refuse what is no netCDF-4 file, and say what writes the file that is wanted."""
+    """Refuse what is no netCDF-4 file, and say what writes the file that is wanted.
+
+    Raises:
+        TableError: it is none.
+        HeadscopeError: it is a device or a pipe, or the system refuses to read it.
+    """
     check_regular(path)
-    if not path.is_file() or not h5py.is_hdf5(path):
-        fault = f"{path} is not a netCDF-4 file" if path.is_file() else f"there is no file {path}{suggest_path(path)}"
-        raise TableError(f"{fault}; {wanted}.")
+    if not path.is_file():
+        raise TableError(f"there is no file {path}{suggest_path(path)}; {wanted}.")
+    with reading(path):  # HDF5 would say of a file that may not be read that it is none of its own
+        pass
+    if not h5py.is_hdf5(path):
+        raise TableError(f"{path} is not a netCDF-4 file; {wanted}.")
+
+
+def check_sizes(root: h5py.File, path: Path, groups: Collection[str], advice: str) -> None:
+    """Refuse a file that claims more than it can hold, reads another file, or has axes that contradict its dimensions.
+
+    HDF5 makes room for what a file asks for, and follows its links, so all of that is looked at before it is read.
+
+    Args:
+        root: the file, opened.
+        path: of the file.
+        groups: that it may have within.
+        advice: the end of the sentence on one that claims too much.
+
+    Raises:
+        TableError: it claims too much.
+        ValueError: something in it is not as netCDF has it.
+    """
+    size, claimed = path.stat().st_size, _add_sizes(root, groups)
+    if is_too_much(claimed, size):
+        raise TableError(f"{path} {describe_claim(claimed, size)}; {advice}.")
+
+
+def _add_sizes(group: h5py.Group, groups: Collection[str] = ()) -> int:
+    """The bytes of all arrays and attributes in a group and the groups within, unpacked."""
+    total = _add_attribute_sizes(group)
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise ValueError(f"{name} is in another file")
+        item = group[name]
+        if isinstance(item, h5py.Dataset) and name not in groups:
+            _check_array(item, name)
+            chunk = 0 if item.chunks is None else math.prod(item.chunks) * item.dtype.itemsize
+            total += max(item.nbytes, chunk) + _add_attribute_sizes(item)
+        elif isinstance(item, h5py.Group) and name in groups:
+            total += _add_sizes(item)
+        else:
+            raise ValueError(f"{name} is no array")
+    return total
+
+
+def _check_array(array: h5py.Dataset, name: str) -> None:
+    """Refuse an array that is in another file, holds neither numbers nor texts, or contradicts its dimensions."""
+    if array.is_virtual or array.external:
+        raise ValueError(f"{name} is in another file")
+    if array.dtype.kind not in _KINDS and h5py.check_string_dtype(array.dtype) is None:
+        raise ValueError(f"{name} holds neither numbers nor texts")
+    for axis, size in enumerate(array.shape or ()):
+        if "DIMENSION_LIST" in array.attrs and any(scale.shape != (size,) for scale in array.dims[axis].values()):
+            raise ValueError(f"{name} contradicts its dimensions")
+
+
+def _add_attribute_sizes(item: h5py.HLObject) -> int:
+    return sum(item.attrs.get_id(name).get_storage_size() for name in item.attrs)
 
 
 def read_version(root: h5py.File, attribute: str) -> int | None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import HeadscopeError, quote
-from headscope.files import find_name_fault, is_plain, parse_json, reading, write_text
+from headscope.files import check_regular, find_name_fault, is_plain, parse_json, write_text
+from headscope.guards.formats import RUNS, read_bytes
 from headscope.predictions import Predictions
 
 FILE = "runs.json"
@@ -100,10 +101,10 @@ def read(folder: str | Path, *, empty: bool = False) -> Runs:
     """
     folder = Path(folder)
     path = folder / FILE
+    check_regular(path)
     if not path.is_file():
         raise HeadscopeError(f"{folder} holds no {FILE}; give a folder that `headscope tune` wrote.")
-    with reading(path) as file:
-        content = file.read()
+    content = read_bytes(path, RUNS)
     try:
         stored = parse_json(content)
         version = stored.pop("version", None) or stored["format"]

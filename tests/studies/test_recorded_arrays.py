@@ -346,7 +346,7 @@ BYTES = {
     "pickled arrays": (pickled(), "is no archive of plain arrays"),
     "half a file": (halved(), "is no archive of plain arrays"),
     "a single array": (single(), "holds a single array without a name"),
-    "no array": (zipped_text(), "holds story_pretrained, which is no array"),
+    "no array": (zipped_text(), "is no archive of plain arrays (story_pretrained is no array)"),
 }
 
 

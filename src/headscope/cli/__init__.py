@@ -3,6 +3,7 @@
 Torch takes seconds to load, so a request is run by a module that is imported then, and `--help` answers at once.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -76,6 +77,10 @@ def main() -> None:
             sys.exit(_choose_app(typed)(typed, prog_name="headscope", standalone_mode=False) or 0)
     except HeadscopeError as error:
         sentence = str(error)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sentence = f"what is printed could not be written ({error.strerror}); free some space or print it elsewhere."
     except typer.TyperException as error:
         # Of typer's, such as: Missing argument 'MODEL'.
         if unknown := _suggest_option(error):

@@ -24,13 +24,13 @@ from headscope.files import (
     check_regular,
     is_plain,
     parse_json,
-    reading,
     remove_unfinished,
     reserve,
     sha256,
     writable,
     write_text,
 )
+from headscope.guards.formats import MANIFEST, read_bytes
 from headscope.own_files import describe_foreign
 from headscope.runs import Runs
 
@@ -273,8 +273,8 @@ class OutputFolder:
     def _read_pending(self) -> list[str]:
         """Return the files that a killed command was about to move to the folder; none if their list is damaged."""
         try:
-            names = parse_json(self._pending.read_bytes())
-        except (OSError, ValueError):
+            names = parse_json(read_bytes(self._pending, MANIFEST))
+        except (HeadscopeError, ValueError):
             return []
         return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
@@ -303,8 +303,7 @@ class OutputFolder:
         path = self.path / self.contents.manifest
         if not path.exists():
             return {}, {}
-        with reading(path) as file:
-            content = file.read()
+        content = read_bytes(path, MANIFEST)
         try:
             stored = parse_json(content)
             names, about = stored["sha256"], stored["about"]

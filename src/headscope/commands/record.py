@@ -32,6 +32,7 @@ from headscope.commands.option import (
     table_option,
 )
 from headscope.commands.progress import Progress, ignore_progress
+from headscope.files import explain_refusal
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -157,12 +158,17 @@ class Request(Options, Generic[R_co]):
         Raises:
             HeadscopeError: in one sentence, what is wrong.
         """
-        if not self.loading:
-            return self._run(progress)
-        from headscope.corpora.download import show_downloads  # it takes time to import
+        try:
+            if not self.loading:
+                return self._run(progress)
+            from headscope.corpora.download import show_downloads  # it takes time to import
 
-        with show_downloads(progress):
-            return self._run(progress)
+            with show_downloads(progress):
+                return self._run(progress)
+        except OSError as error:
+            if refusal := explain_refusal(error):
+                raise refusal from error
+            raise
 
     def _run(self, progress: Progress) -> R_co:
         self.check(progress)

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headscope.errors import TableError, quote
-from headscope.files import parse_number, reading
+from headscope.files import parse_number
+from headscope.guards.formats import HEAD_LIST, read_bytes
 from headscope.headlists.head_list import GROUP, HEAD, HeadEntry, HeadList, ListedModel
 
 NAME = "duo-attention"
@@ -38,8 +39,7 @@ def read(path: Path) -> HeadList:
         TableError: a line is empty or has another length than the first, or holds what is no finite number, or a line
             or column seems to count the heads or layers.
     """
-    with reading(path) as file:
-        text = file.read().decode("utf-8-sig", errors="replace")
+    text = read_bytes(path, HEAD_LIST).decode("utf-8-sig", errors="replace")
     rows = _divide(text, path)
     entries = [
         HeadEntry(layer, head, min(max(_parse(cell, f"line {line} of {path}"), 0.0), 1.0), score=SCORE, title=TITLE)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import TableError, first_line, quote
-from headscope.files import parse_json, reading
+from headscope.files import parse_json
+from headscope.guards.formats import HEAD_LIST, read_bytes
 
 
 def load_json(path: Path) -> Any:
@@ -18,8 +19,7 @@ def load_json(path: Path) -> Any:
     """
     if not path.is_file():
         raise TableError(f"there is no file {path}; name a list of heads, such as heads.json of `headscope export`.")
-    with reading(path) as file:
-        content = file.read()
+    content = read_bytes(path, HEAD_LIST)
     try:
         return parse_json(content, _build_object)
     except _RepeatedKeyError as error:

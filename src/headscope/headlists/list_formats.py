@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import TableError
+from headscope.files import check_regular
 from headscope.headlists import alignment_heads, duo_attention, retrieval_heads
 from headscope.headlists.head_list import GROUP, HeadList, parse_head_list
 from headscope.headlists.json_file import load_json
@@ -30,6 +31,7 @@ def read_heads(path: str | Path) -> HeadList:
         TableError: there is no such file, it is of no such format, or something in it is not as the format has it.
     """
     path = Path(path)
+    check_regular(path)
     if path.is_file() and path.suffix.lower() in (".tsv", ".txt"):
         return duo_attention.read(path)
     stored = load_json(path)

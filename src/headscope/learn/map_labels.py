@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import os
-import zipfile
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import cohen_kappa_score
 
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, first_line, quote
 from headscope.files import atomic_write, parse_json
+from headscope.guards.archives import load_arrays
+from headscope.guards.formats import MAP_ROWS, MAPS_TO_LABEL, read_bytes
 from headscope.learn.map_sample import HeadMap, MapName
 from headscope.reducers.support.pattern_network import PATTERNS
 
@@ -89,9 +91,11 @@ def read_maps_to_label(folder: Path) -> LabelledMaps:
     if not (folder / MAPS).is_file():
         raise CorpusError(f"{folder} is no folder of maps to label; make one with --annotate FOLDER.")
     try:
-        about = parse_json((folder / ABOUT).read_bytes())
-    except (OSError, ValueError) as error:
-        raise CorpusError(f"{folder / ABOUT} cannot be read ({error}); make the folder anew.") from error
+        about = parse_json(read_bytes(folder / ABOUT, MAP_ROWS))
+        if not isinstance(about, dict):
+            raise ValueError(f"it is {quote(str(about))} where an object is wanted")
+    except ValueError as error:
+        raise CorpusError(f"{folder / ABOUT} cannot be read ({first_line(error)}); make the folder anew.") from error
     maps = _read_maps(folder)
     return update_labels(folder, LabelledMaps(maps, {}, {}, about))
 
@@ -149,29 +153,41 @@ def _write_rows(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]
 def _read_rows(path: Path, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
     """The rows of a file, each with the number of its line."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bytes(path, MAP_ROWS).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CorpusError(f"{path} is not UTF-8; save it as UTF-8.") from error
     reader = csv.DictReader(io.StringIO(text, newline=""))
-    if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
-        raise CorpusError(f"{path}:1: there is no column {missing[0]!r}; the columns are {', '.join(columns)}.")
-    return [(reader.line_num, {name: (row[name] or "").strip() for name in columns}) for row in reader]
+    try:
+        if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
+            raise CorpusError(f"{path}:1: there is no column {missing[0]!r}; the columns are {', '.join(columns)}.")
+        return [(reader.line_num, {name: (row[name] or "").strip() for name in columns}) for row in reader]
+    except csv.Error as error:
+        line = reader.line_num + 1
+        raise CorpusError(
+            f"{path}:{line} cannot be read as a row ({first_line(error)}); the columns are {', '.join(columns)}."
+        ) from error
 
 
 def _read_number(path: Path, line: int, row: Mapping[str, str], column: str) -> int:
     try:
-        return int(row[column])
+        return _parse_number(row[column])
     except ValueError as error:
-        raise CorpusError(f"{path}:{line}: {column} is {row[column]!r}; it must be a whole number.") from error
+        raise CorpusError(f"{path}:{line}: {column} is {quote(row[column])}; it must be a whole number.") from error
+
+
+def _parse_number(text: str) -> int:
+    """Return a whole number of at most nine digits."""
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise ValueError(text)
+    return int(text)
 
 
 def _read_maps(folder: Path) -> tuple[HeadMap, ...]:
     path, maps = folder / MAPS, []
     try:
-        with np.load(folder / WEIGHTS, allow_pickle=False) as stored:
-            weights = {name: stored[name].astype(np.float32) for name in stored.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise CorpusError(f"{folder / WEIGHTS} cannot be read ({error}); make the folder anew.") from error
+        weights = load_arrays(folder / WEIGHTS, MAPS_TO_LABEL)
+    except ValueError as error:
+        raise CorpusError(f"{folder / WEIGHTS} cannot be read ({first_line(error)}); make the folder anew.") from error
     for place, (line, row) in enumerate(_read_rows(path, MAP_COLUMNS), 1):
         number, layer, head, tokens = (
             _read_number(path, line, row, name) for name in ("map", "layer", "head", "tokens")
@@ -181,9 +197,28 @@ def _read_maps(folder: Path) -> tuple[HeadMap, ...]:
             raise CorpusError(
                 f"{path}:{line}: map {number} is not the one in {WEIGHTS}; the folder is damaged, make it anew."
             )
-        separators = tuple(map(int, row["separators"].split()))
-        maps.append(HeadMap(MapName(row["document"], layer, head), each, separators))
+        if each.dtype.kind != "f" or not ((each >= 0) & (each <= 1.001)).all():
+            raise CorpusError(
+                f"{path}:{line}: map {number} in {WEIGHTS} has values that are no weights, which are from 0 to 1; the "
+                "folder is damaged, make it anew."
+            )
+        separators = _read_separators(path, line, row["separators"], tokens)
+        maps.append(HeadMap(MapName(row["document"], layer, head), each.astype(np.float32), separators))
     return tuple(maps)
+
+
+def _read_separators(path: Path, line: int, text: str, tokens: int) -> tuple[int, ...]:
+    """The positions of separators, in their order."""
+    try:
+        places = tuple(map(_parse_number, text.split()))
+    except ValueError:
+        places = (-1,)
+    if any(not 0 <= place < tokens for place in places) or [*places] != sorted({*places}):
+        raise CorpusError(
+            f"{path}:{line}: separators is {quote(text)}; it must be positions of tokens from 0 to {tokens - 1}, "
+            "in their order with spaces between them."
+        )
+    return places
 
 
 def _read_labels(path: Path, maps: Sequence[HeadMap]) -> tuple[dict[int, str], dict[int, str]]:
@@ -193,8 +228,8 @@ def _read_labels(path: Path, maps: Sequence[HeadMap]) -> tuple[dict[int, str], d
         number, layer, head = (_read_number(path, line, row, name) for name in ("map", "layer", "head"))
         if not 1 <= number <= len(maps) or _identify(maps[number - 1].name) != (row["document"], layer, head):
             raise CorpusError(
-                f"{path}:{line}: map {number} of head {layer}-{head} on {row['document']!r} is none of the maps in "
-                f"{MAPS}; these labels are of other maps."
+                f"{path}:{line}: map {number} of head {layer}-{head} on {quote(row['document'])} is none of the maps "
+                f"in {MAPS}; these labels are of other maps."
             )
         if number in seen:
             raise CorpusError(f"{path}:{line}: map {number} has a row already, in line {seen[number]}; keep one.")
@@ -202,7 +237,7 @@ def _read_labels(path: Path, maps: Sequence[HeadMap]) -> tuple[dict[int, str], d
         for column, labels in passes.items():
             if row[column] and row[column] not in PATTERNS:
                 raise CorpusError(
-                    f"{path}:{line}: there is no pattern {row[column]!r}; the patterns are {', '.join(PATTERNS)}."
+                    f"{path}:{line}: there is no pattern {quote(row[column])}; the patterns are {', '.join(PATTERNS)}."
                 )
             if row[column]:
                 labels[number] = row[column]

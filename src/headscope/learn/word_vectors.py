@@ -1,6 +1,5 @@
 """Static vectors of words, for probes that read words: of a file such as GloVe's, or of the model's own embeddings."""
 
-import gzip
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,12 @@ from torch import Tensor
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.assign import find_lead
 from headscope.errors import HeadscopeError, quote
-from headscope.files import check_regular, reading, sha256
+from headscope.files import sha256
+from headscope.guards.formats import WORD_VECTORS
+from headscope.guards.lines import LineError, read_lines
 
 COMPONENTS = 100
 """The principal components to which the model's own embeddings are reduced: the width of the usual GloVe vectors."""
-
-GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +55,11 @@ def read_vectors(path: str | Path, types: Iterable[str]) -> WordVectors:
         HeadscopeError: there is no such file, a line is malformed, or the file has a vector for none of the words.
     """
     path = Path(path).expanduser()
-    check_regular(path)
     types = list(dict.fromkeys(types))
     wanted = {*types, *(word.lower() for word in types)}
     vectors: dict[str, np.ndarray] = {}
     width = 0
-    for number, line in enumerate(_read_lines(path), start=1):
+    for number, line in _read_lines(path):
         word, *numbers = line.split(" ")
         # The first line of word2vec's format has two numbers: how many vectors there are, and their width.
         if number == 1 and len(numbers) == 1 and word.isdigit() and numbers[0].isdigit():
@@ -104,21 +102,17 @@ def embed_words(model: Model, types: Iterable[str]) -> WordVectors:
     return WordVectors.scaled(types, values.double().numpy(), f"input embeddings of {model.name}")
 
 
-def _read_lines(path: Path) -> Iterable[str]:
-    """The lines of a file, which may be gzipped."""
-    with reading(path) as file:
-        zipped = file.read(2) == GZIP
-        file.seek(0)
-        try:
-            for line in gzip.GzipFile(fileobj=file) if zipped else file:
-                text = line.decode("utf-8").rstrip()
-                if text:
-                    yield text
-        except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
-            raise HeadscopeError(
-                f"{path} is no text in UTF-8, or is damaged ({error}); give word vectors as GloVe has them, plain or "
-                ".gz."
-            ) from error
+def _read_lines(path: Path) -> Iterable[tuple[int, str]]:
+    """The lines of a file, which may be gzipped, with their numbers; empty ones are left out."""
+    try:
+        for number, line in read_lines(path, WORD_VECTORS):
+            text = line.rstrip()
+            if text:
+                yield number, text
+    except LineError as error:
+        raise HeadscopeError(
+            f"{path}:{error.number} {error}; give word vectors as GloVe has them, plain or .gz."
+        ) from error
 
 
 def _parse_vector(numbers: Sequence[str], where: str) -> Float[np.ndarray, " feature"]:

@@ -11,7 +11,9 @@ import numpy as np
 from torch import Tensor
 
 from headscope.errors import HeadscopeError
-from headscope.files import atomic_write, reading, unpacked_size
+from headscope.files import atomic_write, parse_json
+from headscope.guards.archives import load_arrays
+from headscope.guards.formats import SUMS
 
 SCHEMA = 5
 """Version of the file. Another one is refused, since its sums may mean something else."""
@@ -120,25 +122,19 @@ def load(
     """
     refusal = HeadscopeError(f"{path} does not hold {content}; {advice}.")
     try:
-        with reading(path) as file:
-            # `save` compresses nothing, so what unpacks to more is none of its files.
-            if unpacked_size(file) > path.stat().st_size:
-                raise refusal
-        with np.load(path, allow_pickle=False) as stored:
-            # The first version had no header, but facts.
-            header: dict[str, Any] = json.loads(str(stored["header"])) if "facts" not in stored.files else {"schema": 1}
-            if header["schema"] != SCHEMA:
-                raise HeadscopeError(
-                    f"{path} was written by another version of headscope (its schema is {header['schema']}, not "
-                    f"{SCHEMA}), so it cannot be used; {advice}."
-                )
-            arrays = {name: stored[name] for name in stored.files if name != "header"}
-            if header["sha256"] != _hash(arrays):
-                raise HeadscopeError(
-                    f"{path} does not hold the numbers that were written, as its checksum says; {advice}."
-                )
-            values = {tuple(json.loads(name)): array for name, array in arrays.items()}
-            return RunSums(values), dict(header["identity"])
+        # `save` compresses nothing, so what unpacks to more is none of its files.
+        arrays = load_arrays(path, SUMS, packed=False)
+        # The first version had no header, but facts.
+        header: dict[str, Any] = {"schema": 1} if "facts" in arrays else parse_json(str(arrays.pop("header")))
+        if header["schema"] != SCHEMA:
+            raise HeadscopeError(
+                f"{path} was written by another version of headscope (its schema is {header['schema']}, not "
+                f"{SCHEMA}), so it cannot be used; {advice}."
+            )
+        if header["sha256"] != _hash(arrays):
+            raise HeadscopeError(f"{path} does not hold the numbers that were written, as its checksum says; {advice}.")
+        values = {tuple(parse_json(name)): array for name, array in arrays.items()}
+        return RunSums(values), dict(header["identity"])
     except HeadscopeError:
         raise
     # NumPy's parser of headers, the zip file and JSON each have errors of their own.

@@ -21,7 +21,7 @@ from headscope.corpora.originals import Originals
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
-from headscope.files import parse_json
+from headscope.files import check_regular, parse_json
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.settings import apply_settings, write_settings
@@ -112,6 +112,7 @@ class ShardSums:
         Raises:
             HeadscopeError: the file holds no sums of a shard, those of another version, or some that cannot be.
         """
+        check_regular(path)
         if not path.is_file():
             raise HeadscopeError(f"there is no file {path}; {ADVICE}.")
         done, identity = load(path, content=CONTENT, advice=ADVICE)

@@ -3,8 +3,6 @@
 What does not follow the layout is refused with the name of the file and of the array; nothing is ever unpickled.
 """
 
-import hashlib
-import io
 import json
 from collections.abc import Mapping
 from itertools import combinations
@@ -12,10 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from numpy.lib.format import MAGIC_PREFIX
 
 from headscope import heads
 from headscope.errors import CorpusError, first_line
-from headscope.files import reading, unpacked_size
+from headscope.files import reading, sha256, unpacked_size
+from headscope.guards.archives import load_arrays
+from headscope.guards.formats import RECORDING
 from headscope.studies.study import RECORDED, Recording, Study
 
 MAX_BYTES = 1_000_000_000
@@ -49,8 +50,7 @@ def read_recording(
                 f"{path} unpacks to {size / 1e9:,.1f} GB, and scores of heads take at most {MAX_BYTES / 1e9:,.1f}; "
                 "save nothing but the scores."
             )
-        content = file.read()
-    arrays = _load_arrays(path, content)
+    arrays = _load_arrays(path)
     known = {name: array for name, array in recording.arrays.items() if array in arrays}
     missing = [recording.arrays[name] for name in recording.needed if name not in known]
     if missing:
@@ -61,32 +61,24 @@ def read_recording(
     scores = {name: _check_scores(path, array, arrays[array], name, recording) for name, array in known.items()}
     _check_alike(path, known, scores)
     paper_model = find_paper_model(study, path.stem)
-    sha256 = hashlib.sha256(content).hexdigest()
+    digest = sha256(path)
     model = study.models[paper_model][0] if paper_model else path.stem
-    tables = {name: _make_table(values, name, path, model, sha256, recording) for name, values in scores.items()}
+    tables = {name: _make_table(values, name, path, model, digest, recording) for name, values in scores.items()}
     absent = {name: f"{path.name} has no {array}" for name, array in recording.arrays.items() if name not in known}
     absent |= dict.fromkeys(("tuned_task", "tuned_control"), NO_SCORES)
     return tables, absent, tuple(name for name in arrays if name not in recording.arrays.values())
 
 
-def _load_arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
+def _load_arrays(path: Path) -> dict[str, np.ndarray]:
     """All arrays of a file; nothing is unpickled."""
     advice = "save the scores with numpy.savez"
-    try:
-        archive = np.load(io.BytesIO(content), allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
+    with reading(path) as file:
+        if file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
             raise CorpusError(f"{path} holds a single array without a name; {advice}.")
-        with archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except CorpusError:
-        raise
-    # NumPy's parser of headers, the zip file and its compression each have errors of their own.
-    except Exception as error:
+    try:
+        return load_arrays(path, RECORDING)
+    except ValueError as error:
         raise CorpusError(f"{path} is no archive of plain arrays ({first_line(error)}); {advice}.") from error
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise CorpusError(f"{path} holds {name}, which is no array; {advice}.")
-    return arrays
 
 
 def _check_scores(path: Path, name: str, array: np.ndarray, table: str, recording: Recording) -> np.ndarray:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from headscope.capture.model.model_files import refuse_other_formats, refuse_part
 from headscope.errors import HeadscopeError, ModelError, suggest
-from headscope.files import parse_json, reading, suggest_path
+from headscope.files import check_regular, parse_json, reading, suggest_path
+from headscope.guards.formats import ADAPTER, read_bytes
 
 WANTED = "a hub id, a folder with config.json, weights and tokenizer, a .gguf file, `minilm` or `smollm2`"
 """What can be given for a model by name."""
@@ -39,6 +40,7 @@ def check_name(name: str) -> None:
             there, or that needs a package; or a folder without weights that transformers loads, but with those of
             another format; or a part of a split GGUF file.
     """
+    refuse_pipes(name)
     if name == "smollm2" or _is_gguf(name):
         _check_gguf(name)
     elif name.startswith((".", "/")) and not Path(name).is_dir():
@@ -88,8 +90,7 @@ def find_base(name: str) -> str:
     except OSError:  # a name that is too long for a path
         return ""
     try:
-        with reading(file) as opened:
-            base = parse_json(opened.read())["base_model_name_or_path"]
+        base = parse_json(read_bytes(file, ADAPTER))["base_model_name_or_path"]
     except (ValueError, KeyError, TypeError):
         base = None
     if not isinstance(base, str) or not base:
@@ -98,6 +99,17 @@ def find_base(name: str) -> str:
             "base_model_name_or_path, or save the adapter again."
         )
     return base
+
+
+def refuse_pipes(name: str) -> None:
+    """Refuse a folder with a device or a pipe in it, for which libraries would wait for ever.
+
+    Raises:
+        HeadscopeError: there is one.
+    """
+    if _is_folder(name):
+        for file in Path(name).iterdir():
+            check_regular(file)
 
 
 def has_saved_attention(name: str) -> bool:

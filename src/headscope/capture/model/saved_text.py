@@ -4,7 +4,6 @@ Only headers are read before attention is replayed, so that whatever does not fi
 `docs/howto/saved-attention.md` describes the format.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from headscope.errors import ModelError, first_line
+from headscope.files import has_surrogate, parse_json
+from headscope.guards.formats import SAVED_ATTENTION
+from headscope.guards.tensors import check_header
 
 FORMAT = "headscope-attention-1"
 """What the header of each file says under ``format``."""
@@ -31,6 +33,12 @@ KEYS = frozenset("format id mask scale window words tokens word_of_token special
 
 LARGEST_SCALE = 1e6
 """A scale is a small number, such as 0.125; one as large as this is none."""
+
+LARGEST_WINDOW = 2**31 - 1
+"""Tokens; no text has more."""
+
+LONGEST_SHOWN = 200
+"""Characters of a value that a message shows."""
 
 SPECIAL = ("cls", "sep")
 """Kinds of special tokens that statistics tell apart."""
@@ -100,6 +108,7 @@ def open_text(file: Path) -> tuple[str, SavedText]:
     Raises:
         ModelError: the file is damaged, lacks something, or its parts do not fit together.
     """
+    check_header(file, SAVED_ATTENTION)
     try:
         with safe_open(file, framework="pt") as saved:
             header = saved.metadata() or {}
@@ -130,7 +139,7 @@ def open_text(file: Path) -> tuple[str, SavedText]:
     settings = Settings(
         read.choose("mask", (CAUSAL, ALL, TENSOR)),
         tuple(map(float, read.spread("scale", layers, _is_scale))),
-        tuple(read.spread("window", layers, lambda size: size is None or (type(size) is int and size > 0))),
+        tuple(read.spread("window", layers, _is_window)),
         *_check_shapes(file, shapes, layers, len(tokens)),
         _check_dtype(file, kinds),
         tuple(sorted(read.get("special", dict).items())),
@@ -165,6 +174,8 @@ class _Header:
         entries: Any = value.values() if isinstance(value, dict) else value
         if others := [each for each in entries if type(each) is not wanted]:
             raise self._refuse(name, repr(others[0]), f"a JSON {kind.__name__} of {written}")
+        if wanted is str and (halves := [each for each in entries if has_surrogate(each)]):
+            raise self._refuse(name, repr(halves[0]), "whole characters, of which none is half of one")
         return value
 
     def choose(self, name: str, choices: Sequence[str]) -> str:
@@ -186,17 +197,23 @@ class _Header:
     def _parse(self, name: str) -> Any:
         """A value as JSON; as it stands if it is none, and nothing if it is not there."""
         try:
-            return json.loads(self.values.get(name, "null"))
+            return parse_json(self.values.get(name, "null"))
         except ValueError:
             return self.values[name]
 
     def _refuse(self, name: str, given: str, wanted: str) -> ModelError:
-        return ModelError(f"the header of {self.file} says {given} for `{name}`; give {wanted}.")
+        shown = given if len(given) <= LONGEST_SHOWN else f"{given[:LONGEST_SHOWN]} ..."
+        return ModelError(f"the header of {self.file} says {shown} for `{name}`; give {wanted}.")
 
 
 def _is_scale(value: Any) -> bool:
     """True for a number by which scores can be multiplied."""
     return type(value) in (int, float) and abs(value) < LARGEST_SCALE and value != 0
+
+
+def _is_window(value: Any) -> bool:
+    """True for a number of tokens, or for all."""
+    return value is None or (type(value) is int and 0 < value <= LARGEST_WINDOW)
 
 
 def _count_layers(file: Path, shapes: Mapping[str, Sequence[int]]) -> int:

@@ -9,7 +9,8 @@ from headscope.capture.model.model import Model
 from headscope.capture.model.unwrap import unwrap
 from headscope.capture.open.loading import Loadable, source
 from headscope.errors import ModelError, first_line
-from headscope.files import parse_json, reading
+from headscope.files import parse_json
+from headscope.guards.formats import GENERATION, read_bytes
 
 FILE = "generation_config.json"
 
@@ -43,8 +44,7 @@ def _read_file(name: str) -> dict[str, Any]:
     )  # fmt: skip
     if path is None:
         return {}
-    with reading(Path(path)) as file:
-        content = file.read()
+    content = read_bytes(Path(path), GENERATION)
     try:
         settings = parse_json(content)
     except ValueError as error:

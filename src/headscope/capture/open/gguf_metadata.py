@@ -9,6 +9,7 @@ import numpy as np
 
 from headscope.capture.model.model_files import make_part_error
 from headscope.errors import ModelError
+from headscope.guards.gguf import check_gguf
 
 ADVICE = "give the model's hub id, or a folder with config.json, weights and tokenizer"
 
@@ -38,13 +39,14 @@ class Metadata:
 
     @classmethod
     def read(cls, file: Path) -> "Metadata":
-        """Return the metadata of a file; what is wrong with it raises as its reader has it.
+        """Return the metadata of a file; what is wrong after its header raises as its reader has it.
 
         Raises:
             ModelError: it is a part of a split file, whatever its name.
         """
         from transformers.integrations.gguf import read_gguf_metadata  # not above: older releases lack it
 
+        check_gguf(file)
         declared, tensors = read_gguf_metadata(str(file))
         if (count := int(declared.get("split.count", 0))) > 1:
             raise make_part_error(file, int(declared["split.no"]) + 1, count)

@@ -22,6 +22,7 @@ from headscope.capture.model.model_names import (
     find_base,
     find_gguf,
     has_saved_attention,
+    refuse_pipes,
 )
 from headscope.capture.model.saved import SavedTexts
 from headscope.capture.model.shape import Shape
@@ -93,6 +94,7 @@ def load(
     if tokenizer is not None:
         raise ModelError(f"the tokenizer of {str(model)!r} is loaded with it; leave the tokenizer out.")
     name = str(model)
+    refuse_pipes(name)
     base = find_base(name)
     if not base and has_saved_attention(name):
         return _open_saved(name, task, device)

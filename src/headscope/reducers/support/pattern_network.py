@@ -21,6 +21,7 @@ from safetensors.torch import load as load_tensors
 from torch import Tensor, nn
 
 from headscope.errors import HeadscopeError
+from headscope.guards.formats import CLASSIFIER, read_bytes
 
 PATTERNS: Mapping[str, str] = {
     "vertical": "one or a few columns, such as that of [CLS], can be followed from top to bottom",
@@ -148,14 +149,19 @@ class MapClassifier:
         """
         path = None if path is None else Path(path).expanduser()
         try:
-            content = (files(__package__) / SHIPPED).read_bytes() if path is None else path.read_bytes()
+            if path is not None and not path.exists():
+                raise HeadscopeError(f"the map classifier {path} cannot be read: No such file or directory.")
+            content = (files(__package__) / SHIPPED).read_bytes() if path is None else read_bytes(path, CLASSIFIER)
             tensors = load_tensors(content)
             version = int(tensors.pop("version", torch.tensor(1)))
+            if not all(values.isfinite().all() for values in tensors.values()):
+                raise ValueError("weights are not finite")
             network = MapNetwork()
             network.load_state_dict({name: values.float() for name, values in tensors.items()})
-        except OSError as error:
+        except OSError as error:  # a name that is too long for a file
             raise HeadscopeError(f"the map classifier {path} cannot be read: {error.strerror}.") from error
-        except (SafetensorError, RuntimeError) as error:
+        # A type that torch does not have, a version that is no number, and tensors of another network.
+        except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise HeadscopeError(
                 f"{path} holds no weights of a map classifier; give a file that `headscope patterns --labels` "
                 "wrote, such as classifier.safetensors."

@@ -1,0 +1,64 @@
+"""Archives of arrays, as `numpy.savez` writes them: their headers are read before room is made for any array."""
+
+import math
+import zipfile
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.lib import format as numpy_format
+
+from headscope.guards.formats import FileFormat, describe_claim, is_too_much, open_file
+
+_SUFFIX = ".npy"
+_PLAIN = "biufcUS"
+"""The kinds of values that are numbers, truth values or texts."""
+
+
+def load_arrays(path: Path, format: FileFormat, *, packed: bool = True) -> dict[str, np.ndarray]:
+    """Return all arrays of a file by their names.
+
+    Args:
+        path: of the archive.
+        format: of the file.
+        packed: whether it may be compressed.
+
+    Raises:
+        HeadscopeError: it is no file, or the system refuses to read it.
+        ValueError: it is no archive of plain arrays, is damaged, or claims to hold more than it can.
+    """
+    with open_file(path, format) as file:
+        size = path.stat().st_size
+        try:
+            _check_archive(file, size, packed)
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files}
+        except OSError:
+            raise
+        # NumPy's parser of headers, the zip file and its compression each have errors of their own.
+        except Exception as error:
+            raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _check_archive(file: BinaryIO, size: int, packed: bool) -> None:
+    """Refuse an archive whose arrays are not as large as its directory and their headers say."""
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        claimed = sum(member.file_size for member in members)
+        if is_too_much(claimed, size) if packed else claimed > size:
+            raise ValueError(f"it {describe_claim(claimed, size)}")
+        names = [member.filename for member in members]
+        if len({*names}) < len(names):
+            raise ValueError("it has an array twice")
+        for member in members:
+            if not member.filename.endswith(_SUFFIX):
+                raise ValueError(f"{member.filename} is no array")
+            with archive.open(member) as opened:
+                version = numpy_format.read_magic(opened)
+                read_header = {1: numpy_format.read_array_header_1_0, 2: numpy_format.read_array_header_2_0}[version[0]]
+                shape, _, kind = read_header(opened)
+                if kind.kind not in _PLAIN or not all(type(length) is int and length >= 0 for length in shape):
+                    raise ValueError(f"{member.filename} holds values of the type {kind}")
+                if opened.tell() + math.prod(shape) * kind.itemsize != member.file_size:
+                    raise ValueError(f"{member.filename} has not as many values as it says")

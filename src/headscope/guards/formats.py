@@ -1,0 +1,90 @@
+"""The formats of files that people hand to one another, corpora aside: who reads each, and what a file may hold."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+
+from headscope.errors import HeadscopeError
+from headscope.files import reading
+
+MEGABYTE = 1_000_000
+
+UNPACKED = 64 * MEGABYTE
+"""Bytes that any packed file may unpack to."""
+
+MOST_PACKED = 50
+"""How many times its bytes a larger file may unpack to: tables, maps and vectors are packed at most half as well."""
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A format of files.
+
+    Attributes:
+        title: in a sentence, such as ``a list of heads``.
+        reader: the module and the function that reads a file.
+        largest: its bytes at most; None where a large one is read in parts.
+    """
+
+    title: str
+    reader: str
+    largest: int | None = 16 * MEGABYTE
+
+
+HEAD_TABLE = FileFormat("a head table", "headscope.heads:read_table", None)
+EXAMPLES = FileFormat("the examples of an atlas", "headscope.examples:read_examples", None)
+HEAD_LIST = FileFormat("a list of heads", "headscope.headlists.list_formats:read_heads")
+RUNS = FileFormat("a list of runs", "headscope.runs:read")
+MANIFEST = FileFormat("a manifest", "headscope.commands.folder:OutputFolder")
+SUMS = FileFormat("the sums of a run", "headscope.runner.checkpoint:load", None)
+SHARD = FileFormat("the sums of a shard", "headscope.runner.shards:ShardSums", None)
+RECORDING = FileFormat("an archive of scores", "headscope.studies.arrays:read_recording", None)
+SAVED_ATTENTION = FileFormat("a text of saved attention", "headscope.capture.model.saved_text:open_text", None)
+CLASSIFIER = FileFormat("a map classifier", "headscope.reducers.support.pattern_network:MapClassifier")
+MAPS_TO_LABEL = FileFormat("a folder of maps to label", "headscope.learn.map_labels:read_maps_to_label", None)
+MAP_ROWS = FileFormat("a table of maps", "headscope.learn.map_labels:read_maps_to_label")
+WORD_VECTORS = FileFormat("a file of word vectors", "headscope.learn.word_vectors:read_vectors", None)
+PATTERNS = FileFormat("a file of patterns", "headscope.corpora.spacy_patterns:check")
+ADAPTER = FileFormat("the settings of an adapter", "headscope.capture.model.model_names:find_base")
+GENERATION = FileFormat("the settings of a generation", "headscope.capture.open.generation_settings:read_settings")
+GGUF = FileFormat("a GGUF file", "headscope.capture.open.gguf_metadata:Metadata", None)
+
+FORMATS = (
+    HEAD_TABLE, EXAMPLES, HEAD_LIST, RUNS, MANIFEST, SUMS, SHARD, RECORDING, SAVED_ATTENTION, CLASSIFIER,
+    MAPS_TO_LABEL, MAP_ROWS, WORD_VECTORS, PATTERNS, ADAPTER, GENERATION, GGUF,
+)  # fmt: skip
+
+
+@contextmanager
+def open_file(path: Path, format: FileFormat) -> Iterator[BufferedReader]:
+    """Open a file of a format.
+
+    Raises:
+        HeadscopeError: it is a device, a pipe or a folder, it is too large, or the system refuses to read it.
+    """
+    with reading(path) as file:
+        size = path.stat().st_size
+        if format.largest is not None and size > format.largest:
+            raise HeadscopeError(
+                f"{path} has {size:,} bytes, and {format.title} has {format.largest:,} at most; give a file that is "
+                "one."
+            )
+        yield file
+
+
+def read_bytes(path: Path, format: FileFormat) -> bytes:
+    """Return what is in a file of a format; it raises what `open_file` raises."""
+    with open_file(path, format) as file:
+        return file.read()
+
+
+def is_too_much(unpacked: int, size: int) -> bool:
+    """Return whether a packed file of so many bytes unpacks to more than one of measurements does."""
+    return unpacked > max(UNPACKED, MOST_PACKED * size)
+
+
+def describe_claim(unpacked: int, size: int) -> str:
+    """Return what is wrong with a file that is too packed, as part of a sentence."""
+    return f"claims to hold {unpacked / 1e9:,.1f} GB, which {size:,} bytes cannot"
