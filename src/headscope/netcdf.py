@@ -23,6 +23,15 @@ from headscope.guards.formats import describe_claim, is_too_much
 _KINDS = "biufSU"
 """The kinds of values that are numbers, truth values or texts of a fixed length."""
 
+_BYTES_OF_A_TEXT = 64
+"""Memory that a text takes, a short one, in an array whose texts are of any length."""
+
+_PACKED = {"scale_factor", "add_offset", "_Unsigned"}
+"""Attributes of arrays whose numbers stand for others; no file of ours has them."""
+
+_FILLED = {"_FillValue", "missing_value"}
+"""Attributes of arrays with a number for missing ones; only those of ours that are no whole numbers may have them."""
+
 Encoding = Mapping[Any, Mapping[str, Any]]
 """How each variable is stored, as `xarray.Dataset.to_netcdf` takes it."""
 
@@ -90,8 +99,8 @@ def _add_sizes(group: h5py.Group, groups: Collection[str] = ()) -> int:
         item = group[name]
         if isinstance(item, h5py.Dataset) and name not in groups:
             _check_array(item, name)
-            chunk = 0 if item.chunks is None else math.prod(item.chunks) * item.dtype.itemsize
-            total += max(item.nbytes, chunk) + _add_attribute_sizes(item)
+            width = item.dtype.itemsize if item.dtype.kind in _KINDS else _BYTES_OF_A_TEXT
+            total += width * max(item.size or 0, math.prod(item.chunks or (0,))) + _add_attribute_sizes(item)
         elif isinstance(item, h5py.Group) and name in groups:
             total += _add_sizes(item)
         else:
@@ -105,6 +114,8 @@ def _check_array(array: h5py.Dataset, name: str) -> None:
         raise ValueError(f"{name} is in another file")
     if array.dtype.kind not in _KINDS and h5py.check_string_dtype(array.dtype) is None:
         raise ValueError(f"{name} holds neither numbers nor texts")
+    if _PACKED & {*array.attrs} or (array.dtype.kind != "f" and _FILLED & {*array.attrs}):
+        raise ValueError(f"{name} holds other numbers than it says")
     for axis, size in enumerate(array.shape or ()):
         if "DIMENSION_LIST" in array.attrs and any(scale.shape != (size,) for scale in array.dims[axis].values()):
             raise ValueError(f"{name} contradicts its dimensions")
