@@ -1,63 +1,77 @@
-"""Damaged and crafted files by the thousand: each is read as what it says or refused in a sentence, or this stops.
+"""Damaged and crafted files of every format by the thousand: each is read as what it says or refused in a sentence.
 
-    python benchmarks/fuzz.py [--corpora 2000] [--tables 400] [--lists 100] [--seed 0]
+    python benchmarks/fuzz.py [--cases 5000] [--seeds 0 1 2]
 
-Half of the tables have one bit that changed, the other half is crafted; so for lists of runs and manifests. The
-mutations are those of `tests/mutations`.
+The cases are spread over the seeds and over all formats: corpora, and the samples of `tests/mutations/files.py`. A
+traceback is printed with its seed, and the program ends with exit code 1.
 """
 
 import argparse
 import random
+import resource
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
-
-import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from analyse.tables import RELATIONS, head_table, texts
-from headscope import heads
-from mutations import count
-from mutations.corpora import SAMPLES, try_corpus
-from mutations.lists import try_list, try_manifest
-from mutations.tables import flip, try_table
+from mutations.corpora import SAMPLES as CORPORA
+from mutations.corpora import try_corpus
+from mutations.files import SAMPLES, Samples
+from mutations.lists import try_manifest
+
+RESULTS = ("refused", "same", "other", "read", "traceback")
+"""What becomes of a file: it is refused, read with equal values, with others, or read as a corpus; or it is a fault."""
 
 
 def main() -> None:
     """Count what is read and what is refused, and print a table."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--corpora", type=int, default=2000)
-    arguments.add_argument("--tables", type=int, default=400)
-    arguments.add_argument("--lists", type=int, default=100)
-    arguments.add_argument("--seed", type=int, default=0)
+    arguments.add_argument("--cases", type=int, default=5000)
+    arguments.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     given = arguments.parse_args()
+    results: dict[str, Counter[str]] = defaultdict(Counter)
+    longest: dict[str, float] = defaultdict(float)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        table = heads.write_table(head_table(texts(np.random.default_rng(89)), RELATIONS), folder / "heads.nc")
-
-        def try_any_corpus(chance: random.Random) -> str:
-            return try_corpus(folder, chance.choice([*SAMPLES]), chance)
-
-        print(f"{'files':32} {'number':>8} {'read':>8} {'refused':>8} {'seconds':>8}")
-        attempts: dict[str, tuple[int, Callable[[random.Random], str]]] = {
-            "corpora, all formats": (given.corpora, try_any_corpus),
-            "tables with one bit changed": (given.tables // 2, partial(flip, table, heads.read_table(table))),
-            "tables, crafted": (given.tables - given.tables // 2, partial(try_table, table)),
-            "lists of runs": (given.lists // 2, partial(try_list, folder / "runs")),
-            "manifests": (given.lists - given.lists // 2, partial(try_manifest, folder / "manifests")),
-        }
-        for title, (times, attempt) in attempts.items():
+        attempts = _list_attempts(Path(name))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for number, kind in enumerate(islice(cycle(attempts), given.cases)):
+            seed = given.seeds[number % len(given.seeds)]
             start = time.perf_counter()
-            _print_row(title, count(attempt, times, given.seed), time.perf_counter() - start)
+            try:
+                result = attempts[kind](random.Random(f"{seed} {number}"))
+            except Exception as error:
+                result = "traceback"
+                print(f"{kind}, seed {seed!r}, case {number}: {type(error).__name__}: {str(error)[:300]}")
+            results[kind][result] += 1
+            longest[kind] = max(longest[kind], time.perf_counter() - start)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"{'files':28} {'cases':>7}", *(f"{result:>9}" for result in RESULTS), f"{'longest':>9}")
+    for kind, counts in results.items():
+        _print_row(kind, counts, longest[kind])
+    together = sum(results.values(), Counter[str]())
+    _print_row("all", together, max(longest.values()))
+    print(f"peak {peak / 1000:,.0f} MB, of which {before / 1000:,.0f} MB before the first case")
+    sys.exit(1 if together["traceback"] else 0)
 
 
-def _print_row(title: str, results: Counter[str], seconds: float) -> None:
-    print(f"{title:32} {results.total():8,} {results['read']:8,} {results['refused']:8,} {seconds:8.1f}")
+def _list_attempts(folder: Path) -> dict[str, Callable[[random.Random], str]]:
+    """Return what makes and reads a broken file, by its kind."""
+    samples = Samples(folder)
+    for kind in SAMPLES:
+        samples.write(kind)
+    corpora = {format: partial(try_corpus, folder, format) for format in CORPORA}
+    files = {kind: partial(samples.attempt, kind) for kind in SAMPLES}
+    return corpora | files | {"manifest that is written over": partial(try_manifest, folder / "written")}
+
+
+def _print_row(title: str, counts: Counter[str], longest: float) -> None:
+    print(f"{title:28} {counts.total():7,}", *(f"{counts[result]:9,}" for result in RESULTS), f"{longest:7.2f} s")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from headscope.corpora import read, summarize
 from headscope.corpora.document import Document, Skipped
 from headscope.errors import HeadscopeError
 from mutations import check_sentence, damage, within
+from mutations.bytes import mutate
 
 _PROPBANK = (
     "# sent_id = s\n"
@@ -167,7 +168,7 @@ def try_corpus(folder: Path, format: str, chance: random.Random) -> str:
     path = folder / name
     text, places = unmark(sample)
     if not places or chance.random() < 0.7:
-        path.write_bytes(damage(text, chance))
+        path.write_bytes(damage(text, chance) if chance.random() < 0.6 else mutate(text.encode(), chance))
         expected = None
     else:
         path.write_text(text, encoding="utf-8")

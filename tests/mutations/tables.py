@@ -51,7 +51,7 @@ def try_table(path: Path, chance: random.Random) -> str:
     other.write_bytes(path.read_bytes()[:-CHECKSUM])
     with h5py.File(other, "r+") as file:
         for _ in range(chance.randint(1, 2)):
-            _craft(file, chance)
+            craft(file, chance)
     try:
         with within():
             table = heads.read_table(other)
@@ -64,7 +64,7 @@ def try_table(path: Path, chance: random.Random) -> str:
     return "read"
 
 
-def _craft(file: h5py.File, chance: random.Random) -> None:
+def craft(file: h5py.File, chance: random.Random) -> None:
     """Replace an attribute, an array, or a name."""
     names: list[str] = []
     file.visit(names.append)
@@ -98,5 +98,5 @@ def _craft(file: h5py.File, chance: random.Random) -> None:
     else:
         return
     for key in ("units", "long_name", "source"):
-        if key in attributes:
+        if key in attributes and str(attributes[key]).isascii():
             file[name].attrs[key] = attributes[key]

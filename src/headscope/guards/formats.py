@@ -48,7 +48,9 @@ MAP_ROWS = FileFormat("a table of maps", "headscope.learn.map_labels:read_maps_t
 WORD_VECTORS = FileFormat("a file of word vectors", "headscope.learn.word_vectors:read_vectors", None)
 PATTERNS = FileFormat("a file of patterns", "headscope.corpora.spacy_patterns:check")
 ADAPTER = FileFormat("the settings of an adapter", "headscope.capture.model.model_names:find_base")
-GENERATION = FileFormat("the settings of a generation", "headscope.capture.open.generation_settings:read_settings")
+GENERATION = FileFormat(
+    "the settings of a generation", "headscope.capture.open.generation_settings:read_generation_settings"
+)
 GGUF = FileFormat("a GGUF file", "headscope.capture.open.gguf_metadata:Metadata", None)
 
 FORMATS = (

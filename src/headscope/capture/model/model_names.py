@@ -85,7 +85,7 @@ def find_base(name: str) -> str:
     """
     file = Path(name) / _ADAPTER
     try:
-        if not file.is_file():
+        if not file.exists():
             return ""
     except OSError:  # a name that is too long for a path
         return ""

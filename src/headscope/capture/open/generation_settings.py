@@ -38,7 +38,8 @@ def read_generation_settings(model: Loadable) -> dict[str, Any]:
 
 def _read_file(name: str) -> dict[str, Any]:
     where = source(name)
-    path = cached_file(
+    own = Path(where) / FILE
+    path = str(own) if own.exists() else cached_file(
         where, FILE, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False,
         _raise_exceptions_for_gated_repo=False,
     )  # fmt: skip
