@@ -5,7 +5,6 @@ input, stops a run whose loss is not finite, and chooses the best checkpoint.
 """
 
 import copy
-import json
 import math
 import random
 import shutil
@@ -40,6 +39,7 @@ from headscope.capture.model.model import Model
 from headscope.capture.model.weights import quiet
 from headscope.capture.open.loading import Loadable, load, source
 from headscope.errors import HeadscopeError, ModelError, first_line
+from headscope.files import parse_json
 from headscope.learn.encode import IGNORED, Features
 from headscope.learn.runs_folder import explain_disk_errors
 from headscope.learn.scoring import NAMES, compute_scores
@@ -322,8 +322,8 @@ def _find_last_checkpoint(folder: Path) -> str | None:
     checkpoints = {}
     for checkpoint in folder.glob("checkpoint-*"):
         try:
-            checkpoints[json.loads((checkpoint / _STATE).read_text())["global_step"]] = checkpoint
-        except (OSError, ValueError, KeyError):
+            checkpoints[int(parse_json((checkpoint / _STATE).read_bytes())["global_step"])] = checkpoint
+        except (OSError, ValueError, KeyError, TypeError):
             shutil.rmtree(checkpoint, ignore_errors=True)
     return str(checkpoints[max(checkpoints)]) if checkpoints else None
 
