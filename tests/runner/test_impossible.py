@@ -13,6 +13,7 @@ import tiny
 from headscope.capture.model.model import Model
 from headscope.corpora import Shard, summarize
 from headscope.errors import HeadscopeError
+from headscope.reducers import Streaming
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, Run, ShardSums, measure, merge_shards, resolve_reducers
 from headscope.runner.accumulate import accumulate
@@ -67,6 +68,22 @@ def list_keys() -> Iterator[Key]:
 def test_honest_sums_are_taken() -> None:
     refuse(done())
     refuse(RunSums({}))
+
+
+def test_a_head_whose_output_changes_by_more_than_its_length_is_honest() -> None:
+    module, tokenizer = tiny.make("gpt2")
+    model = Model.from_module(module, tokenizer, name="gpt2")
+    opened = Run.open(model, tiny.documents(11), [Streaming(first=2, recent=3)])
+    sums = opened.add_up()
+    table = measure(model, tiny.documents(11), opened.reducers)
+    assert float(table["streaming_change"].max()) > 1.01
+    refuse_impossible_values(sums, model.shape, opened.reducers, opened.summary, "sums.npz", "measure again")
+    key = ("streaming", "decoder", "1", "change")
+    negative = RunSums({**sums.values, key: -sums.values[key]})
+    with pytest.raises(
+        HeadscopeError, match=r"streaming_change is -[0-9.]+, and it is a multiple of the output's length;"
+    ):
+        refuse_impossible_values(negative, model.shape, opened.reducers, opened.summary, "sums.npz", "measure again")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -163,7 +163,7 @@ class Streaming(Reducer):
         table["fold_streaming"].attrs["fold_unit"] = self.fold_assignment.unit
         tokens, dims = sums["fold_streaming"].sum(-1), ("layer", "head")
         kept = f"the first {self.first} tokens and the {self.recent} most recent ones"
-        length = "share of the output's length"
+        length = "multiple of the output's length"
         values = {
             "streaming_count": (counts["tokens"], (), "tokens scored where no window hides any", "tokens"),
             "streaming_change": (

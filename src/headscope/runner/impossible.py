@@ -26,6 +26,7 @@ SHARE = "share of "
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "probability": (0, 1), "cosine": (-1, 1), "nats": (0, np.inf), "tokens": (0, np.inf), "sum of weights": (0, np.inf),
+    "multiple of the output's length": (0, np.inf),
 }  # fmt: skip
 """Where the values of headscope's own reducers lie, by other units."""
 
