@@ -16,6 +16,7 @@ import planted_decoder
 import tiny
 from headscope import cli
 from headscope.analyse.head_roles import NONE, ROLE, name_main_roles, read_left_out
+from headscope.commands.folder import OutputFolder
 from headscope.commands.option_groups import RunOptions
 from headscope.errors import ModelError
 from headscope.reducers import REDUCERS
@@ -99,6 +100,26 @@ def test_without_its_head_a_model_has_all_roles_but_the_one_that_logits_tell() -
     copying = next(role for role in REDUCERS["copying"].scores[0].roles.values())
     assert "has none; load one with its head" in read_left_out(table)[copying]
     assert {"induction", "sink"} <= {*table["role"].values}
+
+
+def test_a_killed_run_goes_on_where_a_reducer_is_refused(tmp_path: Path, monkeypatch) -> None:
+    """Of a bare GPT-2 whose outputs no norm reads, what logits tell is refused, once the model was measured."""
+    model, settings = tiny.save(tmp_path / "model", "gpt2"), {"repeats": 7, "needles": 3, "progress": False}
+    expected = headscope.profile(model, tmp_path / "whole", **settings)
+    with monkeypatch.context() as patch:
+        true_measure = OutputFolder.measure
+
+        def fail_untrained(self, table: str, *arguments, **options):
+            if table.startswith("untrained"):
+                raise KeyboardInterrupt
+            return true_measure(self, table, *arguments, **options)
+
+        patch.setattr(OutputFolder, "measure", fail_untrained)
+        with pytest.raises(KeyboardInterrupt):
+            headscope.profile(model, tmp_path / "out", **settings)
+    assert (tmp_path / "out" / ".repeats.partial.npz").is_file()
+    xr.testing.assert_equal(headscope.profile(model, tmp_path / "out", resume=True, **settings), expected)
+    assert not [*(tmp_path / "out").glob(".*.npz")]
 
 
 def test_an_atlas_of_a_decoder_has_roles_and_its_page_too(run, model: Path, tmp_path: Path) -> None:

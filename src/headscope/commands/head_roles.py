@@ -86,16 +86,14 @@ def measure_head_roles(
         summary = summarize(corpus)
         suited = [name for name in wanted if REDUCERS[name].is_annotated(summary)]
         wanted = [name for name in wanted if name not in suited]
-        try:
-            measured += [beside.measure(stem, corpus, suited)] if suited else []
-        except HeadscopeError:
-            refused = beside.find_refused(corpus, suited)
-            for name, error in refused.items():
-                why = str(error).partition("; leave out ")[0]  # nobody asked for it by name
-                left_out |= {role: why for score in REDUCERS[name].scores for role in score.roles.values()}
-                errors.append(error)
-            if able := [name for name in suited if name not in refused]:
-                measured.append(beside.measure(stem, corpus, able))
+        # First, since a killed run goes on with sums of the reducers that it kept.
+        refused = beside.find_refused(corpus, suited)
+        for name, error in refused.items():
+            why = str(error).partition("; leave out ")[0]  # nobody asked for it by name
+            left_out |= {role: why for score in REDUCERS[name].scores for role in score.roles.values()}
+            errors.append(error)
+        if able := [name for name in suited if name not in refused]:
+            measured.append(beside.measure(stem, corpus, able))
     if not measured:
         raise errors[0]
     roles = find_head_roles(measured, left_out)
