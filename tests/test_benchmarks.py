@@ -11,6 +11,7 @@ import playwright.sync_api as playwright
 import pytest
 
 import tiny
+from headscope.cli.command_list import COMMANDS
 from headscope.view.page import write_page
 from view.tables import head_table
 
@@ -93,11 +94,19 @@ def test_the_benchmark_of_runs() -> None:
     assert "surface on grammar:5: 1 run " in run("runs.py", "--runs", 2, "--corpus", "grammar:5", "--times", 1)
 
 
+def test_the_benchmark_of_kills_has_every_command_that_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    writing = {record.command for record in COMMANDS if "out" in record.options}
+    assert len(writing) > 10
+    assert import_module("kills").COMMANDS.keys() == {*writing, "shard"}
+
+
 @pytest.mark.full
-def test_the_benchmark_of_kills(tmp_path) -> None:
-    report = run("kills.py", "--kills", 3, "--commands", "measure", "--model", tiny.save(tmp_path / "model"))
-    command, kills, *_ = report.splitlines()[1].split()
-    assert (command, kills) == ("measure", "3")
+def test_the_benchmark_of_kills() -> None:
+    """A table of two reducers, a file of sums, files of one table and of JSON, folders with sums of each kind, runs."""
+    commands = ["measure", "shard", "merge", "export", "disable", "ledger", "align", "tune"]
+    rows = [row.split() for row in run("kills.py", "--kills", 8, "--commands", *commands).splitlines()[1:]]
+    assert [row[:2] for row in rows] == [[command, "1"] for command in commands]
 
 
 @pytest.mark.full
