@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.files import unpacked_size
 from headscope.runner.checkpoint import RunSums, load, save
 from headscope.studies import STUDIES
 from headscope.studies.arrays import read_recording
@@ -33,13 +32,26 @@ def write_bomb(path: Path, gigabytes: int) -> None:
 def test_a_bomb_is_seen_in_the_directory_of_the_archive(tmp_path: Path) -> None:
     path = tmp_path / "mine.npz"
     write_bomb(path, 3)
-    with path.open("rb") as file:
-        assert unpacked_size(file) == 3 * 10**9
-        assert file.tell() == 0
     with pytest.raises(CorpusError) as refused:
         read_recording(ZHAO, ZHAO.recording, path)
     assert str(refused.value) == (
-        f"{path} unpacks to 3.0 GB, and scores of heads take at most 1.0; save nothing but the scores."
+        f"{path} is no archive of plain arrays (it claims to hold 3.0 GB, which {path.stat().st_size:,} bytes cannot); "
+        "save the scores with numpy.savez."
+    )
+
+
+def test_scores_unpack_to_a_gigabyte_at_most(tmp_path: Path) -> None:
+    """Also where no file of its size would be suspected of more."""
+    path = tmp_path / "mine.npz"
+    write_bomb(path, 3)
+    content = path.read_bytes()
+    with path.open("wb") as file:  # a zip archive may have anything in front
+        file.seek(10**8)
+        file.write(content)
+    with pytest.raises(CorpusError) as refused:
+        read_recording(ZHAO, ZHAO.recording, path)
+    assert str(refused.value).startswith(
+        f"{path} is no archive of plain arrays (it unpacks to 3.0 GB, and an archive of scores to 1.0 at most); "
     )
 
 

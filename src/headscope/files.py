@@ -7,14 +7,13 @@ import math
 import os
 import re
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from io import BufferedReader
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
 
@@ -257,20 +256,6 @@ def check_regular(path: Path) -> None:
             raise HeadscopeError(f"{path} is a device or a pipe; copy what it gives to a file, and name that file.")
     except OSError as error:
         raise HeadscopeError(f"{path} cannot be read ({error.strerror or error}); check the name.") from error
-
-
-def unpacked_size(file: BinaryIO) -> int:
-    """The bytes that the files in a zip archive unpack to, as its directory says; 0 if it is none.
-
-    Python unpacks no more of a file than the directory says.
-    """
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return sum(member.file_size for member in archive.infolist())
-    except (zipfile.BadZipFile, NotImplementedError, ValueError):
-        return 0
-    finally:
-        file.seek(0)
 
 
 def parse_json(text: str | bytes, object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:

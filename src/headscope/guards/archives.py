@@ -30,7 +30,7 @@ def load_arrays(path: Path, format: FileFormat, *, packed: bool = True) -> dict[
     with open_file(path, format) as file:
         size = path.stat().st_size
         try:
-            _check_archive(file, size, packed)
+            _check_archive(file, size, format, packed)
             file.seek(0)
             with np.load(file, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
@@ -41,13 +41,16 @@ def load_arrays(path: Path, format: FileFormat, *, packed: bool = True) -> dict[
             raise ValueError(str(error) or type(error).__name__) from error
 
 
-def _check_archive(file: BinaryIO, size: int, packed: bool) -> None:
-    """Refuse an archive whose arrays are not as large as its directory and their headers say."""
+def _check_archive(file: BinaryIO, size: int, format: FileFormat, packed: bool) -> None:
+    """Refuse an archive that unpacks to too much, or whose arrays are not as large as their headers say."""
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         claimed = sum(member.file_size for member in members)
         if is_too_much(claimed, size) if packed else claimed > size:
             raise ValueError(f"it {describe_claim(claimed, size)}")
+        if format.most_unpacked is not None and claimed > format.most_unpacked:
+            most = f"{format.most_unpacked / 1e9:,.1f}"
+            raise ValueError(f"it unpacks to {claimed / 1e9:,.1f} GB, and {format.title} to {most} at most")
         names = [member.filename for member in members]
         if len({*names}) < len(names):
             raise ValueError("it has an array twice")

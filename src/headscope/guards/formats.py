@@ -26,11 +26,13 @@ class FileFormat:
         title: in a sentence, such as ``a list of heads``.
         reader: the module and the function that reads a file.
         largest: its bytes at most; None where a large one is read in parts.
+        most_unpacked: the bytes that an archive may unpack to; None where only their ratio to its size is limited.
     """
 
     title: str
     reader: str
     largest: int | None = 16 * MEGABYTE
+    most_unpacked: int | None = None
 
 
 HEAD_TABLE = FileFormat("a head table", "headscope.heads:read_table", None)
@@ -40,7 +42,10 @@ RUNS = FileFormat("a list of runs", "headscope.runs:read")
 MANIFEST = FileFormat("a manifest", "headscope.commands.folder:OutputFolder")
 SUMS = FileFormat("the sums of a run", "headscope.runner.checkpoint:load", None)
 SHARD = FileFormat("the sums of a shard", "headscope.runner.shards:ShardSums", None)
-RECORDING = FileFormat("an archive of scores", "headscope.studies.arrays:read_recording", None)
+RECORDING = FileFormat(
+    "an archive of scores", "headscope.studies.arrays:read_recording", None,
+    most_unpacked=1000 * MEGABYTE,  # the scores of a thousand runs of the largest models are a tenth of it
+)  # fmt: skip
 SAVED_ATTENTION = FileFormat("a text of saved attention", "headscope.capture.model.saved_text:open_text", None)
 CLASSIFIER = FileFormat("a map classifier", "headscope.reducers.support.pattern_network:MapClassifier")
 MAPS_TO_LABEL = FileFormat("a folder of maps to label", "headscope.learn.map_labels:read_maps_to_label", None)
@@ -83,7 +88,7 @@ def read_bytes(path: Path, format: FileFormat) -> bytes:
 
 
 def is_too_much(unpacked: int, size: int) -> bool:
-    """Return whether a packed file of so many bytes unpacks to more than one of measurements does."""
+    """Return whether a packed file of `size` bytes unpacks to more bytes than tables, maps and vectors do."""
     return unpacked > max(UNPACKED, MOST_PACKED * size)
 
 

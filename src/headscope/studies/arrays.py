@@ -14,13 +14,10 @@ from numpy.lib.format import MAGIC_PREFIX
 
 from headscope import heads
 from headscope.errors import CorpusError, first_line
-from headscope.files import reading, sha256, unpacked_size
+from headscope.files import reading, sha256
 from headscope.guards.archives import load_arrays
 from headscope.guards.formats import RECORDING
 from headscope.studies.study import RECORDED, Recording, Study
-
-MAX_BYTES = 1_000_000_000
-"""The largest archive, unpacked: the scores of a thousand runs of the largest models are a tenth of it."""
 
 NO_SCORES = "recorded scores are those of heads; the scores of the models on the task are not among them"
 
@@ -40,16 +37,9 @@ def read_recording(
     """Recorded scores as head tables, the reasons why others are missing, and the names of unknown arrays.
 
     Raises:
-        CorpusError: the file is not an archive of plain arrays or is larger than `MAX_BYTES`, an array that is needed
-            is missing, or one has a wrong shape, number of heads or values.
+        CorpusError: the file is not an archive of plain arrays or is too large, an array that is needed is missing,
+            or one has a wrong shape, number of heads or values.
     """
-    with reading(path) as file:
-        size = max(path.stat().st_size, unpacked_size(file))
-        if size > MAX_BYTES:
-            raise CorpusError(
-                f"{path} unpacks to {size / 1e9:,.1f} GB, and scores of heads take at most {MAX_BYTES / 1e9:,.1f}; "
-                "save nothing but the scores."
-            )
     arrays = _load_arrays(path)
     known = {name: array for name, array in recording.arrays.items() if array in arrays}
     missing = [recording.arrays[name] for name in recording.needed if name not in known]
