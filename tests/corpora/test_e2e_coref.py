@@ -83,7 +83,7 @@ WORDS = "; a mention goes from its first to its last word, counted from 0 to 11:
 MENTION = "; a mention is its first and its last word, such as [3, 3], counted from 0: correct it."
 NO_CLUSTERS = (
     "; a document needs a list of them, each a list of mentions, such as [[[0, 0], [3, 3]]], or [] if nothing is "
-    "mentioned twice: add it."
+    "mentioned twice: write them there."
 )
 NO_SENTENCES = (
     '; a document needs a list of them, each a list of words, such as [["She", "left"]]: write them there.'

@@ -50,6 +50,7 @@ from headscope.studies import STUDIES
 from headscope.studies.arrays import read_recording
 from mutations import check_sentence, damage, within
 from mutations.bytes import craft_arrays, craft_tensors, craft_text, mutate
+from mutations.lists import write_runs
 from mutations.tables import craft
 from probe_tables import make_probes
 from test_examples import make_text
@@ -169,18 +170,6 @@ def _make_list(folder: Path) -> Path:
     return _write("heads.json", json.dumps({"0-0": [0.5, 0.25], "0-1": [0.125, 1.0], "1-0": [0.5], "1-1": [0.75]}))(
         folder
     )
-
-
-def _make_runs(folder: Path) -> Path:
-    run = {"name": "seed-2", "seed": 2, "best_epoch": 1, "weights_sha256": "0" * 64}
-    epochs = [{"validation": {"f1": 0.5}, "test": {"f1": 0.25, "accuracy": 0.75}}]
-    stored = {
-        "version": runs.VERSION, "task": "negation", "control": False, "model": "minilm", "weights_sha256": "1" * 64,
-        "select": "validation", "metric": "f1", "settings": {"epochs": 1, "rate": 4e-5},
-        "runs": [run | {"epochs": epochs}],
-    }  # fmt: skip
-    _write("seed-2/model.safetensors", b"weights")(folder)
-    return _write(runs.FILE, json.dumps(stored))(folder)
 
 
 def _make_manifest(folder: Path) -> Path:
@@ -312,7 +301,7 @@ SAMPLES: Mapping[str, Sample] = {
     "table of DuoAttention": Sample(
         formats.HEAD_LIST, _write("heads.tsv", "0.5\t0.25\n0.125\t1.0\n1e-1\t0\n"), read_heads, _damage
     ),
-    "list of runs": Sample(formats.RUNS, _make_runs, lambda path: runs.read(path.parent), craft_text),
+    "list of runs": Sample(formats.RUNS, write_runs, lambda path: runs.read(path.parent), craft_text),
     "manifest": Sample(formats.MANIFEST, _make_manifest, _read_manifest, craft_text),
     "checkpoint": Sample(formats.SUMS, _make_sums, load, craft_arrays, sealed=True),
     "shard": Sample(formats.SHARD, _make_shard, ShardSums.read, craft_arrays, sealed=True),

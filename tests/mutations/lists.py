@@ -41,8 +41,8 @@ def craft_json(value: Any, chance: random.Random) -> bytes:
     return text.encode()
 
 
-def try_list(folder: Path, chance: random.Random) -> str:
-    """Read a list of runs after a part of it was replaced: ``read`` or ``refused``."""
+def write_runs(folder: Path) -> Path:
+    """Write a folder with one run, and return the path of its list."""
     run = {"name": "seed-2", "seed": 2, "best_epoch": 1, "weights_sha256": "0" * 64}
     epochs = [{"validation": {"f1": 0.5}, "test": {"f1": 0.25, "accuracy": 0.75}}]
     stored = {
@@ -52,7 +52,15 @@ def try_list(folder: Path, chance: random.Random) -> str:
     }  # fmt: skip
     (folder / "seed-2").mkdir(parents=True, exist_ok=True)
     (folder / "seed-2" / "model.safetensors").write_bytes(b"weights")
-    (folder / runs.FILE).write_bytes(craft_json(stored, chance))
+    path = folder / runs.FILE
+    path.write_text(json.dumps(stored))
+    return path
+
+
+def try_list(folder: Path, chance: random.Random) -> str:
+    """Read a list of runs after a part of it was replaced: ``read`` or ``refused``."""
+    path = write_runs(folder)
+    path.write_bytes(craft_json(json.loads(path.read_text()), chance))
     try:
         with within():
             listed = runs.read(folder)

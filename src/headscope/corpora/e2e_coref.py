@@ -74,13 +74,7 @@ def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
             f'{where} has the key "{key}": its "sentences" are the pieces of words of one tokenizer, with special '
             "tokens among them; headscope reads words: give the file of words that it was made from."
         )
-    sentences = record.get("sentences")
-    if not isinstance(sentences, list) or not all(isinstance(sentence, list) for sentence in sentences):
-        problem = f'the "sentences" {show(sentences)}' if "sentences" in record else 'no "sentences"'
-        raise CorpusError(
-            f'{where} has {problem}; a document needs a list of them, each a list of words, such as [["She", "left"]]: '
-            "write them there."
-        )
+    sentences = _get_lists(where, record, "sentences", 'words, such as [["She", "left"]]')
     words = [word for sentence in sentences for word in sentence]
     if not words:
         raise CorpusError(f"{where} has a document without words; each needs at least one: leave it out.")
@@ -94,13 +88,8 @@ def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _parse_clusters(where: str, record: Mapping[str, Any], count: int) -> Iterator[Span]:
-    clusters = record.get("clusters")
-    if not isinstance(clusters, list) or not all(isinstance(cluster, list) for cluster in clusters):
-        problem = f'the "clusters" {show(clusters)}' if "clusters" in record else 'no "clusters"'
-        raise CorpusError(
-            f"{where} has {problem}; a document needs a list of them, each a list of mentions, such as "
-            "[[[0, 0], [3, 3]]], or [] if nothing is mentioned twice: add it."
-        )
+    mentions = "mentions, such as [[[0, 0], [3, 3]]], or [] if nothing is mentioned twice"
+    clusters = _get_lists(where, record, "clusters", mentions)
     for number, cluster in enumerate(clusters, start=1):
         for mention in cluster:
             # True is an int in Python, and no position.
@@ -116,3 +105,14 @@ def _parse_clusters(where: str, record: Mapping[str, Any], count: int) -> Iterat
                     f"a mention goes from its first to its last word, counted from 0 to {count - 1}: correct it."
                 )
             yield Span(first, last + 1, str(number), kind="mention")
+
+
+def _get_lists(where: str, record: Mapping[str, Any], key: str, parts: str) -> list[list[Any]]:
+    """Return the value of a key, which is a list of lists of `parts`, as messages call them."""
+    lists = record.get(key)
+    if isinstance(lists, list) and all(isinstance(each, list) for each in lists):
+        return lists
+    problem = f'the "{key}" {show(lists)}' if key in record else f'no "{key}"'
+    raise CorpusError(
+        f"{where} has {problem}; a document needs a list of them, each a list of {parts}: write them there."
+    )

@@ -114,10 +114,11 @@ def _measure_on_ray(
     step = partial(progress, f"measuring {name_model(model)}")
     with TemporaryDirectory() as folder:
         sums = sums or Path(folder) / "sums.npz"
-        settings: dict[str, Any] = {"workers": request.workers, "resume": request.resume, "progress": step}
-        return assess(
-            ray.measure(work, sums, waiting=lambda needed: progress(f"waiting for {needed}", 0, 0), **settings)
-        )
+        table = ray.measure(
+            work, sums, workers=request.workers, resume=request.resume, progress=step,
+            waiting=lambda missing: progress(f"waiting for {missing}", 0, 0),
+        )  # fmt: skip
+        return assess(table)
 
 
 def choose_reducers(request: Measuring, summary: CorpusSummary, runs: Runs | None) -> list[Reducer]:
