@@ -305,7 +305,7 @@ def _check_text(text: Text) -> None:
 
 
 def _is_example(example: Example, texts: int) -> bool:
-    """True for an example of one of so many texts, with numbers where numbers belong."""
+    """Return whether an example is of one of the `texts`, and has numbers where numbers belong."""
     named = isinstance(example.row, str) and example.kind in (CLEAR, FAILS)
     counts = (example.right, example.count)
     finite = all(type(count) in (int, float) and math.isfinite(count) for count in counts)

@@ -1,4 +1,4 @@
-"""How many texts a tuned model gives each label; one that names a single label for all tells them not apart."""
+"""How many texts a tuned model gives each label. A model that names a single label for all cannot tell them apart."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class SingleLabel:
 
 
 def count_predictions(texts: int, labels: Mapping[str, float]) -> dict[str, Any]:
-    """The counts of a model's predictions as JSON has them.
+    """Return the counts of a model's predictions, as they are stored in JSON.
 
     Args:
         texts: their number.
@@ -43,9 +43,11 @@ def count_predictions(texts: int, labels: Mapping[str, float]) -> dict[str, Any]
 
 
 def read_predictions(about: Mapping[Any, Any], run: str = "") -> dict[str, Predictions]:
-    """What the models of a table predict, by its attributes and the names of its runs; only of one if it is named.
+    """Return what the models of a table predict, by the names of its runs; a model alone has an empty name.
 
-    That of a model alone has an empty name.
+    Args:
+        about: the attributes of the table.
+        run: the name of the only run that is wanted. Default: all runs.
     """
     if "runs" not in about:
         return {"": json.loads(about[ATTRIBUTE])} if ATTRIBUTE in about else {}
@@ -54,17 +56,17 @@ def read_predictions(about: Mapping[Any, Any], run: str = "") -> dict[str, Predi
 
 
 def find_single_labels(about: Mapping[Any, Any]) -> list[SingleLabel]:
-    """The labels that the models of a table name for all texts, by its attributes."""
+    """Return the labels that models name for all texts, by the attributes of their table."""
     return list_single_labels(read_predictions(about))
 
 
 def name_run(entry: Mapping[str, Any]) -> str:
-    """The name of a run, and that it is one of the control if its entry says so."""
+    """Return the name of a run, with "of the control" if it was tuned on the control."""
     return f"{entry.get('name', '')} of the control" if entry.get(GROUP) == CONTROL else str(entry.get("name", ""))
 
 
 def list_single_labels(predicted: Mapping[str, Predictions]) -> list[SingleLabel]:
-    """The labels that some models name for all texts, by the names of the models; an empty one is that of no run."""
+    """Return the labels that models name for all texts, given what they predict by the names of their runs."""
     runs_of: dict[SingleLabel, list[str]] = {}
     for name, counts in predicted.items():
         if len(labels := counts.get("labels", {})) == 1:

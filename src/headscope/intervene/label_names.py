@@ -24,7 +24,7 @@ _SHOWN = 12
 
 
 def read_label_names(given: str | Mapping[Any, Any], task: str, labels: Sequence[str]) -> dict[str, str]:
-    """The label of the task for each label of a model that is named, in the order of the task's.
+    """Return the task's label for each label of a model, in the order of the task's labels.
 
     Args:
         given: as it is typed, such as `EXAMPLE`, or as a mapping.
@@ -61,7 +61,7 @@ def read_label_names(given: str | Mapping[Any, Any], task: str, labels: Sequence
 def match_labels(
     model: str, numbers: Mapping[int, str], task: str, labels: Sequence[str], given: Mapping[str, str]
 ) -> tuple[list[int], str]:
-    """The model's number of each label of a task, and in words how they were matched; empty if all names are equal.
+    """Return the model's number of each label of a task, and how they were matched, in words if any names differ.
 
     Names that differ only in case are matched, and so are the numbers of labels that nobody named (``LABEL_0`` or
     ``0``) with a task's 0, 1 and so on.
@@ -99,7 +99,7 @@ def match_labels(
 
 
 def _split_pairs(text: str) -> list[tuple[str, str]]:
-    """The pairs that are typed."""
+    """Return the pairs of labels in a typed list."""
     pairs = []
     for part in text.split(","):
         of_model, equals, of_task = (each.strip() for each in part.partition("="))
@@ -122,13 +122,13 @@ def _list_pairs(given: Any) -> list[tuple[str, str]]:
 
 
 def _invert(given: Mapping[str, str], names: Mapping[int, str]) -> list[int]:
-    """The numbers of the model's labels in the order in which they are given."""
+    """Return the numbers of the model's labels in the order in which they are given."""
     number_of = {name: number for number, name in names.items()}
     return [number_of[of_model] for of_model in given]
 
 
 def _match_names(names: Mapping[int, str], labels: Sequence[str]) -> list[int] | None:
-    """The number of each label by its name, by its name in another case, or by the number in it; None if none fits."""
+    """Return the number of each label by its name, its name in another case, or its number; None if none match."""
     numbered = [str(number) for number in range(len(labels))]
     ways: list[tuple[list[str], Sequence[str]]] = [
         ([*names.values()], labels),
@@ -145,7 +145,7 @@ def _match_names(names: Mapping[int, str], labels: Sequence[str]) -> list[int] |
 
 
 def _explain(model: str, names: Sequence[str], task: str, labels: Sequence[str]) -> str:
-    """Why labels cannot be matched, and what to give."""
+    """Return why labels cannot be matched, and what to give."""
     has = f"the model {model!r} has the labels {_list(names)}, and the task {task} has {_list(labels)}"
     if len(names) < len(labels):
         return f"{has}; give a model with a label for each of these, such as one that `headscope tune` tuned on it."

@@ -47,7 +47,7 @@ class Row:
 
 
 def split_rows(path: Path) -> Iterator[Row]:
-    """The lines of a table, in which quotes are plain characters.
+    """Return the lines of a table, in which quotes are plain characters.
 
     Raises:
         CorpusError: the file is not UTF-8.
@@ -56,7 +56,7 @@ def split_rows(path: Path) -> Iterator[Row]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a table; quotes are those of a csv writer where the file is plainly written by one.
+    """Return the rows of a table, without the quotes of a csv writer if the file was plainly written by one.
 
     It is if each field with a quote is in quotes, with all inner quotes doubled, and if there are such inner quotes, or
     a field that holds a tab or the end of a line, or a column that is in quotes from its first row to its last. In all
@@ -88,12 +88,12 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def is_quoted(rows: Sequence[Row]) -> bool:
-    """True if the quotes of a table were those of a csv writer."""
+    """Return whether a csv writer wrote the quotes of a table."""
     return any(any(row.quoted) for row in rows)
 
 
 def _parse_quoted(text: str) -> list[Row] | None:
-    """The rows of a text as a csv writer has them; None if a field has a quote that is no writer's."""
+    """Return the rows of a text that a csv writer wrote; None if a field has a quote that it would not write."""
     rows: list[Row] = []
     cells: list[str] = []
     quoted: list[bool] = []
@@ -119,17 +119,17 @@ def _parse_quoted(text: str) -> list[Row] | None:
 
 
 def _is_table(rows: Sequence[Row]) -> bool:
-    """True if all rows have as many fields as the first."""
+    """Return whether all rows have the same number of fields."""
     return len({len(row.cells) for row in rows if not row.is_blank}) == 1
 
 
 def _has_doubled(row: Row) -> bool:
-    """True if a field of a plain row is in quotes, and all inner quotes are doubled."""
+    """Return whether a field of a plain row is in quotes, and all inner quotes are doubled."""
     return any((field := _FIELD.fullmatch(cell)) is not None and '"' in (field[1] or "") for cell in row.cells)
 
 
 def _has_quoted_column(rows: Sequence[Row]) -> bool:
-    """True if some column is in quotes from the first row to the last."""
+    """Return whether a column is in quotes from the first row to the last."""
     filled = [row.quoted for row in rows if not row.is_blank]
     return len(filled) > 1 and any(map(all, zip(*filled, strict=True)))
 

@@ -59,7 +59,14 @@ def refuse_part(file: Path) -> None:
 
 
 def make_part_error(file: Path, number: int, count: int, missing: int = 0) -> ModelError:
-    """Return the error for a part of a split GGUF file, counted from 1, if so many of the others are missing."""
+    """Return the error for a part of a split GGUF file.
+
+    Args:
+        file: the part.
+        number: of the part, counted from 1.
+        count: the number of parts.
+        missing: the number of other parts that are not next to it.
+    """
     lacking = f", of which {missing} {'is' if missing == 1 else 'are'} missing here" if missing else ""
     wanted = "download them, and join" if missing else "join"
     return ModelError(
