@@ -21,8 +21,13 @@ CHECKED_PACKAGES = ("headscope.capture", "headscope.reducers", "headscope.runner
 
 
 def checks_shapes(item: pytest.Item) -> bool:
-    """Return whether a test is one of a package whose shapes are checked."""
-    return item.path.parent.name in {package.rpartition(".")[2] for package in CHECKED_PACKAGES}
+    """Return whether a test is one of a package whose shapes are checked.
+
+    Of a test that is repeated for families, the repetition with an encoder is not: it has as many queries as keys, and
+    as many heads of both, so that shapes cannot tell which of them a tensor has.
+    """
+    in_checked_package = item.path.parent.name in {package.rpartition(".")[2] for package in CHECKED_PACKAGES}
+    return in_checked_package and _get_family(item) != "bert"
 
 
 def list_full(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:

@@ -25,7 +25,6 @@ def table(data: Path):
     return measure(load("minilm"), read(data / STORIES), ["scope"])
 
 
-@pytest.mark.full
 @pytest.mark.data
 @pytest.mark.demo
 def test_the_baselines_are_those_of_table_1(table) -> None:
