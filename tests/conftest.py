@@ -51,7 +51,11 @@ CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the shapes of tensors be checked at each call, but in the long tier."""
+    """Let the shapes of tensors be checked at each call, but in the long tier; hide GPUs from all tests but theirs."""
+    if config.option.markexpr == "gpu":
+        os.environ["TRITON_INTERPRET"] = "0"
+    else:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     if config.option.markexpr != "full":
         jaxtyping.install_import_hook(tiers.CHECKED_PACKAGES, "beartype.beartype")
 
@@ -91,6 +95,13 @@ def _data_where_marked(request: pytest.FixtureRequest) -> None:
     """A test marked ``data`` needs the folder, whether or not it names the fixture."""
     if request.node.get_closest_marker("data"):
         request.getfixturevalue("data")
+
+
+@pytest.fixture(autouse=True)
+def _gpu_where_marked(request: pytest.FixtureRequest) -> None:
+    """Skip a test marked ``gpu`` where there is none, or where GPUs are hidden."""
+    if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("no GPU can be seen: run `pytest -m gpu` where there is one.")
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,12 @@ MODEL_PARTS: Mapping[str, str] = {
 }
 """The attributes that identify a model, and their names in messages."""
 
+GPU_UNUSED = "gpu_unused"
+"""The attribute that says why a model was not run on a GPU that was there."""
+
+REMARKS = frozenset({GPU_UNUSED})
+"""Attributes that change no number: runs that differ in them alone are the same."""
+
 DIFFERS_IN = "differs_in"
 """The attribute of a comparison of two models: the parts of their identity in which they differ, in words."""
 
@@ -24,6 +30,11 @@ def list_differences(attributes: Mapping[str, Any], others: Mapping[str, Any]) -
     """
     compared = [part for part in MODEL_PARTS if part == "weights_sha256" or {part} <= attributes.keys() & others.keys()]
     return [MODEL_PARTS[part] for part in compared if attributes.get(part) != others.get(part)]
+
+
+def drop_remarks(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a run without those that change no number."""
+    return {name: value for name, value in attributes.items() if name not in REMARKS}
 
 
 def name_differences(*models: Mapping[str, Any]) -> str:

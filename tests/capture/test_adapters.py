@@ -13,7 +13,7 @@ import xarray as xr
 import headscope
 import tiny
 from headscope.capture.open.loading import load
-from headscope.commands.option_groups import check_model
+from headscope.commands.model_options import check_model
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError
 

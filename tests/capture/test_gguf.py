@@ -16,7 +16,7 @@ import tiny
 from headscope.capture.model import model_names
 from headscope.capture.open.loading import load, source
 from headscope.capture.tokens.align import Alignment
-from headscope.commands.option_groups import check_model
+from headscope.commands.model_options import check_model
 from headscope.corpora import Document
 from headscope.errors import HeadscopeError, ModelError
 

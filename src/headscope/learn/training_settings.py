@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headscope.capture.model.device_names import AUTO, DTYPES
 from headscope.errors import HeadscopeError
 from headscope.learn.task import TEST, VALIDATION
 
-PRECISIONS = ("float32", "bfloat16", "float16")
+PRECISIONS = DTYPES
 """The number formats for training; the last two are mixed with the first."""
 
 SELECT = (VALIDATION, TEST)
@@ -26,7 +27,7 @@ class Settings:
         learning_rate: of AdamW at the first step.
         batch_size: examples of a step, on each device.
         precision: one of `PRECISIONS`.
-        device: ``cpu``, or ``cuda`` for all GPUs that are visible.
+        device: ``auto``, ``cpu``, or ``cuda`` for all GPUs that are visible.
         max_tokens: of an example with its special tokens; longer ones are cut, and counted. None: those of the model.
         select: the split on which the best epoch is chosen, one of `SELECT`. With ``test``, which makes scores slightly
             too good, the model is trained on the validation split too (Zhao and Bethard 2020, section 5.2).
@@ -40,7 +41,7 @@ class Settings:
     learning_rate: float = 4e-5
     batch_size: int = 16
     precision: str = "float32"
-    device: str = "cpu"
+    device: str = AUTO
     max_tokens: int | None = None
     select: str = VALIDATION
     max_examples: int | None = None

@@ -102,8 +102,10 @@ def tune(
         _check_control(task, control, settings.select)
     _check_extras()
 
-    from headscope.learn.training import Pretrained, join_processes  # transformers' Trainer needs the extra
+    # transformers' Trainer needs the extra.
+    from headscope.learn.training import Pretrained, join_processes, settle_device
 
+    settings = settle_device(settings)
     processes = join_processes(settings.device)
     with reserve(out, out / LOCK) if processes.is_main_process else nullcontext():
         progress("loading the model", 0, 0)

@@ -14,6 +14,7 @@ from headscope.errors import HeadscopeError
 from headscope.files import atomic_write, parse_json
 from headscope.guards.archives import load_arrays
 from headscope.guards.formats import SUMS
+from headscope.identity import drop_remarks
 
 SCHEMA = 5
 """Version of the file. Another one is refused, since its sums may mean something else."""
@@ -149,8 +150,11 @@ def resume(path: Path, identity: Mapping[str, Any]) -> RunSums:
         HeadscopeError: it was another run, or the file holds no sums (`load`).
     """
     done, left_by = load(path)
-    if left_by != json.loads(json.dumps(identity)):
-        before, now = left_by.get("about", {}), identity["about"]
+    left_by, identity = (
+        each | {"about": drop_remarks(each.get("about", {}))} for each in (left_by, json.loads(json.dumps(identity)))
+    )
+    if left_by != identity:
+        before, now = left_by["about"], identity["about"]
         others = [name for name in (*identity, *left_by) if left_by.get(name) != identity.get(name)]
         # What only one of the runs has, such as a shard, is named as well.
         different = [key for key in now if before.get(key) != now[key]] or [*dict.fromkeys(others)]

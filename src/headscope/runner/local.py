@@ -238,7 +238,7 @@ def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reduc
             f"the reducer `{comparing.name}` compares two models, and one was given; give `before`, what it was tuned "
             "from."
         )
-    return load(before, device=str(model.device))
+    return load(before, device=str(model.device), dtype=model.dtype_asked)
 
 
 def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:

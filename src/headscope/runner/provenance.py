@@ -9,9 +9,11 @@ from typing import Any
 from headscope.capture.forward.installed import describe_edits
 from headscope.capture.model.hashes import hash_config, hash_tokenizer
 from headscope.capture.model.model import Model
+from headscope.capture.model.placement import spell_dtype
 from headscope.capture.passes.stream import Plan
 from headscope.capture.tokens.align import Alignment
 from headscope.heads import EDITED, KEY_VALUE_HEADS, KEY_VALUE_HEADS_BY_LAYER
+from headscope.identity import GPU_UNUSED
 from headscope.layers import write_without_attention
 
 PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
@@ -29,7 +31,7 @@ def identify_model(model: Model) -> dict[str, Any]:
         "weights_sha256": model.weights_sha256,
         "config_sha256": hash_config(model.module.config),
         "tokenizer_sha256": hash_tokenizer(model.tokenizer),
-        "dtype": str(model.module.dtype).removeprefix("torch."),
+        "dtype": spell_dtype(model.module.dtype),
         "device": str(model.device),
         "tokenizer": type(model.tokenizer).__name__,
     }
@@ -42,7 +44,8 @@ def identify_model(model: Model) -> dict[str, Any]:
         about[KEY_VALUE_HEADS] = groups.pop()
     edits = describe_edits(model.module)
     edited = {EDITED: edits} if edits else {}
-    return about | adapter | edited | write_without_attention(shape.without_attention)
+    unused = {GPU_UNUSED: model.gpu_unused} if model.gpu_unused else {}
+    return about | adapter | edited | unused | write_without_attention(shape.without_attention)
 
 
 def identify_reading(model: Model, plan: Plan) -> dict[str, str]:

@@ -25,6 +25,7 @@ import xarray as xr
 from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from headscope.capture.model.device_names import AUTO, PROCESSOR
 from headscope.capture.open.loading import load
 from headscope.capture.passes.stream import Plan
 from headscope.corpora.corpus import Corpus
@@ -35,7 +36,7 @@ from headscope.files import atomic_write
 from headscope.reducers.reducer import Reducer
 from headscope.runner.local import Progress, Run
 from headscope.runner.provenance import list_versions
-from headscope.runner.ray_cluster import connected, divide_cores, find_missing
+from headscope.runner.ray_cluster import connected, divide_cores, find_missing, has_gpus
 from headscope.runner.shards import ShardSums, find_difference, merge_shards
 
 SHARDS_PER_WORKER = 2
@@ -93,7 +94,7 @@ class Work:
     @property
     def on_gpus(self) -> bool:
         """Whether the model is to be on GPUs."""
-        return bool(self.loading["device"] != "cpu")
+        return bool(self.loading["device"] != PROCESSOR)
 
     def open(self) -> Run:
         """The run over the whole corpus, on the machine on which this is called.
@@ -215,7 +216,8 @@ def measure(
     Args:
         work: what is measured.
         sums: beside it the files of shards are kept, as ``STEM.1-of-4.npz``; the caller removes them.
-        workers: how many there are. Default: one for each GPU if the model is to be on GPUs, else for each core.
+        workers: how many there are. Default: one for each GPU if the model is to be on GPUs, else for each core. With
+            the device ``auto`` it is if the cluster has a GPU for each worker.
         resume: go on with the shards that a killed run left.
         progress: is called with the words done and those there are.
         waiting: is called with the cores or GPUs that are waited for, where others hold them.
@@ -225,6 +227,9 @@ def measure(
             same or die again and again, or something is wrong with the model, the corpus or a reducer.
     """
     with ThreadPoolExecutor(1) as pool, connected():
+        # Without a GPU for each worker, all are on processors.
+        if work.loading["device"] == AUTO and not has_gpus(workers):
+            work = replace(work, loading={**work.loading, "device": PROCESSOR})
         workers, cores = divide_cores(workers, gpu=work.on_gpus)
         kept = _find_kept(sums)
         if not resume:

@@ -94,6 +94,11 @@ def _silenced() -> Iterator[None]:
         os.close(nothing)
 
 
+def has_gpus(workers: int | None) -> bool:
+    """Return True if the cluster has a GPU for each of the workers that are asked for; of None, if it has one."""
+    return sum(int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]) >= (workers or 1)
+
+
 def divide_cores(workers: int | None, *, gpu: bool) -> tuple[int, int]:
     """The number of workers, and the number of cores that each can have so that all find a place.
 

@@ -86,7 +86,11 @@ def measure_runs(
 
         # The run is not given a name here, so that it is gone before the next one is loaded.
         table = measure(
-            load(runs.path(run), device=str(model.device), trust_remote_code=trust_remote_code, task=head), documents,
+            load(
+                runs.path(run), device=str(model.device), dtype=model.dtype_asked, trust_remote_code=trust_remote_code,
+                task=head,
+            ),
+            documents,
             resolved, plan=plan, checkpoint=file, resume=resume, progress=show_progress, summary=summary, before=model,
         )  # fmt: skip
         show_progress(summary.words, summary.words)

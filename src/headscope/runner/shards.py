@@ -22,6 +22,7 @@ from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
 from headscope.files import check_regular, parse_json
+from headscope.identity import drop_remarks
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.settings import apply_settings, write_settings
@@ -213,7 +214,7 @@ def _refuse_other_shards(paths: Sequence[Path], shards: Mapping[Path, ShardSums]
 
 def find_difference(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """In what two identities differ that shards of one run have in common; empty if in nothing."""
-    ours, theirs = ({**identity["about"]} for identity in (first, other))
+    ours, theirs = (drop_remarks(identity["about"]) for identity in (first, other))
     kinds = [about.pop(DEVICE).partition(":")[0] for about in (ours, theirs)]
     compared = (ours.keys() | theirs.keys()) - {MODEL}
     different = [name for name in compared if ours.get(name) != theirs.get(name)]

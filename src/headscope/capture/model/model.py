@@ -36,6 +36,8 @@ class Model:
             the parameters themselves where the model did not come from a file.
         adapter_of: the name of the model that an adapter was trained for, with the adapter in it; empty of others.
         saved: the texts of which another engine saved the attention that is measured; None of a model that computes it.
+        dtype_asked: the numerical type in which it was to be loaded; None for that of its weights.
+        gpu_unused: why it is not on a GPU that is there, where nobody named a device; empty otherwise.
     """
 
     module: PreTrainedModel
@@ -45,6 +47,8 @@ class Model:
     weights_sha256: str
     adapter_of: str = ""
     saved: SavedTexts | None = None
+    dtype_asked: str | None = None
+    gpu_unused: str = ""
 
     @classmethod
     def from_module(

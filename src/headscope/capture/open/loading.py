@@ -2,9 +2,11 @@
 
 import importlib.util
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import torch
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto import modeling_auto
@@ -12,6 +14,7 @@ from transformers.utils import cached_file
 
 from headscope.capture.forward.loss import find_task, refuse_headless
 from headscope.capture.model.configuration import read_config
+from headscope.capture.model.device_names import AUTO
 from headscope.capture.model.model import Model
 from headscope.capture.model.model_names import (
     DECODER_HEAD,
@@ -23,6 +26,13 @@ from headscope.capture.model.model_names import (
     find_gguf,
     has_saved_attention,
     refuse_pipes,
+)
+from headscope.capture.model.placement import (
+    put_model,
+    read_dtype,
+    refuse_device,
+    spell_dtype,
+    warn_of_half_precision,
 )
 from headscope.capture.model.saved import SavedTexts
 from headscope.capture.model.shape import Shape
@@ -55,7 +65,8 @@ def load(
     model: Loadable,
     tokenizer: PreTrainedTokenizerBase | None = None,
     *,
-    device: str = "cpu",
+    device: str = AUTO,
+    dtype: str | None = None,
     trust_remote_code: bool = False,
     task: str | None = None,
 ) -> Model:
@@ -72,7 +83,9 @@ def load(
             distributed stand for the model in them. A folder of saved queries, keys and values
             (``docs/howto/saved-attention.md``) stands for the model that they are of.
         tokenizer: of a loaded model. Default: loaded from where the model came from.
-        device: where to put the weights; a loaded model stays where it is.
+        device: where to put the weights: ``cpu``, a GPU such as ``cuda:1``, or ``auto``, the GPU if there is one that
+            works, else the processor. A loaded model stays where it is.
+        dtype: the numerical type in which the model is run, one of `DTYPES`. Default: that of the weights.
         trust_remote_code: run the Python that a hub repository brings. Never done unasked.
         task: one of `TASKS`, to load the model with its task head, or ``own``: with the head that its weights have by
             their configuration, which is ``causal-lm`` for a decoder that names none. By default without a head.
@@ -80,24 +93,32 @@ def load(
     Raises:
         HeadscopeError: there is no such task, or the cache cannot be written to.
         ModelError: nothing is there, a part of the weights is missing, the weights have no head of their own, the
-            tokenizer is slow, a loaded model comes without a tokenizer or with that of another model, or an adapter
-            belongs to another model or is one of prompts.
+            tokenizer is slow, a loaded model comes without a tokenizer or with that of another model, an adapter
+            belongs to another model or is one of prompts, the device does not work, or a loaded model has another
+            numerical type.
     """
+    chosen = None if dtype is None else read_dtype(dtype)
     if task is not None:
         check_task(task)
     if isinstance(model, tuple):
         model, tokenizer = _split_pair(model, tokenizer)
     if isinstance(model, Model):
+        _refuse_other_dtype(model, chosen)
         return model if tokenizer is None else Model.from_module(model.module, tokenizer, name=model.name)
     if not isinstance(model, str | Path):
-        return _wrap(model, tokenizer, task)
+        wrapped = _wrap(model, tokenizer, task)
+        _refuse_other_dtype(wrapped, chosen)
+        return wrapped
     if tokenizer is not None:
         raise ModelError(f"the tokenizer of {str(model)!r} is loaded with it; leave the tokenizer out.")
     name = str(model)
     refuse_pipes(name)
+    refuse_device(name, device)
     base = find_base(name)
     if not base and has_saved_attention(name):
-        return _open_saved(name, task, device)
+        saved = _open_saved(name, task, device)
+        _refuse_other_dtype(saved, chosen)
+        return saved
     where, sha256_of_gguf = _locate(base or name)
     # An adapter may bring a tokenizer of its own.
     words = name if base and (Path(name) / "tokenizer.json").is_file() else where
@@ -114,6 +135,7 @@ def load(
                 trust_remote_code=trust_remote_code,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,
+                **({} if chosen is None else {"dtype": chosen}),
             )
             tokenizer = AutoTokenizer.from_pretrained(words, trust_remote_code=trust_remote_code)
     except HeadscopeError:
@@ -131,25 +153,40 @@ def load(
             f"{name!r} comes without a vocabulary: its tokenizer knows {len(tokenizer)} special tokens and no word; "
             "add tokenizer.json."
         )
-    try:
-        module = module.to(device)
-    except (RuntimeError, AssertionError) as error:
-        raise ModelError(
-            f"{name!r} cannot be put on the device {device!r} ({first_line(error)}); give cpu, or a GPU that is there."
-        ) from error
+    reason = put_model(module, device, name)
+    warn_of_half_precision(name, module.device, module.dtype)
     revision = getattr(module.config, "_commit_hash", None) or ""
     digest = sha256_of_gguf or sha256_of_weights(folder)
     digest = hash_adapted(Path(name), digest) if base else digest
-    return Model.from_module(module, tokenizer, name=name, revision=revision, weights_sha256=digest, adapter_of=base)
+    loaded = Model.from_module(module, tokenizer, name=name, revision=revision, weights_sha256=digest, adapter_of=base)
+    return replace(loaded, dtype_asked=dtype, gpu_unused=reason)
 
 
 def _open_saved(name: str, task: str | None, device: str) -> Model:
     """The model that replays the attention that was saved in a folder."""
     texts = SavedTexts.open(Path(name))
-    model = Model(make_model(texts).to(device), make_tokenizer(texts), name, "", texts.sha256, saved=texts)
+    module = make_model(texts)
+    reason = put_model(module, device, name)
+    model = Model(module, make_tokenizer(texts), name, "", texts.sha256, saved=texts, gpu_unused=reason)
     if task is not None:
         model.require_weights("a task head")
     return model
+
+
+def _refuse_other_dtype(model: Model, dtype: torch.dtype | None) -> None:
+    """Raise an error if a model that is loaded already does not run in the numerical type that is asked for."""
+    if dtype in (None, model.module.dtype):
+        return
+    there = spell_dtype(model.module.dtype)
+    if model.saved is not None:
+        raise ModelError(
+            f"{model.name!r} holds saved queries, keys and values in {there}, and `dtype` is {spell_dtype(dtype)!r}; "
+            "leave it out."
+        )
+    raise ModelError(
+        f"the model {model.name!r} is loaded already, in {there}, and `dtype` is {spell_dtype(dtype)!r}; leave it out, "
+        f"or convert the model before, as with model.to({dtype})."
+    )
 
 
 def _split_pair(pair: tuple[Any, ...], tokenizer: PreTrainedTokenizerBase | None) -> tuple[Any, Any]:

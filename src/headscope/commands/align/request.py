@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
+from headscope.commands.model_options import ModelOptions
 from headscope.commands.option import CORPUS, MEASURED, MODEL, argument, option, output_folder
-from headscope.commands.option_groups import PERMUTATIONS, CorpusPart, ModelOptions, TextForm
+from headscope.commands.option_groups import PERMUTATIONS, CorpusPart, TextForm
 from headscope.commands.output import Contents, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request

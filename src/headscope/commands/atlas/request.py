@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.capture.passes.views import VIEWS
 from headscope.commands.atlas.atlas_result import PAGE, AtlasResult
 from headscope.commands.function import make_function
+from headscope.commands.model_options import LOADED_MODEL, MODELS, ModelOptions
 from headscope.commands.option import (
     CORPUS,
     MEASURED,
@@ -17,16 +18,7 @@ from headscope.commands.option import (
     reducer_option,
     table_option,
 )
-from headscope.commands.option_groups import (
-    CORPORA,
-    LOADED_MODEL,
-    MODELS,
-    PERMUTATIONS,
-    TEXTS_IN_MEMORY,
-    CorpusOptions,
-    ModelOptions,
-    Replicable,
-)
+from headscope.commands.option_groups import CORPORA, PERMUTATIONS, TEXTS_IN_MEMORY, CorpusOptions, Replicable
 from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.profile.request import MEASURED_TABLES
 from headscope.commands.progress import Progress

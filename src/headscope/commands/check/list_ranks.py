@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 from headscope.capture.model.shape import Shape
-from headscope.capture.open.loading import load
 from headscope.commands.check.chosen_reducers import choose_reducers
 from headscope.commands.check.listed_scores import ListedRow, check_exists, list_rows, name_list
 from headscope.commands.check.recorded_call import RecordedCall
@@ -66,9 +65,7 @@ def _measure(request: Check, progress: Progress) -> xr.Dataset:
     own = list_reducers(request.reducers)
     reducers = choose_reducers(variables, RecordedCall(documents.name), own, summary, name)
     progress("loading the model", 0, 0)
-    model = load(
-        request.new, device=request.device, trust_remote_code=request.trust_remote_code, task=find_head(None, reducers)
-    )
+    model = request.load_model(request.new, task=find_head(None, reducers))
     check_exists(request.head_list, _list_sizes(model.shape), name)
     label = f"measuring {name_model(model.name)}"
     return measure(

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
+from headscope.commands.model_options import BatchOptions, RunOptions
 from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, argument, option, output_folder, reducer_option
-from headscope.commands.option_groups import OWN_REDUCERS, BatchOptions, RunOptions
+from headscope.commands.option_groups import OWN_REDUCERS
 from headscope.commands.output import Contents, Listing, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import Request

@@ -17,14 +17,13 @@ from headscope.analyse.check import KEPT, LOST, check_heads, list_checked_scores
 from headscope.analyse.comparable import describe_shape, name_table
 from headscope.analyse.report import UNDECIDED
 from headscope.capture.model.model import Model
-from headscope.capture.open.loading import load
 from headscope.commands.check.chosen_reducers import choose_reducers
 from headscope.commands.check.list_ranks import rank_list
 from headscope.commands.check.request import Check, TypedCheck
 from headscope.commands.inputs import find_head, make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
-from headscope.commands.recorded_request import record_request
+from headscope.commands.recorded_request import find_dtype, record_request
 from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.errors import ModelError
 from headscope.heads import EDITED
@@ -123,7 +122,7 @@ def _measure(request: Check, progress: Progress) -> xr.Dataset:
     # A loss is compared with the same one, as recorded, whatever head the new weights would have by themselves.
     head = find_head(None, chosen, call.view)
     head = None if head is None else str(old.attrs.get("loss", head))
-    model = load(request.new, device=request.device, trust_remote_code=request.trust_remote_code, task=head)
+    model = request.load_model(request.new, task=head, dtype=find_dtype(old.attrs))
     plan = make_plan(call, batch_tokens=request.batch_tokens or call.batch_tokens)
     _refuse_other_model(model, documents, chosen, plan, old, summary)
     label = f"measuring {name_model(model.name)}"

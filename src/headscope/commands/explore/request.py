@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from headscope.commands.atlas.atlas_result import TABLE, AtlasResult, refuse_incomplete
 from headscope.commands.function import make_function
+from headscope.commands.model_options import RunOptions, check_model
 from headscope.commands.option import MODEL, OUTPUT, argument, option
-from headscope.commands.option_groups import RunOptions, check_model
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 

@@ -33,6 +33,7 @@ from headscope.commands.local_server import (
     reply_json,
 )
 from headscope.commands.progress import Progress
+from headscope.commands.recorded_request import find_dtype
 from headscope.errors import HeadscopeError, ModelError, TableError
 from headscope.identity import name_differences
 from headscope.intervene.prediction import SentenceReader
@@ -172,7 +173,8 @@ def _load_model(opened: AtlasResult, request: Explore, progress: Progress) -> tu
     name = str(opened.table.attrs["model"])
     progress("loading the model", 0, 0)
     try:
-        loaded = request.load_with_head(name if request.model is None else request.model)
+        chosen = name if request.model is None else request.model
+        loaded = request.load_with_head(chosen, dtype=find_dtype(opened.table.attrs))
     except ModelError as error:
         if request.model is not None:
             raise

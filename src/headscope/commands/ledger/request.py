@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
+from headscope.commands.model_options import ModelOptions
 from headscope.commands.option import MEASURED, argument, option, output_folder
-from headscope.commands.option_groups import LanguageOptions, ModelOptions
+from headscope.commands.option_groups import LanguageOptions
 from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request

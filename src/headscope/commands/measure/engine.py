@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
+from headscope.capture.model.device_names import AUTO, PROCESSOR
 from headscope.errors import HeadscopeError, quote
 
 RAY = "ray"
@@ -11,7 +12,7 @@ ENGINES = ("local", RAY)
 """Where a corpus can be measured: by this process, or by the workers of a Ray cluster."""
 
 
-def check_engine(engine: str, workers: int | None, model: object, device: str = "cpu", **others: object) -> None:
+def check_engine(engine: str, workers: int | None, model: object, device: str = AUTO, **others: object) -> None:
     """Raise an error for an engine with which something cannot be measured.
 
     Args:
@@ -34,7 +35,7 @@ def check_engine(engine: str, workers: int | None, model: object, device: str = 
         raise HeadscopeError(
             "each worker loads the model by itself, and a loaded one was given; give its name or its folder."
         )
-    if device not in ("cpu", "cuda"):
+    if device not in (AUTO, PROCESSOR, "cuda"):
         raise HeadscopeError(
             f"Ray gives each worker a device, and {quote(device)} was asked for; give cpu, or cuda for one GPU each."
         )

@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from headscope.capture.passes.views import VIEWS
 from headscope.commands.function import make_function
 from headscope.commands.measure.engine import ENGINES, check_engine
+from headscope.commands.model_options import ModelOptions
 from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, SPEED, option, output_file, reducer_option
-from headscope.commands.option_groups import (
-    PERMUTATIONS,
-    CorpusOptions,
-    ModelOptions,
-    Replicable,
-    RunsOptions,
-)
+from headscope.commands.option_groups import PERMUTATIONS, CorpusOptions, Replicable, RunsOptions
 from headscope.commands.output import Listing, Resumable, check_file
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import HeadTable, Request
@@ -114,7 +109,7 @@ class WholeCorpus(Replicable, RunsOptions):
         SPEED,
         "Number of workers on Ray, such as 4; each loads the model.",
         default=None,
-        unset="one for each core, or for each GPU with `device` cuda",
+        unset="one for each GPU if the model runs on GPUs, else one for each core",
         at_least=1,
         recorded=False,
     )

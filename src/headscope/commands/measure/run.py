@@ -108,6 +108,7 @@ def _measure_on_ray(
         plan=make_plan(request),
         summary=summary,
         device=request.device,
+        dtype=request.dtype,
         trust_remote_code=request.trust_remote_code,
         task=find_head(request.task, reducers, request.view),
     )

@@ -7,17 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
+from headscope.commands.model_options import LoadOptions, ModelOptions
 from headscope.commands.option import CORPUS, LABELLING, MEASURED, MODEL, OUTPUT, argument, option, output_folder
-from headscope.commands.option_groups import (
-    CorpusFormat,
-    CorpusPart,
-    LoadOptions,
-    ModelOptions,
-    PairLength,
-    ShortTexts,
-    TaskData,
-    TextForm,
-)
+from headscope.commands.option_groups import CorpusFormat, CorpusPart, PairLength, ShortTexts, TaskData, TextForm
 from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Options, Request

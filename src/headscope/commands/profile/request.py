@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from headscope.commands.function import make_function
+from headscope.commands.model_options import ModelOptions
 from headscope.commands.option import CORPUS, option, output_folder
-from headscope.commands.option_groups import ModelOptions
 from headscope.commands.output import Contents, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request

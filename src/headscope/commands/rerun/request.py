@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
+from headscope.commands.model_options import RunOptions
 from headscope.commands.option import CORPUS, argument, option
-from headscope.commands.option_groups import RunOptions
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.commands.recorded_request import COMMAND, REQUEST, read_request, restore_request
@@ -79,6 +79,7 @@ class Rerun(RunOptions, Request[RerunResult], command="rerun"):
         if record is None:
             raise TableError(f"the table records the command {quote(name)}, which this version does not have.")
         known: dict[str, Any] = {"device": self.device, "trust_remote_code": self.trust_remote_code}
+        known |= {} if self.dtype is None else {"dtype": self.dtype}
         # What a request leaves to the default may be another default now. Examples with labels are read as in tuning.
         attrs, form = self.table.attrs, find_form(self.table.attrs)
         tokens_are_known = form == GIVEN or attrs.get("content") == LABELLED or has_saved_attention(str(attrs["model"]))

@@ -7,16 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
+from headscope.commands.model_options import LOADED_MODEL, MODELS, BatchOptions, RunOptions, check_model
 from headscope.commands.option import CORPUS, MEASURED, MODEL, TRAINING, argument, option, output_folder, table_option
-from headscope.commands.option_groups import (
-    LOADED_MODEL,
-    MODELS,
-    BatchOptions,
-    LanguageOptions,
-    RunOptions,
-    TrainingOptions,
-    check_model,
-)
+from headscope.commands.option_groups import LanguageOptions, TrainingOptions
 from headscope.commands.output import Contents, Drawing, Listing, Resumable, check_folder
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import HeadTable, Request

@@ -6,9 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headscope.capture.model.device_names import AUTO, DTYPES
 from headscope.commands.function import make_function
+from headscope.commands.model_options import NamedModel
 from headscope.commands.option import CORPUS, SPEED, TRAINING, argument, option, output_folder
-from headscope.commands.option_groups import LoadOptions, TaskData, TrainingOptions
+from headscope.commands.option_groups import TaskData, TrainingOptions
 from headscope.commands.output import Resumable
 from headscope.commands.progress import Progress
 from headscope.commands.record import Options, Request
@@ -33,7 +35,7 @@ class TaskOptions(Options):
     )
 
 
-class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Request[Tuned], function="tune"):
+class Tune(NamedModel, TrainingOptions, TaskOptions, TaskData, Resumable, Request[Tuned], function="tune"):
     """Fine-tune a model on a task, and on its control, several seeds each, into a folder of runs.
 
     The folder holds a model for each run (seed-1/, seed-2/ and so on) and runs.json, which lists their scores; with
@@ -86,7 +88,8 @@ class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Reque
     device: str = option(
         SPEED,
         "Where to train: cpu, or cuda for all visible GPUs.",
-        default="cpu",
+        default=AUTO,
+        unset="auto, the GPUs if there is one that works, else cpu",
         metavar="NAME",
         recorded=False,
         basic=True,
@@ -96,7 +99,7 @@ class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Reque
         "Precision of training: float32; or bfloat16 or float16, mixed with it.",
         default="float32",
         metavar="NAME",
-        choices=("float32", "bfloat16", "float16"),
+        choices=DTYPES,
     )
 
     @cached_property

@@ -1,0 +1,134 @@
+"""Where a model is put: on the device that is named, or on the GPU if there is one that works, and why else not."""
+
+import logging
+from importlib.util import find_spec
+
+import torch
+from torch import nn
+
+from headscope.capture.model.device_names import AUTO, DTYPES, PROCESSOR
+from headscope.errors import ModelError, first_line
+
+logger = logging.getLogger("headscope")
+
+LEAST_CAPABILITY = (8, 0)
+"""The compute capability from which on Triton compiles for GPUs of NVIDIA."""
+
+WORKING_ROOM = 1 << 29
+"""Bytes that must be free besides those of the weights."""
+
+GIB = 1 << 30
+
+
+def choose_device(device: str, needed: int = 0) -> tuple[str, str]:
+    """Return the device to use for one that was asked for, and why a GPU that is there is not used.
+
+    Args:
+        device: its name, or `AUTO`.
+        needed: bytes of the weights.
+    """
+    if device != AUTO:
+        return device, ""
+    faults = {}
+    # A GPU that cannot be counted is there all the same.
+    for number in range(max(1, torch.cuda.device_count()) if torch.cuda.is_available() else 0):
+        gpu = f"cuda:{number}"
+        try:
+            fault = _find_fault(gpu, needed)
+        except (RuntimeError, AssertionError) as error:
+            fault = f"it does not work ({first_line(error)})"
+        if not fault:
+            return gpu, ""
+        faults[gpu] = fault
+    return PROCESSOR, "; ".join(f"{gpu} is not used, since {fault}" for gpu, fault in faults.items())
+
+
+def _find_fault(gpu: str, needed: int) -> str:
+    """Return why a GPU is not used without being named; empty if it is."""
+    if find_spec("triton") is None:
+        return "Triton is not installed"
+    capability = torch.cuda.get_device_capability(gpu)
+    if capability < LEAST_CAPABILITY:
+        have, want = (".".join(map(str, each)) for each in (capability, LEAST_CAPABILITY))
+        return f"it has compute capability {have}, and Triton needs {want}"
+    free, _ = torch.cuda.mem_get_info(gpu)
+    if free < needed + WORKING_ROOM:
+        return f"{free / GIB:.1f} GiB of its memory are free, and the model needs {(needed + WORKING_ROOM) / GIB:.1f}"
+    try_device(gpu)
+    return ""
+
+
+def refuse_device(name: str, device: str) -> None:
+    """Raise an error for a device that was named and that does not work, before weights are read.
+
+    Raises:
+        ModelError: nothing can be computed on it.
+    """
+    if device == AUTO:
+        return
+    try:
+        try_device(device)
+    except (RuntimeError, AssertionError) as error:
+        raise _refuse(name, device, error) from error
+
+
+def try_device(device: str) -> None:
+    """Raise the error of a device on which nothing can be computed."""
+    torch.ones(2, device=device).sum()
+
+
+def put_model(module: nn.Module, device: str, name: str) -> str:
+    """Put a model on a device, and say on which if that was chosen here; return why a GPU that is there is not used.
+
+    Raises:
+        ModelError: it cannot be put on the device that was named.
+    """
+    chosen, reason = choose_device(device, count_bytes(module))
+    try:
+        module.to(chosen)
+    except (RuntimeError, AssertionError) as error:
+        if device != AUTO or chosen == PROCESSOR:
+            raise _refuse(name, chosen, error) from error
+        reason, chosen = f"{chosen} is not used, since the model cannot be put there ({first_line(error)})", PROCESSOR
+        module.to(chosen)  # what was moved before the memory was full comes back
+    if reason:
+        logger.warning("%s runs on the processor: %s.", name, reason)
+    elif device == AUTO and chosen != PROCESSOR:
+        logger.warning("%s runs on the GPU %s.", name, chosen)
+    return reason
+
+
+def warn_of_half_precision(name: str, device: torch.device, dtype: torch.dtype) -> None:
+    """Say that a model runs in half precision on the processor, which is slower."""
+    if device.type == PROCESSOR and dtype in (torch.float16, torch.bfloat16):
+        logger.warning("%s runs in %s on the processor, which is slower there than float32.", name, spell_dtype(dtype))
+
+
+def count_bytes(module: nn.Module) -> int:
+    """Return the bytes of the weights of a model."""
+    return sum(each.numel() * each.element_size() for each in (*module.parameters(), *module.buffers()))
+
+
+def spell_dtype(dtype: object) -> str:
+    """Return the name of a numerical type, such as ``bfloat16``."""
+    return str(dtype).removeprefix("torch.")
+
+
+def read_dtype(name: str) -> torch.dtype:
+    """Return the numerical type of a name.
+
+    Raises:
+        ModelError: a model is not run in it.
+    """
+    if name not in DTYPES:
+        raise ModelError(f"a model is not run in the numerical type {name!r}; give {', '.join(DTYPES)}.")
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
+
+
+def _refuse(name: str, device: str, error: Exception) -> ModelError:
+    if isinstance(error, torch.OutOfMemoryError):
+        advice = "give `dtype` bfloat16, a GPU with more free memory, or cpu"
+    else:
+        advice = "give cpu, or a GPU that is there"
+    return ModelError(f"{name!r} cannot be put on the device {device!r} ({first_line(error)}); {advice}.")
