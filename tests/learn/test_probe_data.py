@@ -9,8 +9,10 @@ import pytest
 import torch
 
 import tiny
+from headscope.capture.forward.interface import Capture
 from headscope.capture.model.model import Model, untrained_model
 from headscope.capture.passes.stream import Plan
+from headscope.capture.tokens.batch import Batch
 from headscope.corpora.document import Document, Link
 from headscope.learn.probe_data import LONGEST, PARTS, ProbeData, Vocabulary, extract, number_part
 from headscope.reducers.support.folds import FoldAssignment
@@ -176,3 +178,27 @@ def test_the_untrained_model_keeps_the_embeddings_and_nothing_else(family: str) 
     assert not any("relative_attention_bias" in name for name in added)
     assert "with its embeddings" in kept.name
     assert torch.equal(kept.module.get_input_embeddings().weight, model.module.get_input_embeddings().weight)
+
+
+def test_what_does_not_fit_into_memory_is_read_in_parts_of_the_same_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that a killed run left fit, however much of a batch it ran at once."""
+    model, documents, run, failed = make_model(), make_documents(), Capture.run, []
+    expected = extract_all(model, documents, tmp_path / "whole", hidden=True)
+
+    def fail(capture: Capture, batch: Batch, *arguments: object, **named: object) -> object:
+        if len(batch.documents) > 3:
+            failed.append(len(batch.documents))
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return run(capture, batch, *arguments, **named)
+
+    monkeypatch.setattr(Capture, "run", fail)
+    data = extract_all(model, documents, tmp_path / "parts", hidden=True)
+    assert failed
+    files = sorted(path.name for path in (tmp_path / "whole").iterdir())
+    assert files == sorted(path.name for path in (tmp_path / "parts").iterdir())
+    for name in files:
+        ours, theirs = (np.load(tmp_path / folder / name).astype(float) for folder in ("parts", "whole"))
+        np.testing.assert_allclose(ours, theirs, atol=2e-3)
+    assert (data.documents, data.tokens) == (expected.documents, expected.tokens)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import headed
 import planted_decoder
@@ -9,7 +10,7 @@ import tiny
 import witnesses
 from headscope.capture.forward.interface import Capture
 from headscope.capture.model.model import Model
-from headscope.capture.tokens.batch import collate
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.capture.tokens.generation import check_decoder, generate
 from headscope.capture.tokens.prompt_tokens import PromptLayout, make_text
 from headscope.corpora.prompts import name_parts, read_prompts
@@ -68,6 +69,26 @@ def test_the_same_text_is_read_behind_the_documents_in_every_order(family: str, 
         steps = witnesses.force_steps(model.module, *[[*witnesses.mark_prompt(model.tokenizer, RECORD, order)[0]]], own)
         expected = witnesses.ledger(steps, witnesses.mark_prompt(model.tokenizer, RECORD, order)[1], NAMES)
         np.testing.assert_allclose(observed.shares[number], expected, atol=2e-5)
+
+
+def test_orders_that_do_not_fit_into_memory_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, own, run, sizes = make_model("llama"), [97, 41, 61, 103, 97], Capture.run, []
+    expected = observe(model, own)
+
+    def fail(capture: Capture, batch: Batch, *arguments: object, **named: object) -> object:
+        sizes.append(len(batch.documents))
+        if "fused" in named and sizes[-1] > most:  # not while the way to the attention is verified
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return run(capture, batch, *arguments, **named)
+
+    monkeypatch.setattr(Capture, "run", fail)
+    most = 1
+    observed = observe(model, own)
+    assert sizes == [1, 3, 1, 1, 1]
+    np.testing.assert_allclose(observed.shares, expected.shares, atol=1e-6)
+    most = 0
+    with pytest.raises(ModelError, match=r"the text of the prompt '1' of \d+ tokens alone needs more memory than"):
+        observe(model, own)
 
 
 def test_shares_are_those_of_the_tokens_seen_where_attention_is_uniform_and_all_where_one_is_marked() -> None:

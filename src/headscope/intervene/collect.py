@@ -12,7 +12,8 @@ from torch import Tensor
 from headscope.capture.forward.head_edit import EditedLayer
 from headscope.capture.model.model import Model
 from headscope.capture.passes.blocks import Layer
-from headscope.capture.passes.stream import Plan, Stream
+from headscope.capture.passes.room import Room
+from headscope.capture.passes.stream import Plan, Portion, Stream
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.intervene.replacement import Mean, Resample
@@ -60,17 +61,23 @@ def _collect(
     model: Model, selection: Selection, documents: Iterable[Document]
 ) -> Iterator[dict[Layer, tuple[Tensor, Bool[Tensor, "batch query"]]]]:
     """Z of the selected layers for one batch after the other, and which of its rows are tokens; long texts are cut."""
+    room = Room.measure(model, None)
+
+    def read(portion: Portion) -> dict[Layer, tuple[Tensor, Bool[Tensor, "batch query"]]]:
+        (capture,), (batch,) = portion.captures, portion.batches
+        outputs: dict[Layer, Tensor] = {}
+
+        def look(z: Tensor, layer: EditedLayer) -> Tensor:
+            if (layer.attention_type, layer.layer) in selection:
+                outputs[layer.attention_type, layer.layer] = z.clone()
+            return z
+
+        capture.run(batch, edit=look)
+        return {layer: (z, batch.queries(layer[0]).real) for layer, z in outputs.items()}
+
     for portion in Stream(documents, (model,), Plan(cut=True)):
-        for batch, capture in zip(portion.batches, portion.captures, strict=True):
-            outputs: dict[Layer, Tensor] = {}
-
-            def look(z: Tensor, layer: EditedLayer, outputs: dict[Layer, Tensor] = outputs) -> Tensor:
-                if (layer.attention_type, layer.layer) in selection:
-                    outputs[layer.attention_type, layer.layer] = z.clone()
-                return z
-
-            capture.run(batch, edit=look)
-            yield {layer: (z, batch.queries(layer[0]).real) for layer, z in outputs.items()}
+        if portion.batches:
+            yield from room.run(portion, read)
 
 
 def _add(total: Tensor | None, batch: Tensor, *, dim: int) -> Tensor:

@@ -19,6 +19,7 @@ from headscope.capture.forward.verify import is_same, refuse_not_finite
 from headscope.capture.passes.blocks import Layer, Recorded, get_first, has_blocks, record_blocks
 from headscope.capture.passes.projection import Projection
 from headscope.capture.passes.residual import ResidualStream
+from headscope.capture.passes.room import Room
 from headscope.intervene.ablation import Ablation
 from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
 from headscope.intervene.placebo import DisabledUnit
@@ -92,31 +93,62 @@ def measure_outcomes(
     Raises:
         ModelError: the heads of the model cannot be edited, or its outputs are not finite.
     """
-    run = None
+    run: Callable[[_Passes, DisabledUnit], Tensor] | None = None
 
     def make_edit(ablation: Ablation, passes: _Passes) -> DisabledUnit:
         replacement = ways.choose(ablation.how, passes.batch)
         return DisabledUnit(ablation, replacement, projections, passes.find_streams(ablation), seed)
 
-    first, past = divmod(outcomes.steps, len(ablations) + 1)
-    for batch in evaluation.batches[first:]:
+    def measure(batch: EvaluationBatch, start: int) -> Iterator[int]:
+        """Add to the outcomes what a batch, or a part of it, adds in each step from `start` on; yield its number."""
+        nonlocal run
         whole, passes = _run_whole(capture, batch, projections, stream)
         if run is None:
             highest = [max(layer for _, layer in ablation.unit.selection) for ablation in ablations]
             ends = [ablations[highest.index(find(highest))] for find in (min, max)]
             run = _choose_run(passes, [make_edit(ablation, passes) for ablation in ends])
-        if not past:
+        if not start:
             if not bool(torch.isfinite(whole).all()):
                 raise refuse_not_finite(capture.model.name, "on this task", what="logits")
             batch.add_to(outcomes.whole, evaluation.quantify(batch, whole, whole))
             outcomes.tokens += int(batch.real.sum())
-            outcomes.steps += 1
-        for number in range(max(0, past - 1), len(ablations)):
+            yield 0
+        for number in range(max(0, start - 1), len(ablations)):
             edit = make_edit(ablations[number], passes)
             logits = run(passes, edit) if edit.ablation.path == TOTAL else passes.run_directly(edit)
-            batch.add_to(outcomes.disabled[number], evaluation.quantify(batch, logits, whole))
-            outcomes.squared_norms[number] += sum(float(_sum_real(norm**2, batch)) for norm in edit.norms)
-            outcomes.steps += 1
+            quantities = evaluation.quantify(batch, logits, whole)
+            squared_norm = sum(float(_sum_real(norm**2, batch)) for norm in edit.norms)
+            # Nothing is added before all is known: a step that fails is run again.
+            batch.add_to(outcomes.disabled[number], quantities)
+            outcomes.squared_norms[number] += squared_norm
+            yield number + 1
+
+    room, steps = Room(capture.model), len(ablations) + 1
+    first, past = divmod(outcomes.steps, steps)
+    for place, batch in enumerate(evaluation.batches[first:], start=first):
+        waiting = [(batch, past)]
+        while waiting:
+            part, start = waiting.pop()
+            rows = len(part.items)
+            if (count := room.count(rows, part.length)) < rows:
+                waiting += [(part.select(slice(count, rows)), start), (part.select(slice(0, count)), start)]
+                continue
+            try:
+                for step in measure(part, start):
+                    start = step + 1
+                    # A run that is killed goes on where all parts of a batch are.
+                    if part is batch:
+                        outcomes.steps += 1
+                        if step:
+                            yield
+            except Exception as error:
+                room.shrink(rows, part.length, evaluation.name_row(part, 0), error)
+                waiting.append((part, start))
+            else:
+                continue
+            room.clear()
+        if outcomes.steps < (place + 1) * steps:
+            outcomes.steps = (place + 1) * steps
             yield
         past = 0
 

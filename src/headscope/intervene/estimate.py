@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from headscope.capture.forward.head_edit import EditedLayer
 from headscope.capture.forward.interface import Capture
 from headscope.capture.passes.blocks import Layer
-from headscope.intervene.evaluation import Evaluation, compute_logits
+from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits, run_batches
 from headscope.intervene.replacement import Replacement
 from headscope.intervene.ways import Ways
 
@@ -35,20 +35,25 @@ def estimate_changes(
     It raises a `ModelError` if the heads of the model cannot be edited. `progress` is called with the number of batches
     done and of all batches.
     """
-    changes: dict[tuple[str, Layer], np.ndarray] = {}
-    for done, batch in enumerate(evaluation.batches, start=1):
-        replacements = {name: ways.choose(name, batch) for name in how}
-        watch = _Watch(replacements)
+
+    def estimate(batch: EvaluationBatch) -> tuple[EvaluationBatch, dict[tuple[str, Layer], Tensor]]:
+        watch = _Watch({name: ways.choose(name, batch) for name in how})
         with capture.editing(watch), _without_gradients(capture.model.module), torch.enable_grad():
             logits = compute_logits(capture.model, batch)
             scores = evaluation.quantify(batch, logits, None)[:, 0]
             gradients = torch.autograd.grad(scores.sum(), list(watch.added.values()), materialize_grads=True)
-        for layer, gradient in zip(watch.added, gradients, strict=True):
-            for name in how:
-                by_row = (gradient * watch.changes[name, layer]).sum((2, 3)).double()
-                total = changes.setdefault((name, layer), np.zeros((by_row.shape[1], evaluation.items)))
-                batch.add_to(total.T, by_row)
-        progress(done, len(evaluation.batches))
+        return batch, {
+            (name, layer): (gradient * watch.changes[name, layer]).sum((2, 3)).double()
+            for layer, gradient in zip(watch.added, gradients, strict=True)
+            for name in how
+        }
+
+    changes: dict[tuple[str, Layer], np.ndarray] = {}
+    batches = len(evaluation.batches)
+    for batch, by_head in run_batches(capture.model, evaluation, estimate, lambda done: progress(done, batches)):
+        for key, by_row in by_head.items():
+            total = changes.setdefault(key, np.zeros((by_row.shape[1], evaluation.items)))
+            batch.add_to(total.T, by_row)
     return changes
 
 

@@ -6,9 +6,10 @@ An example is what an effect is averaged over (a labelled text, a text, a minima
 run on (the two sentences of the pair), and a row of a batch adds to the quantities of one item.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,7 +19,10 @@ from torch import Tensor
 from headscope.analyse.metrics import Metric, ratio_metric
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.model import Model
+from headscope.capture.passes.room import Room
 from headscope.files import hash_texts
+
+R = TypeVar("R")
 
 ALL = "all"
 """The subset of all examples."""
@@ -42,6 +46,16 @@ class EvaluationBatch:
     def real(self) -> Bool[Tensor, "row token"]:
         """False where padding."""
         return self.inputs["attention_mask"].bool()
+
+    @property
+    def length(self) -> int:
+        """The tokens of the longest row, to which the others are padded."""
+        return self.inputs["attention_mask"].shape[1]
+
+    def select(self, rows: slice) -> "EvaluationBatch":
+        """Some of its rows, with the same padding."""
+        inputs = {name: values[rows] for name, values in self.inputs.items()}
+        return EvaluationBatch(inputs, self.items[rows], self.targets[rows])
 
     def add_to(self, values: Float[np.ndarray, "item quantity"], by_row: Float[Tensor, "row quantity"]) -> None:
         """Add the quantities of each row to those of its item."""
@@ -92,6 +106,10 @@ class Evaluation:
     reading: Mapping[str, str | int] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
 
+    def name_row(self, batch: EvaluationBatch, row: int) -> str:
+        """Return how a row of a batch is called, for messages."""
+        return f"of item {int(batch.items[row]) + 1:,} of {self.name}"
+
     @property
     def sha256(self) -> str:
         """The SHA-256 of the tokens of all inputs and of what is counted with what."""
@@ -118,6 +136,30 @@ def loss_metric(title: str, units: str, denominator: str, numerator: str = "log_
     """Return the loss as a metric: the negative mean of a quantity for which higher is better."""
     ratio = ratio_metric("loss", title, units, -1, numerator, denominator)
     return replace(ratio, compute=lambda sums: -ratio.compute(sums))
+
+
+def run_batches(
+    model: Model,
+    evaluation: Evaluation,
+    run: Callable[[EvaluationBatch], R],
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[R]:
+    """Yield what a function returns of each batch of an evaluation, or of each part of one that does not fit.
+
+    `progress` is called with the number of batches that are done.
+
+    Raises:
+        ModelError: one row alone does not fit into memory.
+    """
+    room = Room(model)
+    for done, batch in enumerate(evaluation.batches, start=1):
+
+        def run_rows(rows: Sequence[int], batch: EvaluationBatch = batch) -> R:
+            return run(batch if len(rows) == len(batch.items) else batch.select(slice(rows[0], rows[-1] + 1)))
+
+        yield from room.run_items(range(len(batch.items)), batch.length, run_rows, partial(evaluation.name_row, batch))
+        if progress is not None:
+            progress(done)
 
 
 def compute_logits(model: Model, batch: EvaluationBatch) -> Tensor:

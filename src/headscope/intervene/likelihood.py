@@ -11,17 +11,19 @@ first included, where a vocabulary tells words with a space from those without.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pandas as pd
 import torch
 
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.model import Model
+from headscope.capture.passes.room import Room
 from headscope.capture.passes.stream import BATCH_TOKENS
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.blimp import MinimalPair
 from headscope.errors import ModelError, quote
-from headscope.intervene.prediction import SentenceReader, batch_rows, find_scored, make_rows, score_rows
+from headscope.intervene.prediction import Row, SentenceReader, batch_rows, find_scored, make_rows, score_rows
 from headscope.text_forms import WRITTEN
 
 
@@ -78,11 +80,17 @@ def compute_likelihoods(
     totals = dict.fromkeys(distinct, 0.0)
     longest_first = sorted(distinct.values(), key=lambda each: -len(each.ids))
     rows = (row for each in longest_first for row in make_rows(each, reader.mask))
+    room = Room(model)
+
+    @torch.inference_mode()
+    def score(batch: Sequence[Row]) -> list[float]:
+        output = run_model(model, collate(model, [row.text for row in batch]).inputs)
+        log_probabilities: list[float] = score_rows(output.logits, batch).tolist()
+        return log_probabilities
+
     for batch in batch_rows(model, rows, batch_tokens):
-        with torch.inference_mode():
-            output = run_model(model, collate(model, [row.text for row in batch]).inputs)
-            log_probabilities = score_rows(output.logits, batch)
-        for row, total in zip(batch, log_probabilities.tolist(), strict=True):
+        scores = room.run_items(batch, len(batch[0].text.ids), score, lambda row: repr(row.text.document.text.content))
+        for row, total in zip(batch, chain.from_iterable(scores), strict=True):
             totals[row.sentence] += total
     for each in texts:
         if not abs(totals[tuple(each.ids)]) < float("inf"):

@@ -12,7 +12,7 @@ from headscope.capture.forward.interface import Capture
 from headscope.capture.passes.blocks import Layer
 from headscope.errors import HeadscopeError
 from headscope.intervene import replacement
-from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
+from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits, run_batches
 from headscope.intervene.replacement import Mean, Replacement, Resample
 from headscope.intervene.way_names import WAYS
 
@@ -92,14 +92,18 @@ def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], 
 
 def _watch(capture: Capture, evaluation: Evaluation) -> Iterator[tuple[EvaluationBatch, Layer, Tensor]]:
     """Z of each layer for one batch after the other."""
-    for batch in evaluation.batches:
+
+    def read(batch: EvaluationBatch) -> tuple[EvaluationBatch, dict[Layer, Tensor]]:
         outputs: dict[Layer, Tensor] = {}
 
-        def look(z: Tensor, layer: EditedLayer, outputs: dict[Layer, Tensor] = outputs) -> Tensor:
+        def look(z: Tensor, layer: EditedLayer) -> Tensor:
             outputs[layer.attention_type, layer.layer] = z
             return z
 
         with capture.editing(look), torch.inference_mode():
             compute_logits(capture.model, batch)
+        return batch, outputs
+
+    for batch, outputs in run_batches(capture.model, evaluation, read):
         for layer, z in outputs.items():
             yield batch, layer, z

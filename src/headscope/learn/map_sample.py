@@ -4,14 +4,16 @@ documents --choose_maps--> names of maps --read_maps--> the maps, each without i
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
 
 from headscope.capture.model.model import Model
-from headscope.capture.passes.stream import Plan, Stream
+from headscope.capture.passes.room import Room
+from headscope.capture.passes.stream import Plan, Portion, Stream
 from headscope.capture.rows.attention import Attention
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError
@@ -80,22 +82,33 @@ def read_maps(
     for name in names:
         wanted[name.document].append(name)
     chosen = [document for document in documents if document.id in wanted]
-    attention_type = next(iter(model.layers))
-    for portion in Stream(chosen, (model,), plan or Plan(), MAX_TOKENS):
-        for batch, capture in zip(portion.batches, portion.captures, strict=True):
-            of_batch = [name for document in batch.documents for name in wanted[document.id]]
-            rows = {document.id: row for row, document in enumerate(batch.documents)}
-            maps: dict[MapName, HeadMap] = {}
+    plan = plan or Plan()
+    room = Room.measure(model, plan.batch_tokens)
+    for portion in Stream(chosen, (model,), plan, MAX_TOKENS):
+        for maps in room.run(portion, partial(_read_maps, wanted=wanted)):
+            yield from maps
 
-            def keep(attention: Attention) -> None:
-                if attention.attention_type != attention_type:
-                    return
-                for name in of_batch:  # noqa: B023
-                    if name.layer == attention.layer:
-                        maps[name] = _cut_map(attention, rows[name.document], name)  # noqa: B023
 
-            capture.run(batch, keep, whole=True)
-            yield from (maps[name] for name in of_batch if len(maps[name].weights) >= LEAST_TOKENS)
+def _read_maps(portion: Portion, wanted: Mapping[str, Sequence[MapName]]) -> list[HeadMap]:
+    """The maps that are wanted of each document of a batch, by its id, of the first attention type."""
+    maps: dict[MapName, HeadMap] = {}
+    names: list[MapName] = []
+    for batch, capture in zip(portion.batches, portion.captures, strict=True):
+        names = [name for document in batch.documents for name in wanted[document.id]]
+        rows = {document.id: row for row, document in enumerate(batch.documents)}
+        attention_type = next(iter(capture.model.layers))
+
+        def keep(
+            attention: Attention, names: list[MapName] = names, rows: dict[str, int] = rows, kind: str = attention_type
+        ) -> None:
+            if attention.attention_type != kind:
+                return
+            for name in names:
+                if name.layer == attention.layer:
+                    maps[name] = _cut_map(attention, rows[name.document], name)
+
+        capture.run(batch, keep, whole=True)
+    return [maps[name] for name in names if len(maps[name].weights) >= LEAST_TOKENS]
 
 
 def _cut_map(attention: Attention, row: int, name: MapName) -> HeadMap:

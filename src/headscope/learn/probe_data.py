@@ -8,7 +8,7 @@ A batch belongs to one part of the corpus, so training, validation and test are 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +17,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headscope.capture.forward.hidden import compute_hidden_states
-from headscope.capture.forward.interface import Capture
 from headscope.capture.model.model import Model
-from headscope.capture.passes.stream import Plan, Stream
+from headscope.capture.passes.room import Room
+from headscope.capture.passes.stream import Plan, Portion, Stream
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.batch import Batch
@@ -262,20 +262,24 @@ def extract(
     blocks: list[tuple[Block, ...]] = []
     skipped: dict[str, int] = {}
     documents = tokens = layers = 0
+    room = Room.measure(model, plan.batch_tokens)
     for number, part in enumerate(parts):
         of_part: list[Block] = []
         for portion in Stream(part, (model,), plan, max_tokens=MAX_TOKENS) if part else ():
             for reason, count in portion.skipped.items():
                 skipped[reason] = skipped.get(reason, 0) + count
-            for batch, capture in zip(portion.batches, portion.captures, strict=True):
+            for batch in portion.batches:
                 stem = f"{number:02}-{len(of_part):04}"
                 questions = vocabulary.make_questions(batch, assignment)
                 maps, states = folder / f"{stem}.npy", folder / f"{stem}-hidden.npy" if hidden else None
+                # A block is a whole batch, so that files that were left fit; its parts have as many columns of words.
                 if not (reuse and maps.exists()):
-                    _save(maps, _pool_maps(capture, batch))
+                    pooled = room.run(portion, partial(_pool_maps, words=batch.words))
+                    _save(maps, np.concatenate([*pooled]))
                 if states is not None:
                     if not (reuse and states.exists()):
-                        _save(states, _pool_hidden(model, batch))
+                        pooled = room.run(portion, partial(_pool_hidden, words=batch.words))
+                        _save(states, np.concatenate([*pooled], axis=1))
                     layers = len(np.load(states, mmap_mode="r"))
                 of_part.append(Block(questions, maps, states))
                 documents += len(batch.documents)
@@ -299,25 +303,27 @@ def _save(path: Path, values: np.ndarray) -> None:
         np.save(file, values)
 
 
-def _pool_maps(capture: Capture, batch: Batch) -> np.ndarray:
+def _pool_maps(portion: Portion, words: int) -> np.ndarray:
     """The attention between words: to a split word the sum over its tokens, from it their mean (Clark et al., 4.1)."""
+    (capture,), (batch,) = portion.captures, portion.batches
     by_type: dict[str, list[Tensor]] = {attention_type: [] for attention_type in capture.model.layers}
 
     def see(attention: Attention) -> None:
         queries, keys = attention.queries, attention.keys
-        columns = torch.cat([membership(keys.word, batch.words), _mark_special(keys.word, keys.real)], dim=-1)
-        pooled = pool_queries(attention.average(columns), membership(queries.word, batch.words))
+        columns = torch.cat([membership(keys.word, words), _mark_special(keys.word, keys.real)], dim=-1)
+        pooled = pool_queries(attention.average(columns), membership(queries.word, words))
         by_type[attention.attention_type].append(pooled.permute(0, 2, 3, 1).half().cpu())
 
     capture.run(batch, see, whole=True)
     return torch.cat([layer for layers in by_type.values() for layer in layers], dim=-1).numpy()
 
 
-def _pool_hidden(model: Model, batch: Batch) -> np.ndarray:
+def _pool_hidden(portion: Portion, words: int) -> np.ndarray:
     """The hidden states of words, as means over their tokens."""
-    tokens = membership(batch.encoder.word, batch.words)
+    (capture,), (batch,) = portion.captures, portion.batches
+    tokens = membership(batch.encoder.word, words)
     share = (tokens / tokens.sum(1, keepdim=True).clamp_min(1)).mT
-    return torch.stack([(share @ state).half().cpu() for state in compute_hidden_states(model, batch)]).numpy()
+    return torch.stack([(share @ state).half().cpu() for state in compute_hidden_states(capture.model, batch)]).numpy()
 
 
 def _mark_special(

@@ -8,6 +8,7 @@ one runs.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -19,6 +20,7 @@ from headscope.capture.forward.interface import Capture
 from headscope.capture.forward.loss import make_loss
 from headscope.capture.forward.outputs import Outputs
 from headscope.capture.forward.verify import are_finite
+from headscope.capture.passes.room import Room
 from headscope.capture.passes.stream import Plan, Portion, Stream
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
@@ -42,27 +44,26 @@ def accumulate(
     """
     done = done or RunSums({})
     sums = {key: torch.as_tensor(value, device=stream.models[0].device) for key, value in done.values.items()}
+    room = Room.measure(stream.models[0], stream.plan.batch_tokens)
     for portion in islice(stream, done.select_run("seen").get("portions", 0), None):
-        observed: Mapping[Key, Tensor] = {}
-        while portion.batches:
-            observed, finite = _observe_portion(portion, reducers, stream.plan)
-            if bool(finite.all()):
-                break
-            portion, observed = portion.leave_out(~finite, NOT_FINITE), {}
+        counts: dict[Key, Tensor] = {("seen", "portions"): torch.tensor(1)}
+        observed: dict[Key, Tensor] = {}
+        for part, of_part in room.run(portion, partial(_observe_finite, reducers=reducers, plan=stream.plan)):
+            add_sums(counts, count_portion(part))
+            add_sums(observed, of_part)
         if key := find_other_kind({key: sums[key] for key in done.values}, observed):
             raise HeadscopeError(
                 f"the sums of an interrupted run do not hold numbers of the kind that {describe_key(key)} adds up; "
                 f"{ADVICE}."
             )
-        add_sums(sums, count_portion(portion))
+        add_sums(sums, counts)
         add_sums(sums, observed)
         yield sums
 
 
 def count_portion(portion: Portion) -> dict[Key, Tensor]:
     """The counts of what was read and left out."""
-    counts = {("seen", "portions"): 1} | {("skipped", reason): count for reason, count in portion.skipped.items()}
-    sums: dict[Key, Tensor] = {key: torch.tensor(count) for key, count in counts.items()}
+    sums: dict[Key, Tensor] = {("skipped", reason): torch.tensor(count) for reason, count in portion.skipped.items()}
     if portion.batches:
         batch, unknown = portion.batches[0], portion.captures[0].model.tokenizer.unk_token_id
         is_unknown = batch.encoder.ids[batch.encoder.word >= 0] == (-1 if unknown is None else unknown)
@@ -77,6 +78,16 @@ def count_portion(portion: Portion) -> dict[Key, Tensor]:
             ("seen", "unknown"): is_unknown.sum(),
         }
     return sums
+
+
+def _observe_finite(portion: Portion, reducers: Sequence[Reducer], plan: Plan) -> tuple[Portion, Mapping[Key, Tensor]]:
+    """The portion without the documents for which the models' outputs are not finite, and the sums over it."""
+    while portion.batches:
+        observed, finite = _observe_portion(portion, reducers, plan)
+        if bool(finite.all()):
+            return portion, observed
+        portion = portion.leave_out(~finite, NOT_FINITE)
+    return portion, {}
 
 
 def _observe_portion(

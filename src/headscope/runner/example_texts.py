@@ -16,7 +16,8 @@ from transformers import PreTrainedTokenizerFast
 
 from headscope.capture.forward.interface import Capture
 from headscope.capture.model.model import Model
-from headscope.capture.passes.stream import Plan, Stream
+from headscope.capture.passes.room import Room
+from headscope.capture.passes.stream import Plan, Portion, Stream
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.align import spell_token
 from headscope.capture.tokens.batch import Batch, Tokens
@@ -79,13 +80,21 @@ def read_texts(
     """
     texts: dict[str, Text] = {}
     judging = [reducer for reducer in reducers if isinstance(reducer, ItemReducer)]
-    for portion in Stream(documents, (model,), plan):
+    room = Room.measure(model, plan.batch_tokens)
+
+    def read(portion: Portion) -> list[Text]:
+        of_portion = []
         for batch, capture in zip(portion.batches, portion.captures, strict=True):
             for row, (weights, items, judged) in enumerate(_read_batch(model, capture, batch, judging)):
                 if all(np.isfinite(each).all() for each in weights.values()):
                     text = _describe_text(model.tokenizer, batch, row, weights)
                     picks = _list_picks(batch.documents[row], items, judging, rules)
-                    texts[text.id] = replace(text, items=items, judged=judged, picks=picks)
+                    of_portion.append(replace(text, items=items, judged=judged, picks=picks))
+        return of_portion
+
+    for portion in Stream(documents, (model,), plan):
+        for of_part in room.run(portion, read):
+            texts |= {text.id: text for text in of_part}
     return [texts[document.id] for document in documents if document.id in texts]
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headscope.capture.forward.interface import Capture
 from headscope.capture.forward.verify import are_finite, refuse_not_finite
+from headscope.capture.passes.room import Room
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch, collate
 from headscope.capture.tokens.prompt_tokens import PromptTokens, make_text
@@ -49,15 +50,20 @@ def observe_ledger(
     """
     place = {part: number for number, part in enumerate(parts)}
     numbers = [[*(place[part] for part in each.parts), *[place[OWN]] * (len(own) - 1)] for each in prompts]
-    size = max(1, batch_tokens // max(map(len, numbers)))
-    shares = []
-    for first in range(0, len(prompts), size):
-        chosen = slice(first, first + size)
+    longest = max(map(len, numbers))
+    size = max(1, batch_tokens // longest)
+
+    def observe(rows: Sequence[int]) -> Float32[np.ndarray, "order token layer head part"]:
         # The last token of the text predicts nothing that is read.
-        batch = collate(capture.model, [make_text(name, each, own[:-1]) for each in prompts[chosen]])
-        starts = torch.tensor([len(each.ids) - 1 for each in prompts[chosen]], device=batch.encoder.ids.device)
+        batch = collate(capture.model, [make_text(name, prompts[row], own[:-1]) for row in rows])
+        starts = torch.tensor([len(prompts[row].ids) - 1 for row in rows], device=batch.encoder.ids.device)
         queries = starts[:, None] + torch.arange(len(own), device=starts.device)
-        shares.append(_observe_batch(capture, batch, numbers[chosen], queries, len(parts), fused))
+        return _observe_batch(capture, batch, [numbers[row] for row in rows], queries, len(parts), fused)
+
+    room, shares = Room(capture.model), list[np.ndarray]()
+    for first in range(0, len(prompts), size):
+        rows = range(first, min(first + size, len(prompts)))
+        shares += room.run_items(rows, longest, observe, lambda row: f"of the prompt {name!r}")
     uniform = np.stack([_spread_evenly(of_text, len(own), len(parts)) for of_text in numbers])
     lengths = np.stack([np.bincount([place[part] for part in each.parts], minlength=len(parts)) for each in prompts])
     return Ledger(np.concatenate(shares), uniform, lengths.astype(float))

@@ -271,5 +271,5 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
         # Bytes that are read in another format are other documents.
         "format": documents.format if isinstance(documents, Corpus) else MEMORY,
         "reducers": [repr(reducer) for reducer in reducers],
-        "plan": repr(stream.plan),
+        "plan": repr(replace(stream.plan, batch_tokens=stream.batch_tokens)),
     }

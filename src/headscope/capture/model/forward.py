@@ -43,6 +43,16 @@ def run_model(model: Model, inputs: Mapping[str, Any], **options: Any) -> Any:
             raise
 
 
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Return True if an error, or what it came from, says that there is no memory for what was to be computed."""
+    while error is not None:
+        kinds = torch.OutOfMemoryError | MemoryError
+        if isinstance(error, kinds) or (isinstance(error, RuntimeError) and MEMORY.search(str(error))):
+            return True
+        error = error.__cause__
+    return False
+
+
 def refuse_run(model: Model, error: Exception) -> ModelError:
     """Return the error of a pass that failed for a reason that is not known."""
     return ModelError(
@@ -80,7 +90,7 @@ def _explain(model: Model, inputs: Mapping[str, Any], error: Exception) -> str:
     """Return the cause and the advice, as the rest of a sentence that begins with the model; empty if not known."""
     text, module = str(error), model.module
     batch, length = max((part.shape[:2] for part in inputs.values() if isinstance(part, Tensor)), default=(0, 0))
-    if isinstance(error, torch.OutOfMemoryError | MemoryError) or MEMORY.search(text):
+    if is_out_of_memory(error):
         return (
             f"needs more memory than there is for {batch} texts of up to {length} tokens ({first_line(error)}); lower "
             "--batch-tokens, lower --max-tokens, or load it in bfloat16"

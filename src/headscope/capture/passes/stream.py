@@ -6,7 +6,7 @@ The batches depend on the documents, the models and the arguments alone, so whoe
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, tee, zip_longest
@@ -18,6 +18,7 @@ from torch import Tensor
 from headscope.capture.forward.interface import Capture
 from headscope.capture.forward.untouched import is_finite
 from headscope.capture.forward.verify import refuse_not_finite
+from headscope.capture.model.forward import is_out_of_memory
 from headscope.capture.model.model import Model
 from headscope.capture.passes.residual import find_unembedding
 from headscope.capture.passes.through import see_through
@@ -36,7 +37,13 @@ WINDOW = 2048
 BATCH_TOKENS = 2048
 """Tokens of a batch, padding included; at least one document whatever its length.
 
-On a processor larger batches only pad more; a GPU wants more, see `Plan`.
+On a processor larger batches only pad more.
+"""
+
+GPU_BATCH_TOKENS = 1 << 15
+"""The same on a GPU, which is run in parts where its memory holds less (`headscope.capture.passes.room`).
+
+It is one number, so that a run goes on at the same batch however much memory is free.
 """
 
 VERIFIED_WORDS = 128
@@ -59,7 +66,7 @@ class Plan:
             By default `measure` cuts them where the corpus has coreference, whose documents are whole texts.
         pair_tokens: pairs of segments are cut to this (Clark et al. 2019, section 3: 128).
         text: ``written``, as its author wrote it; or ``spaced``, its words with a space before each, as in many papers.
-        batch_tokens: tokens of a batch, padding included.
+        batch_tokens: tokens of a batch, padding included; None for `BATCH_TOKENS`, and on a GPU for what fits.
         rows: query rows of a block of attention; by default as many as memory wants.
         fused: do without the attention matrix wherever a layer and the reducers allow it; by
             default only for long texts, where it is the faster way.
@@ -75,7 +82,7 @@ class Plan:
     cut: bool | None = None
     pair_tokens: int = PAIR_TOKENS
     text: str = WRITTEN
-    batch_tokens: int = BATCH_TOKENS
+    batch_tokens: int | None = None
     rows: int | None = None
     fused: bool | None = None
     view: str | None = None
@@ -105,6 +112,11 @@ class Portion:
     batches: tuple[Batch, ...]
     captures: tuple[Capture, ...]
     skipped: Mapping[str, int]
+
+    def select(self, rows: Sequence[int]) -> "Portion":
+        """The portion with some documents of its batch alone."""
+        batches = tuple(batch.select(torch.tensor(rows, device=batch.encoder.ids.device)) for batch in self.batches)
+        return replace(self, batches=batches)
 
     def leave_out(self, left_out: Bool[Tensor, " batch"], reason: str) -> "Portion":
         """The portion without some documents of its batch, which count as skipped."""
@@ -201,18 +213,38 @@ class Stream:
         if skipped:
             yield None, skipped
 
+    @property
+    def batch_tokens(self) -> int:
+        """The tokens of a batch, those of the device where the plan leaves them open."""
+        default = GPU_BATCH_TOKENS if self.models[0].device.type == "cuda" else BATCH_TOKENS
+        return default if self.plan.batch_tokens is None else self.plan.batch_tokens
+
     def _documents_of_batch(self, longest: int) -> int:
         """The number of documents of a batch whose longest has so many tokens."""
-        count = self.plan.batch_tokens // longest
+        count = self.batch_tokens // longest
         if self.held:
             count = min(count, HELD_WEIGHTS // sum(model.shape.together for model in self.held) // longest**2)
         return max(1, count)
 
 
 def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> Capture:
+    """The way to a model's attention, verified on as many words as there is memory for."""
+    words = VERIFIED_WORDS
+    while words:
+        try:
+            return _verify(model, batch, plan, words, reads_logits=reads_logits)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+        words //= 2
+    # The error of the whole sample says how much there was no memory for.
+    return _verify(model, batch, plan, VERIFIED_WORDS, reads_logits=reads_logits)
+
+
+def _verify(model: Model, batch: Batch, plan: Plan, words: int, *, reads_logits: bool) -> Capture:
     """The way to a model's attention, verified on the first document of a batch for which its outputs are finite."""
     for document in batch.documents:
-        sample = _sample(model, document, batch.encoder.length, plan.text, padded=plan.batch_tokens > 1)
+        sample = _sample(model, document, words, batch.encoder.length, plan.text, padded=plan.batch_tokens != 1)
         if is_finite(model, sample):
             capture = Capture.verified(model, sample)
             unembedding = find_unembedding(capture, sample) if reads_logits else None
@@ -221,9 +253,9 @@ def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> C
     raise refuse_not_finite(model.name, f"for {batch.documents[0].id!r} and {beside}")
 
 
-def _sample(model: Model, document: Document, pair_tokens: int, text: str, *, padded: bool) -> Batch:
+def _sample(model: Model, document: Document, words: int, pair_tokens: int, text: str, *, padded: bool) -> Batch:
     """A little of a document, with padding in it if the run will have some, on which the capture is verified."""
-    long = document.original.truncate(VERIFIED_WORDS)
+    long = document.original.truncate(words)
     documents = [long, long.truncate(max(1, len(long.words) // 2))] if padded else [long]
     # A pair whose second segment is left out is a single text, and may be too long for the model.
     aligned, _ = Alignment.for_model(model, cut=True, pair_tokens=pair_tokens, text=text).align(documents)

@@ -1,0 +1,150 @@
+"""Batches that do not fit into memory, run in parts: how many tokens fit is learnt from the first that does not."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import torch
+
+from headscope.capture.model.device_names import PROCESSOR
+from headscope.capture.model.forward import is_out_of_memory
+from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Portion
+from headscope.errors import ModelError, first_line
+
+logger = logging.getLogger("headscope")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+USED = 0.5
+"""The share of the free memory of a GPU for which a batch is planned; what does not fit all the same is halved."""
+
+ROWS = 512
+"""Keys for which a token is planned to have weights of all heads of a layer; long texts are seen in blocks of rows."""
+
+
+@dataclass(eq=False)
+class Room:
+    """How much a model reads at once, as far as is known; it shrinks where a batch does not fit.
+
+    Attributes:
+        model: that reads.
+        tokens: of a batch, padding included, at most; None if no batch has failed.
+    """
+
+    model: Model
+    tokens: int | None = None
+
+    @classmethod
+    def measure(cls, model: Model, batch_tokens: int | None) -> "Room":
+        """Return the room of a model: on a GPU what its free memory holds, unless a number of tokens was asked for."""
+        device = model.device
+        if batch_tokens is not None or device.type != "cuda":
+            return cls(model)
+        free, _ = torch.cuda.mem_get_info(device)
+        return cls(model, max(1, int(free * USED) // estimate_token_bytes(model)))
+
+    def run(self, portion: Portion, run: Callable[[Portion], R]) -> Iterator[R]:
+        """Yield what a function returns of a portion, or of each of its parts if the whole does not fit.
+
+        What was left out of the corpus is in the first part.
+
+        Raises:
+            ModelError: one text alone does not fit.
+        """
+        if not portion.batches:
+            yield run(portion)
+            return
+        documents, length = portion.batches[0].documents, max(each.encoder.length for each in portion.batches)
+
+        def run_rows(rows: Sequence[int]) -> R:
+            part = portion if len(rows) == len(documents) else portion.select(rows)
+            return run(part if rows[0] == 0 else replace(part, skipped={}))
+
+        yield from self.run_items(range(len(documents)), length, run_rows, lambda row: repr(documents[row].id))
+
+    def run_items(
+        self, items: Sequence[T], length: int, run: Callable[[Sequence[T]], R], name: Callable[[T], str]
+    ) -> Iterator[R]:
+        """Yield what a function returns of some texts, or of each part of them if all together do not fit, in order.
+
+        What fails is run again in parts, so `run` must keep nothing of a call that fails.
+
+        Args:
+            items: texts, at least one.
+            length: tokens of the longest, to which the others are padded.
+            run: is called with texts that follow each other.
+            name: of a text, for the error.
+
+        Raises:
+            ModelError: one text alone does not fit.
+        """
+        waiting = [items]
+        while waiting:
+            part = waiting.pop()
+            count = self.count(len(part), length)
+            if len(part) > count:
+                waiting += [part[count:], part[:count]]
+                continue
+            try:
+                result = run(part)
+            except Exception as error:
+                self.shrink(len(part), length, name(part[0]), error)
+                waiting.append(part)
+            else:
+                yield result
+                continue
+            self.clear()
+
+    def count(self, texts: int, length: int) -> int:
+        """Return how many of some texts are run at once, all of them padded to one length."""
+        return texts if self.tokens is None else min(texts, max(1, self.tokens // length))
+
+    def clear(self) -> None:
+        """Give back what a pass that failed had made; behind the error, which held it."""
+        if self.model.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def shrink(self, count: int, length: int, name: str, error: Exception) -> None:
+        """Halve the room after the error of a pass on texts of which the longest has a length, and say so.
+
+        Raises:
+            ModelError: it was one text that did not fit.
+            Exception: the error, if it is not about memory.
+        """
+        if not is_out_of_memory(error):
+            raise error
+        reason = first_line(error if error.__cause__ is None else error.__cause__)
+        if count == 1:
+            raise ModelError(
+                f"the text {name} of {length:,} tokens alone needs more memory than there is ({reason}); "
+                f"{advise_on_memory(self.model)}."
+            ) from error
+        self.tokens = count // 2 * length
+        logger.warning(
+            "%s: a batch of %s tokens does not fit into memory (%s); from here on batches have %s tokens at most.",
+            self.model.name, f"{count * length:,}", reason, f"{self.tokens:,}",
+        )  # fmt: skip
+
+
+def advise_on_memory(model: Model) -> str:
+    """Return what to do where a text does not fit into memory."""
+    ways = ["lower `max_tokens`"]
+    if model.module.dtype == torch.float32:
+        ways.append("set `dtype` to bfloat16")
+    if model.device.type != PROCESSOR:
+        ways.append("set `device` to cpu")
+    return " or ".join(filter(None, (", ".join(ways[:-1]), ways[-1])))
+
+
+def estimate_token_bytes(model: Model) -> int:
+    """Return about how many bytes a token of a batch takes while a model is observed: rather too many than too few."""
+    config = model.module.config.get_text_config()
+    hidden = getattr(config, "hidden_size", 0) or 1024
+    inner = getattr(config, "intermediate_size", None) or 4 * hidden
+    logits = config.vocab_size if model.module is not model.module.base_model else 0
+    weights = ROWS * max(model.shape.heads.values())
+    size: int = model.module.dtype.itemsize
+    return size * (8 * hidden + 3 * inner) + 4 * (4 * weights + 2 * logits)
