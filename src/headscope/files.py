@@ -8,19 +8,16 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from glob import escape
 from io import BufferedReader
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from platformdirs import user_cache_path
 
 from headscope.errors import HeadscopeError, suggest
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 MAX_NAME_BYTES = 200
 """The longest label, so that the name of a file can hold it: 255 bytes with what stands before and after it."""
@@ -87,20 +84,32 @@ def remove_unfinished(path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def acquire(lock: "BaseFileLock", *, blocking: bool = True) -> None:
-    """Acquire a lock; on a disk that has no locks, such as some that are mounted over a network, leave it open."""
+@contextmanager
+def lock(path: Path, *, blocking: bool = True) -> Iterator[bool]:
+    """Keep other processes out of the block; yield False on a disk without locks, as some over a network are.
+
+    Raises:
+        filelock.Timeout: another process is in it, and is not waited for.
+    """
+    from filelock import FileLock  # not above: it loads much, and `headscope --help` needs none of it
+
+    held = FileLock(path)
     try:
-        lock.acquire(blocking=blocking)
+        held.acquire(blocking=blocking)
     except OSError as error:
         if error.errno not in _WITHOUT_LOCKS:
             raise
+    try:
+        yield held.is_locked
+    finally:
+        held.release()
 
 
 @contextmanager
-def reserve(output: Path, lock: Path) -> Iterator[None]:
+def reserve(output: Path, file: Path) -> Iterator[None]:
     """Keep other commands from writing to `output` while the block runs; nothing of that is left behind.
 
-    `lock` is a file beside or in `output`. Folders that are missing on the way to it are made, and removed again if
+    `file` is the lock, beside or in `output`. Folders that are missing on the way to it are made, and removed again if
     nothing is in them at the end. The system releases the lock when the process ends, killed or not.
 
     On a disk that has no locks, such as some that are mounted over a network, nobody is kept away.
@@ -108,13 +117,12 @@ def reserve(output: Path, lock: Path) -> Iterator[None]:
     Raises:
         HeadscopeError: another command is writing there, or the disk cannot be written to.
     """
-    from filelock import FileLock, Timeout  # not above: it loads much, and `headscope --help` needs none of it
+    from filelock import Timeout  # not above, as in `lock`
 
-    held = FileLock(lock)
-    with _remove_empty_again(lock.parent):
+    with _remove_empty_again(file.parent), ExitStack() as held:
         try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            acquire(held, blocking=False)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock(file, blocking=False))
         except Timeout:
             raise HeadscopeError(
                 f"another headscope command is writing to {output}; wait until it has ended, or choose another place."
@@ -126,8 +134,7 @@ def reserve(output: Path, lock: Path) -> Iterator[None]:
             yield
         finally:
             with suppress(OSError):  # Windows removes no file that is open
-                lock.unlink()
-            held.release()
+                file.unlink()
 
 
 @contextmanager

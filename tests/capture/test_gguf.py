@@ -1,8 +1,11 @@
 """A GGUF file is the model that it was written from; it is converted once, whole or not at all."""
 
+import errno
+import fcntl
 import hashlib
 import importlib.util
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +17,7 @@ import transformers as hf
 import gguf_files
 import tiny
 from headscope.capture.model import model_names
+from headscope.capture.open import gguf
 from headscope.capture.open.loading import load, source
 from headscope.capture.tokens.align import Alignment
 from headscope.commands.model_options import check_model
@@ -143,6 +147,25 @@ def test_what_a_killed_process_left_is_not_used(file, cache) -> None:
     assert left.read_bytes() == b"half"
     load(file)
     assert not left.parent.exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_without_locks_has_a_converted_file_too(file, cache, monkeypatch, number) -> None:
+    """Two processes may then convert it at once; one of them has the folder first, and the other takes that."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    def convert_also(folder: Path) -> None:
+        monkeypatch.setattr(gguf, "check_saved_tokenizer", really)
+        assert Path(source(str(file))).is_dir()
+        assert folder.is_dir()
+
+    really = gguf.check_saved_tokenizer
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(gguf, "check_saved_tokenizer", lambda metadata, tokenizer, folder: convert_also(folder))
+    assert load(file).shape.heads == {"decoder": 6}
+    assert [path.name for path in cache.iterdir() if path.is_dir()] == [Path(source(str(file))).name]
 
 
 # ----------------------------------------------------------------- errors

@@ -78,6 +78,13 @@ def test_a_disk_without_locks_keeps_a_download_too(
     assert list_visible(path.parent) == ["words.txt", "words.txt.sha256"]
 
 
+@pytest.mark.parametrize("record", [b"\xff\xfe\x00", b"0" * 64])
+def test_a_record_that_is_damaged_is_another(record: bytes, server, path: Path) -> None:
+    fetch(f"{server.address}/words.txt", path)
+    path.with_name("words.txt.sha256").write_bytes(record)
+    assert refused(f"{server.address}/words.txt", path).startswith(f"{path} is not what was downloaded (SHA-256 ")
+
+
 @pytest.mark.parametrize("sent", [0, 1, 70_001])
 def test_of_a_download_that_stops_nothing_is_kept(sent: int, server, path: Path) -> None:
     address = f"{server.address}/words.txt"

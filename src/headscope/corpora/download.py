@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.files import acquire, atomic_write, remove_unfinished, sha256, write_text
+from headscope.files import atomic_write, lock, reading, remove_unfinished, sha256, write_text
 
 TIMEOUT = 30
 """Seconds that a server may say nothing."""
@@ -57,11 +57,11 @@ def fetch(address: str, path: Path, known: str = "") -> Path:
         HeadscopeError: the cache cannot be written to.
     """
     record = path.with_name(f"{path.name}.sha256")
-    expected = known or (record.read_text(encoding="utf-8").partition(" ")[0] if record.exists() else "")
+    expected = known or (_read_record(record) if record.exists() else "")
     if not path.exists():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with _lock(path.with_name(".lock")) as is_alone:
+            with lock(path.with_name(".lock")) as is_alone:
                 if not path.exists():
                     if is_alone:
                         remove_unfinished(path)
@@ -82,17 +82,10 @@ def fetch(address: str, path: Path, known: str = "") -> Path:
     return path
 
 
-@contextmanager
-def _lock(path: Path) -> Iterator[bool]:
-    """Keep other processes out of the block; yield False on a disk that has no locks."""
-    from filelock import FileLock  # not above: it loads much, and most files are there
-
-    lock = FileLock(path)
-    acquire(lock)
-    try:
-        yield lock.is_locked
-    finally:
-        lock.release()
+def _read_record(path: Path) -> str:
+    """Return the SHA-256 at the beginning of a file."""
+    with reading(path) as file:
+        return file.read(64).decode("ascii", errors="replace")
 
 
 def _download(address: str, path: Path, expected: str) -> None:

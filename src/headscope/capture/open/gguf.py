@@ -2,11 +2,12 @@
 
 import logging
 import shutil
+from glob import escape
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import torch
-from filelock import FileLock
 from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig
 from transformers.utils import logging as transformers_logging
 
@@ -16,7 +17,7 @@ from headscope.capture.open.gguf_metadata import ADVICE, Metadata
 from headscope.capture.open.gguf_rope import check_rope
 from headscope.capture.open.gguf_tokenizer import check_saved_tokenizer, read_tokenizer
 from headscope.errors import HeadscopeError, ModelError, first_line
-from headscope.files import cache_folder
+from headscope.files import cache_folder, lock
 
 logger = logging.getLogger("headscope")
 
@@ -41,19 +42,20 @@ def convert(file: Path, sha256: str) -> Path:
         return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with FileLock(cache / ".lock"):  # of all files: two conversions at once would need the memory of both
+        with lock(cache / ".lock") as is_alone:  # of all files: two at once would need the memory of both
             if not folder.is_dir():
                 # A warning, since it takes a while and much of the disk: Python shows nothing less unless it is asked.
                 logger.warning("converting %s once; later loads use %s", file, folder)
-                _write(file.absolute(), folder)
+                _write(file.absolute(), folder, is_alone=is_alone)
     except OSError as error:
         raise _refuse_cache(file, cache, error) from error
     return folder
 
 
-def _write(file: Path, folder: Path) -> None:
-    unfinished = folder.with_name(f".{folder.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)  # left by a process that was killed
+def _write(file: Path, folder: Path, *, is_alone: bool) -> None:
+    for killed in folder.parent.glob(f".{escape(folder.name)}.*") if is_alone else ():
+        shutil.rmtree(killed, ignore_errors=True)
+    unfinished = folder.with_name(f".{folder.name}.{uuid4().hex}")
     unfinished.mkdir()
     try:
         metadata, module, tokenizer = _read(file, unfinished)
@@ -65,7 +67,11 @@ def _write(file: Path, folder: Path) -> None:
             raise _refuse_cache(file, folder.parent, error) from error
         with quiet():
             check_saved_tokenizer(metadata, tokenizer, unfinished)
-        unfinished.rename(folder)
+        try:
+            unfinished.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # on a disk without locks another process may have been faster
+                raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
