@@ -51,6 +51,21 @@ OF_ONE_REDUCER = {"commands/align/run.py": {"WordAlignment"}}
 WITHOUT_TORCH = ("analyse", "corpora", "examples", "headlists", "heads", "identity", "layers", "runs", "score", "view")
 FURTHER_WITHOUT_TORCH = ("errors", "files", "guards", "netcdf", "own_files", "studies", "view.figures", "view.page")
 
+# What opens a file of a format, or a file as a whole, by its full name; `guards` and `netcdf` alone do.
+OPENERS = re.compile(
+    r"numpy\.(load|memmap|fromfile|loadtxt|genfromtxt)|(h5py|h5netcdf)\.File|xarray\.(open|load)_\w+|torch\.load|open|"
+    r"(gzip|bz2|lzma|io)\.(open|\w+File)|(zipfile|tarfile|pickle|marshal|shelve|joblib)\.\w+|pandas\.read_\w+|json\.load|"
+    r"safetensors\.(safe_open|\w+\.load_file)|gguf\.GGUFReader|.*\.(read_bytes|read_text)|.*\.open\(('rb?'|'rt')?\)"
+)
+OPENING = {
+    "files.py": {"path.open('rb')"},  # in `reading`, which the others use
+    "commands/atlas/atlas_result.py": {
+        "(self.folder / PAGE).read_text",
+        "(path.parent / FIGURES / f'{name}.svg').read_text",
+    },
+    "runner/ray.py": {"path.read_bytes", "self.work.open()"},  # what this very process has written, and a run
+}
+
 # What else the terminal needs.
 PRINTERS: dict[str, set[str]] = {"terminal.py": {"view"}}
 
@@ -184,6 +199,41 @@ def test_a_reducer_that_is_known_would_be_noticed() -> None:
     code = "def relations(): return table['relation_accuracy'] if name == 'scope' else Aspects('of relations')"
     assert known_reducers("a.py", code) == {"relation_accuracy", "scope", "Aspects"}
     assert known_reducers("a.js", 'show("surface", "the surface")') == {"surface"}
+
+
+def opened_by(text: str) -> set[str]:
+    """What opens files in some code; files of the package itself do not count."""
+    tree, full = ast.parse(text), dict[str, str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            full |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            full |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    names: set[str] = set()
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        first, *rest = ast.unparse(call.func).split(".")
+        name = ".".join([full.get(first, first), *rest])
+        mode = f"{name}({', '.join(map(ast.unparse, call.args))})"
+        if "files(" not in name and not name.startswith("headscope."):
+            names |= {each for each in (name, mode) if OPENERS.fullmatch(each)}
+    return names
+
+
+def test_files_of_others_are_opened_by_guards_alone() -> None:
+    opened = {path: names for path, text in sources("").items() if path.endswith(".py") and (names := opened_by(text))}
+    guarded = {path for path in opened if path == "netcdf.py" or path.startswith("guards/")}
+    assert guarded >= {"netcdf.py", "guards/archives.py", "guards/lines.py", "guards/tensors.py", "guards/gguf.py"}
+    assert {path: names for path, names in opened.items() if path not in guarded} == OPENING
+
+
+def test_a_file_that_is_opened_would_be_noticed() -> None:
+    code = (
+        "import numpy as np, gzip, h5py\nfrom safetensors import safe_open as door\n"
+        "np.load(a), h5py.File(a), gzip.open(a), door(a), open(a), path.open(), path.open('wb'), path.read_text(),"
+        "files(package).read_text(), text.load(a)"
+    )
+    openers = "numpy.load h5py.File gzip.open safetensors.safe_open open path.open() path.read_text"
+    assert opened_by(code) == {*openers.split()}
 
 
 def test_nothing_is_cached_for_a_whole_process() -> None:

@@ -4,10 +4,6 @@
 """
 
 import os
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -15,11 +11,8 @@ import pytest
 
 from headscope.errors import HeadscopeError
 from headscope.guards import formats
-from mutations import check_sentence, count
+from mutations import check_sentence, count, ending
 from mutations.files import SAMPLES, Samples
-
-SECONDS = 5
-"""When a pipe that is read ends, so that this test fails and does not hang."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +48,7 @@ def test_no_regular_file_is_refused_at_once(samples: Samples, name: str) -> None
     try:
         for make in (os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")):
             make(path)
-            with _ending(path), pytest.raises(HeadscopeError) as refused:
+            with ending(path), pytest.raises(HeadscopeError) as refused:
                 SAMPLES[name].read(path)
             check_sentence(refused.value)
             path.rmdir() if path.is_dir() else path.unlink()
@@ -64,19 +57,6 @@ def test_no_regular_file_is_refused_at_once(samples: Samples, name: str) -> None
             path.rmdir()
         path.unlink(missing_ok=True)
         path.write_bytes(content)
-
-
-@contextmanager
-def _ending(path: Path) -> Iterator[None]:
-    """End a pipe for whoever reads it after some seconds, from another process; fail if that was needed."""
-    start = time.monotonic()
-    process = subprocess.Popen(["sh", "-c", f'sleep {SECONDS}; while [ -p "$0" ]; do : > "$0"; done', path])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-    assert time.monotonic() - start < SECONDS
 
 
 @pytest.mark.parametrize("name", SAMPLES)

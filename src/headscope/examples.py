@@ -8,11 +8,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import xarray as xr
 from jaxtyping import UInt8
@@ -335,17 +335,8 @@ def read_examples(path: str | Path) -> xr.Dataset:
     path = Path(path)
     netcdf.check_file(path, "examples are written by `headscope atlas`")
     try:
-        with h5py.File(path) as root:
-            version = netcdf.read_version(root, FORMAT_ATTRIBUTE)
-            if version is None:
-                raise TableError(f"{path} holds no examples; give the file examples.nc of an atlas.")
-            if version not in (FORMAT, *BEFORE):
-                raise TableError(
-                    f"{path} has examples of format {version}, and this headscope reads format {FORMAT}; "
-                    "run `headscope atlas` again."
-                )
-            netcdf.check_sizes(root, path, (), "run `headscope atlas` again")
-        dataset = netcdf.decode(path).to_dataset()
+        check_version, advice = partial(_check_version, path), "run `headscope atlas` again"
+        dataset = netcdf.read(path, FORMAT_ATTRIBUTE, check_version, groups=(), advice=advice).to_dataset()
     except HeadscopeError:
         raise
     except Exception as error:
@@ -353,6 +344,17 @@ def read_examples(path: str | Path) -> xr.Dataset:
     del dataset.attrs[FORMAT_ATTRIBUTE]
     unpack(dataset)
     return dataset
+
+
+def _check_version(path: Path, version: int | None) -> None:
+    """Refuse a file that holds no examples, or those of another format."""
+    if version is None:
+        raise TableError(f"{path} holds no examples; give the file examples.nc of an atlas.")
+    if version not in (FORMAT, *BEFORE):
+        raise TableError(
+            f"{path} has examples of format {version}, and this headscope reads format {FORMAT}; "
+            "run `headscope atlas` again."
+        )
 
 
 def _read_content(text: Text) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-import h5py
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from headscope import netcdf
 from headscope.errors import HeadscopeError, TableError, quote
 from headscope.files import atomic_write, parse_json
+from headscope.guards.formats import HEAD_TABLE, open_file
 from headscope.layers import ATTRIBUTE as WITHOUT_ATTENTION
 from headscope.layers import read_without_attention, refuse_layer
 from headscope.own_files import SEAL
@@ -239,8 +240,9 @@ def read_table(path: str | Path) -> xr.Dataset:
     writers = "`headscope atlas`, `headscope measure` or `headscope merge`"
     netcdf.check_file(path, f"a head table is written by {writers}")
     try:
-        _check_stored(path)
-        tree = netcdf.decode(path)
+        _check_seal(path)
+        check_version, advice = partial(_check_version, path), "copy it again, or measure again"
+        tree = netcdf.read(path, FORMAT_ATTRIBUTE, check_version, groups=(SUMS,), advice=advice)
         table = tree.to_dataset()
         del table.attrs[FORMAT_ATTRIBUTE]
         if SUMS in tree.children:  # a user may have left them out to send a smaller file
@@ -260,12 +262,9 @@ def read_table(path: str | Path) -> xr.Dataset:
     return check(table)
 
 
-def _check_stored(path: Path) -> None:
-    """Refuse a file that is not a head table of this format, is not as it was written, or claims too much.
-
-    HDF5 sets aside the memory that a file asks for, so the sizes are looked at before anything is read.
-    """
-    with path.open("rb") as file:
+def _check_seal(path: Path) -> None:
+    """Refuse a file that is not as it was written."""
+    with open_file(path, HEAD_TABLE) as file:
         size = file.seek(0, io.SEEK_END)
         seal_size = len(SEAL) + hashlib.sha256().digest_size
         file.seek(max(size - seal_size, 0))
@@ -276,16 +275,17 @@ def _check_stored(path: Path) -> None:
                 f"{path} does not have the bytes that were written, as its checksum says; copy it again or measure "
                 "again or, if a program has changed it, let that write a new file."
             )
-    with h5py.File(path) as root:
-        version = netcdf.read_version(root, FORMAT_ATTRIBUTE)
-        if version is None:
-            raise TableError(f"{path} is a netCDF file but not a head table; it has no attribute {FORMAT_ATTRIBUTE}.")
-        if version != FORMAT:
-            raise TableError(
-                f"{path} has format {version}, and this headscope reads format {FORMAT}; "
-                "measure again, or use the version that wrote it."
-            )
-        netcdf.check_sizes(root, path, (SUMS,), "copy it again, or measure again")
+
+
+def _check_version(path: Path, version: int | None) -> None:
+    """Refuse a file that is no head table, or one of another format."""
+    if version is None:
+        raise TableError(f"{path} is a netCDF file but not a head table; it has no attribute {FORMAT_ATTRIBUTE}.")
+    if version != FORMAT:
+        raise TableError(
+            f"{path} has format {version}, and this headscope reads format {FORMAT}; "
+            "measure again, or use the version that wrote it."
+        )
 
 
 _TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "corpus_notes", "call", EDITED)

@@ -6,7 +6,7 @@ written. `_File` opens it once.
 
 import io
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,24 +70,32 @@ def check_file(path: Path, wanted: str) -> None:
         raise TableError(f"{path} is not a netCDF-4 file; {wanted}.")
 
 
-def check_sizes(root: h5py.File, path: Path, groups: Collection[str], advice: str) -> None:
-    """Refuse a file that claims more than it can hold, reads another file, or has axes that contradict its dimensions.
+def read(
+    path: Path, attribute: str, check_version: Callable[[int | None], None], *, groups: Collection[str], advice: str
+) -> xr.DataTree:
+    """Return what is in a file, loaded.
 
     HDF5 makes room for what a file asks for, and follows its links, so all of that is looked at before it is read.
 
     Args:
-        root: the file, opened.
         path: of the file.
+        attribute: that states the version of its schema.
+        check_version: raises an error for a version that is not read; None where the file states none.
         groups: that it may have within.
         advice: the end of the sentence on one that claims too much.
 
     Raises:
-        TableError: it claims too much.
-        ValueError: something in it is not as netCDF has it.
+        TableError: it claims more than it can hold.
+        Exception: something in it is not as netCDF has it, such as axes that contradict its dimensions; HDF5, netCDF
+            and xarray each have errors of their own.
     """
-    size, claimed = path.stat().st_size, _add_sizes(root, groups)
+    with h5py.File(path) as root:
+        version = root.attrs.get(attribute)
+        check_version(None if version is None else int(np.asarray(version).item()))
+        size, claimed = path.stat().st_size, _add_sizes(root, groups)
     if is_too_much(claimed, size):
         raise TableError(f"{path} {describe_claim(claimed, size)}; {advice}.")
+    return decode(path)
 
 
 def _add_sizes(group: h5py.Group, groups: Collection[str] = ()) -> int:
@@ -123,12 +131,6 @@ def _check_array(array: h5py.Dataset, name: str) -> None:
 
 def _add_attribute_sizes(item: h5py.HLObject) -> int:
     return sum(item.attrs.get_id(name).get_storage_size() for name in item.attrs)
-
-
-def read_version(root: h5py.File, attribute: str) -> int | None:
-    """Return the version of the schema that a file states in an attribute; None if it states none."""
-    version = root.attrs.get(attribute)
-    return None if version is None else int(np.asarray(version).item())
 
 
 def encode(parts: Mapping[str, xr.Dataset], encoding: Mapping[str, Encoding]) -> memoryview:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from headscope.errors import HeadscopeError
+from headscope.files import reading
 
 SEAL = b"headscope sha256"
 """Follows the last byte of a head table, with the SHA-256 of all bytes before it. HDF5 stops at the end that its own
@@ -33,8 +34,10 @@ def refuse_foreign(path: Path, content: str | None = None) -> None:
     """
     if not path.is_file() or not path.stat().st_size or _has_mark(path):
         return
-    if content is not None and path.read_bytes() == content.encode():
-        return
+    written = b"" if content is None else content.encode()
+    with reading(path) as file:
+        if written and file.read(len(written) + 1) == written:
+            return
     raise describe_foreign(path, "name another file, or remove this one")
 
 
@@ -46,7 +49,7 @@ def describe_foreign(path: Path, advice: str) -> HeadscopeError:
 
 
 def _has_mark(path: Path) -> bool:
-    with path.open("rb") as file:
+    with reading(path) as file:
         beginning = file.read(_SEEN_BYTES)
         file.seek(max(0, path.stat().st_size - _SEEN_BYTES))
         is_sealed = SEAL in file.read()

@@ -12,7 +12,7 @@ import tiny
 from headscope.capture.model.model import Model
 from headscope.corpora import summarize
 from headscope.corpora.spacy_patterns import read
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, HeadscopeError
 from refusals import refusal
 
 pytest.importorskip("spacy", reason="patterns are matched by spaCy, which comes with the extra `spacy`")
@@ -90,6 +90,17 @@ def test_the_table_says_which_patterns_and_which_spacy(file):
 def test_an_absent_file_is_refused(tmp_path):
     path = tmp_path / "absent.json"
     assert refused(path) == f"there is no file of patterns {str(path)!r}; name one in JSON, such as {EXAMPLE}."
+
+
+def test_a_file_of_many_megabytes_is_refused(tmp_path):
+    path = tmp_path / "patterns.json"
+    with path.open("wb") as opened:
+        opened.truncate(16_000_001)
+    with pytest.raises(HeadscopeError) as seen:
+        read(path)
+    assert str(seen.value) == (
+        f"{path} has 16,000,001 bytes, and a file of patterns has 16,000,000 at most; give a file that is one."
+    )
 
 
 def test_what_is_not_json_is_refused(file):

@@ -1,5 +1,6 @@
 """What probes read: the attention between words beside a naive loop, in any batches; choices; hidden states."""
 
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from headscope.capture.model.model import Model, untrained_model
 from headscope.capture.passes.stream import Plan
 from headscope.capture.tokens.batch import Batch
 from headscope.corpora.document import Document, Link
+from headscope.errors import HeadscopeError
 from headscope.learn.probe_data import LONGEST, PARTS, ProbeData, Vocabulary, extract, number_part
 from headscope.reducers.support.folds import FoldAssignment
 
@@ -119,6 +121,33 @@ def test_files_are_reused_only_where_that_is_wanted(tmp_path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     extract_all(other, documents, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} != before
+
+
+@pytest.mark.parametrize("damage", ["cut", "values", "shape", "bytes", "pipe"])
+def test_a_damaged_file_is_not_reused_and_not_read(tmp_path, damage: str) -> None:
+    model, documents = make_model(), make_documents(7)
+    expected = extract_all(model, documents, tmp_path, hidden=True)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    first = expected.blocks(range(PARTS))[0]
+    values = np.load(first.maps)
+    for path in (first.maps, first.hidden):
+        if damage == "cut":
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        elif damage == "pipe":
+            path.unlink()
+            os.mkfifo(path)
+        elif damage == "bytes":
+            path.write_bytes(b"text")
+        else:
+            np.save(path, values.astype(float) if damage == "values" else values[..., :-1, :])
+    if damage in ("cut", "bytes"):
+        with pytest.raises(
+            HeadscopeError, match=r"npy is damaged \(.*\); run `headscope probe` again without --resume"
+        ):
+            replace(first).load_maps()
+    data = extract_all(model, documents, tmp_path, hidden=True, reuse=True)
+    assert data.layers == expected.layers
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_hidden_states_are_means_over_tokens(tmp_path) -> None:

@@ -168,3 +168,19 @@ def test_a_checkpoint_that_is_damaged_is_named(model, tmp_path) -> None:
         tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[1], resume=True)
     assert str(refused.value).startswith(f"seed-1 cannot go on from {checkpoint} (")
     assert str(refused.value).endswith(f"); remove {unfinished} and add --resume, to tune it again.")
+
+
+def test_a_checkpoint_without_a_whole_state_is_removed_and_one_that_cannot_be_read_is_kept(tmp_path) -> None:
+    for name, state in {5: '{"global_step": 5}', 6: '{"global_step": 1e999}', 7: "[" * 5000, 8: None}.items():
+        (tmp_path / f"checkpoint-{name}").mkdir()
+        if state is not None:
+            (tmp_path / f"checkpoint-{name}" / "trainer_state.json").write_text(state)
+    assert training._find_last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-5")
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-5"]
+    state = tmp_path / "checkpoint-5" / "trainer_state.json"
+    state.unlink()
+    state.mkdir()
+    with pytest.raises(headscope.HeadscopeError) as refused:
+        training._find_last_checkpoint(tmp_path)
+    assert str(refused.value) == f"{state} is a folder, and a file is wanted; name one in it."
+    assert state.is_dir()

@@ -6,10 +6,12 @@ An attempt makes such a file from a chance, gives it to its reader, and returns 
 import random
 import re
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from headscope.errors import HeadscopeError
 
@@ -41,6 +43,19 @@ def within(seconds: float = SECONDS) -> Iterator[None]:
     # What is written in C is interrupted only when it has ended.
     if time.monotonic() - start > seconds:
         raise TimeoutError(f"it took {time.monotonic() - start:.0f} s")
+
+
+@contextmanager
+def ending(pipe: Path, seconds: float = 5) -> Iterator[None]:
+    """End a pipe for whoever reads it after some seconds, from another process; fail if that was needed."""
+    start = time.monotonic()
+    process = subprocess.Popen(["sh", "-c", f'sleep {seconds}; while [ -p "$0" ]; do : > "$0"; done', pipe])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+    assert time.monotonic() - start < seconds
 
 
 def count(attempt: Callable[[random.Random], str], times: int, seed: int = 0) -> Counter[str]:

@@ -29,6 +29,7 @@ from headscope.capture.model.saved_text import open_text
 from headscope.capture.open.generation_settings import read_generation_settings
 from headscope.capture.open.gguf import _explain
 from headscope.capture.open.gguf_metadata import Metadata
+from headscope.capture.open.loading import load
 from headscope.commands.folder import OutputFolder
 from headscope.commands.output import Contents
 from headscope.commands.tables import open_effects, open_probes
@@ -42,10 +43,13 @@ from headscope.headlists.list_formats import read_heads
 from headscope.learn.map_classifier import write_classifier
 from headscope.learn.map_labels import read_maps_to_label, write_labels, write_maps
 from headscope.learn.map_sample import HeadMap, MapName
+from headscope.learn.probe_data import Block
+from headscope.learn.training import read_step
 from headscope.learn.word_vectors import read_vectors
 from headscope.reducers.support.pattern_network import MapClassifier, MapNetwork
 from headscope.runner import Run, ShardSums
-from headscope.runner.checkpoint import RunSums, load, save
+from headscope.runner.checkpoint import RunSums, save
+from headscope.runner.checkpoint import load as load_sums
 from headscope.studies import STUDIES
 from headscope.studies.arrays import read_recording
 from mutations import check_sentence, damage, within
@@ -283,12 +287,26 @@ def _read_gguf(path: Path) -> Any:
         raise _explain(path, error) from error
 
 
+def _make_weights(folder: Path) -> Path:
+    return tiny.save(folder / "model") / "model.safetensors"
+
+
+def _read_weights(path: Path) -> Any:
+    return load(path.parent).module
+
+
+def _make_probed(folder: Path) -> Path:
+    np.save(folder / "00-0000.npy", np.random.default_rng(3).random((2, 3, 5, 7)).astype(np.float16))
+    return folder / "00-0000.npy"
+
+
 def _read_manifest(path: Path) -> Any:
     folder = OutputFolder(Contents("the atlas", path.name), path.parent)
     folder.check()
     return path.read_bytes()
 
 
+_NO_QUESTIONS: Any = None
 _PATTERN = {"patterns": {"determiner": {"tokens": [{"POS": "DET"}, {"POS": "NOUN"}], "source": 0, "target": 1}}}
 
 SAMPLES: Mapping[str, Sample] = {
@@ -303,7 +321,7 @@ SAMPLES: Mapping[str, Sample] = {
     ),
     "list of runs": Sample(formats.RUNS, write_runs, lambda path: runs.read(path.parent), craft_text),
     "manifest": Sample(formats.MANIFEST, _make_manifest, _read_manifest, craft_text),
-    "checkpoint": Sample(formats.SUMS, _make_sums, load, craft_arrays, sealed=True),
+    "checkpoint": Sample(formats.SUMS, _make_sums, load_sums, craft_arrays, sealed=True),
     "shard": Sample(formats.SHARD, _make_shard, ShardSums.read, craft_arrays, sealed=True),
     "recorded scores": Sample(
         formats.RECORDING, _make_recording,
@@ -329,6 +347,14 @@ SAMPLES: Mapping[str, Sample] = {
         formats.GENERATION, _make_generation, lambda path: read_generation_settings(str(path.parent)), craft_text
     ),
     "GGUF": Sample(formats.GGUF, _make_gguf, _read_gguf, mutate),
+    "weights": Sample(formats.WEIGHTS, _make_weights, _read_weights, craft_tensors),
+    "maps of probes": Sample(
+        formats.PROBED_MAPS, _make_probed, lambda path: Block(_NO_QUESTIONS, path).load_maps(), mutate
+    ),
+    "state of a training": Sample(
+        formats.TRAINER_STATE, _write("checkpoint-5/trainer_state.json", '{"global_step": 5, "epoch": 1.0}'),
+        lambda path: read_step(path.parent), craft_text,
+    ),
 }  # fmt: skip
 
 
@@ -368,5 +394,7 @@ class Samples:
             path.write_bytes(content)
         if value == expected:
             return "same"
+        if value is None:  # of a checkpoint: it is incomplete, and no training goes on from it
+            return "refused"
         assert crafted or not sample.sealed, f"{name}: other numbers are read than were written"
         return "other"

@@ -28,6 +28,7 @@ from headscope.corpora.jsontext import is_text, read_json, show
 from headscope.corpora.matches import Pattern, Search
 from headscope.errors import CorpusError
 from headscope.files import check_regular, expand_home
+from headscope.guards.formats import PATTERNS, open_file, read_bytes
 
 KIND = "pattern"
 """The kind of what a pattern finds, unless it names another."""
@@ -124,7 +125,7 @@ def read(path: str | Path) -> Patterns:
     file, record, patterns = _parse(path)
     pipeline = record.get("pipeline")
     search = Search.from_patterns(patterns, str(path), pipeline)
-    digest = hashlib.sha256(file.read_bytes())
+    digest = hashlib.sha256(read_bytes(file, PATTERNS))
     if pipeline is not None:
         digest.update(search.annotator.encode())
     content = json.dumps(record, ensure_ascii=False)
@@ -146,7 +147,8 @@ def _parse(path: str | Path) -> tuple[Path, dict[str, Any], tuple[Pattern, ...]]
     check_regular(file)
     if not file.is_file():
         raise CorpusError(f"there is no file of patterns {str(path)!r}; name one in JSON, such as {_EXAMPLE}.")
-    record = _read_file(file)
+    with open_file(file, PATTERNS):  # it is not too large
+        record = _read_file(file)
     return file, record, tuple(_parse_pattern(file, name, entry) for name, entry in record["patterns"].items())
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from headscope.corpora.download import MissingFileError, fetch
 from headscope.corpora.text import format_count
 from headscope.errors import CorpusError, list_close, list_some, quote
-from headscope.files import cache_folder, write_text
+from headscope.files import cache_folder, reading, write_text
 
 logger = logging.getLogger("headscope")
 
@@ -139,7 +139,8 @@ def _read_about(address: str, path: Path) -> str:
     if missing.exists():
         return ""
     try:
-        return fetch(address, path).read_text(encoding="utf-8")
+        with reading(fetch(address, path)) as file:
+            return file.read().decode(errors="replace")
     except MissingFileError:
         missing.parent.mkdir(parents=True, exist_ok=True)
         write_text("", missing)

@@ -1,9 +1,9 @@
-"""Archives of arrays, as `numpy.savez` writes them: their headers are read before room is made for any array."""
+"""Arrays as `numpy.save` and `numpy.savez` write them: headers are read before room is made for any array."""
 
 import math
 import zipfile
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as numpy_format
@@ -41,6 +41,23 @@ def load_arrays(path: Path, format: FileFormat, *, packed: bool = True) -> dict[
             raise ValueError(str(error) or type(error).__name__) from error
 
 
+def map_array(path: Path, format: FileFormat) -> np.ndarray:
+    """Return the array of a file, of which only what is used is read.
+
+    Raises:
+        HeadscopeError: it is no file, or the system refuses to read it.
+        ValueError: it holds no plain array, or is not as large as it says.
+    """
+    with open_file(path, format) as file:
+        try:
+            shape, by_columns, kind = _read_header(file, path.name, path.stat().st_size)
+            return np.memmap(file, kind, "r", file.tell(), shape, "F" if by_columns else "C")
+        except OSError:
+            raise
+        except Exception as error:  # those of NumPy's parser of headers
+            raise ValueError(str(error) or type(error).__name__) from error
+
+
 def _check_archive(file: BinaryIO, size: int, format: FileFormat, packed: bool) -> None:
     """Refuse an archive that unpacks to too much, or whose arrays are not as large as their headers say."""
     with zipfile.ZipFile(file) as archive:
@@ -58,10 +75,16 @@ def _check_archive(file: BinaryIO, size: int, format: FileFormat, packed: bool) 
             if not member.filename.endswith(_SUFFIX):
                 raise ValueError(f"{member.filename} is no array")
             with archive.open(member) as opened:
-                version = numpy_format.read_magic(opened)
-                read_header = {1: numpy_format.read_array_header_1_0, 2: numpy_format.read_array_header_2_0}[version[0]]
-                shape, _, kind = read_header(opened)
-                if kind.kind not in _PLAIN or not all(type(length) is int and length >= 0 for length in shape):
-                    raise ValueError(f"{member.filename} holds values of the type {kind}")
-                if opened.tell() + math.prod(shape) * kind.itemsize != member.file_size:
-                    raise ValueError(f"{member.filename} has not as many values as it says")
+                _read_header(opened, member.filename, member.file_size)
+
+
+def _read_header(opened: IO[bytes], name: str, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return the shape, whether columns come first, and the type of an array that is as large as its header says."""
+    version = numpy_format.read_magic(opened)
+    read_header = {1: numpy_format.read_array_header_1_0, 2: numpy_format.read_array_header_2_0}[version[0]]
+    shape, by_columns, kind = read_header(opened)
+    if kind.kind not in _PLAIN or not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError(f"{name} holds values of the type {kind}")
+    if opened.tell() + math.prod(shape) * kind.itemsize != size:
+        raise ValueError(f"{name} has not as many values as it says")
+    return shape, by_columns, kind

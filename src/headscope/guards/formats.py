@@ -57,10 +57,13 @@ GENERATION = FileFormat(
     "the settings of a generation", "headscope.capture.open.generation_settings:read_generation_settings"
 )
 GGUF = FileFormat("a GGUF file", "headscope.capture.open.gguf_metadata:Metadata", None)
+WEIGHTS = FileFormat("the weights of a model", "headscope.capture.model.weights:refuse_eight_bits", None)
+PROBED_MAPS = FileFormat("the attention that probes read", "headscope.learn.probe_data:Block", None)
+TRAINER_STATE = FileFormat("the state of a training", "headscope.learn.training:read_step")
 
 FORMATS = (
     HEAD_TABLE, EXAMPLES, HEAD_LIST, RUNS, MANIFEST, SUMS, SHARD, RECORDING, SAVED_ATTENTION, CLASSIFIER,
-    MAPS_TO_LABEL, MAP_ROWS, WORD_VECTORS, PATTERNS, ADAPTER, GENERATION, GGUF,
+    MAPS_TO_LABEL, MAP_ROWS, WORD_VECTORS, PATTERNS, ADAPTER, GENERATION, GGUF, WEIGHTS, PROBED_MAPS, TRAINER_STATE,
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import mmap
 import struct
 from pathlib import Path
+from typing import Any
 
 from headscope.errors import ModelError
 from headscope.guards.formats import GGUF, open_file
@@ -32,6 +33,14 @@ def check_gguf(path: Path) -> None:
             raise ModelError(
                 f"the GGUF file {str(path)!r} is damaged or incomplete ({error}); download it again."
             ) from error
+
+
+def open_gguf(path: Path) -> Any:
+    """Return the `gguf.GGUFReader` of a file, which raises errors of its own; before it, what `check_gguf` raises."""
+    from gguf import GGUFReader  # not above: only for GGUF files is it needed
+
+    check_gguf(path)
+    return GGUFReader(path)
 
 
 class _Header:

@@ -1,8 +1,13 @@
-"""Files of safetensors: their header, before it is parsed."""
+"""Files of safetensors: their header is looked at before it is parsed."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from headscope.errors import HeadscopeError
+from safetensors import SafetensorError, safe_open
+
+from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.guards.formats import MEGABYTE, FileFormat, open_file
 
 LONGEST_HEADER = 16 * MEGABYTE
@@ -12,11 +17,13 @@ _LENGTH = 8
 """Bytes at the beginning of a file, which say how long the header behind them is."""
 
 
-def check_header(path: Path, format: FileFormat) -> None:
-    """Refuse a file that is no regular one, or whose header is longer than it can be.
+@contextmanager
+def open_tensors(path: Path, format: FileFormat) -> Iterator[Any]:
+    """Open a file of tensors for torch, as `safetensors.safe_open` does.
 
     Raises:
         HeadscopeError: it is no file, the system refuses to read it, or its header is too long.
+        ModelError: it cannot be read as safetensors, or in the block something is taken that cannot.
     """
     with open_file(path, format) as file:
         length = int.from_bytes(file.read(_LENGTH), "little")
@@ -26,3 +33,8 @@ def check_header(path: Path, format: FileFormat) -> None:
             f"the header of {path} claims to have {length:,} bytes, and the file has {size:,}, of which "
             f"{LONGEST_HEADER:,} at most are a header; save it again."
         )
+    try:
+        with safe_open(path, framework="pt") as tensors:
+            yield tensors
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path} cannot be read as safetensors ({first_line(error)}); save it again.") from error

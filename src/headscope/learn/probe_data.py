@@ -25,7 +25,10 @@ from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.batch import Batch
 from headscope.capture.tokens.words import membership, pool_queries
 from headscope.corpora.document import Document
+from headscope.errors import HeadscopeError
 from headscope.files import atomic_write
+from headscope.guards.archives import map_array
+from headscope.guards.formats import PROBED_MAPS
 from headscope.learn.choices import ROOT, list_choices
 from headscope.learn.link_kinds import DEPENDENCY
 from headscope.reducers.support.folds import FOLDS, FoldAssignment
@@ -187,14 +190,13 @@ class Block:
     @cached_property
     def _mapped(self) -> np.ndarray:
         """The file of the maps, opened once: a step of the training reads a few documents of many batches."""
-        mapped: np.ndarray = np.load(self.maps, mmap_mode="r")
-        return mapped
+        return _map(self.maps)
 
     def load_hidden(self, layer: int, documents: Documents = ALL) -> Float[Tensor, "document word width"]:
         """The hidden states of a layer, as means over the tokens of each word; of layer 0 the embeddings."""
         if self.hidden is None:
             raise ValueError("the hidden states of the batch were not kept")
-        return _read_rows(np.load(self.hidden, mmap_mode="r")[layer], documents)
+        return _read_rows(_map(self.hidden)[layer], documents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,14 +275,15 @@ def extract(
                 questions = vocabulary.make_questions(batch, assignment)
                 maps, states = folder / f"{stem}.npy", folder / f"{stem}-hidden.npy" if hidden else None
                 # A block is a whole batch, so that files that were left fit; its parts have as many columns of words.
-                if not (reuse and maps.exists()):
+                shape = len(batch.documents), batch.words
+                if not (reuse and _is_whole(maps, (*shape, batch.words + len(SIDES), len(names)))):
                     pooled = room.run(portion, partial(_pool_maps, words=batch.words))
                     _save(maps, np.concatenate([*pooled]))
                 if states is not None:
-                    if not (reuse and states.exists()):
+                    if not (reuse and _is_whole(states, (layers or None, *shape, None))):
                         pooled = room.run(portion, partial(_pool_hidden, words=batch.words))
                         _save(states, np.concatenate([*pooled], axis=1))
-                    layers = len(np.load(states, mmap_mode="r"))
+                    layers = len(_map(states))
                 of_part.append(Block(questions, maps, states))
                 documents += len(batch.documents)
                 tokens += int(batch.encoder.real.sum())
@@ -295,6 +298,28 @@ def extract(
 def _read_rows(values: np.ndarray, documents: Documents) -> Tensor:
     """Those of some documents, of a file of which nothing else is read."""
     return torch.from_numpy(np.array(values[documents])).float()
+
+
+def _map(path: Path) -> np.ndarray:
+    """Return the numbers of a file, of which only those that are used are read.
+
+    Raises:
+        HeadscopeError: it is damaged, or the system refuses to read it.
+    """
+    try:
+        return map_array(path, PROBED_MAPS)
+    except ValueError as error:
+        raise HeadscopeError(f"{path} is damaged ({error}); run `headscope probe` again without --resume.") from error
+
+
+def _is_whole(path: Path, shape: tuple[int | None, ...]) -> bool:
+    """Return whether a file that an earlier run left has 16-bit numbers of this shape; None is of any length."""
+    try:
+        values = _map(path)
+    except HeadscopeError:
+        return False
+    same = all(size in (None, length) for size, length in zip(shape, values.shape, strict=False))
+    return same and values.ndim == len(shape) and values.dtype == np.float16
 
 
 def _save(path: Path, values: np.ndarray) -> None:

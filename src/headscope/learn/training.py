@@ -43,6 +43,7 @@ from headscope.capture.model.weights import quiet
 from headscope.capture.open.loading import Loadable, load, source
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.files import parse_json
+from headscope.guards.formats import TRAINER_STATE, read_bytes
 from headscope.learn.encode import IGNORED, Features
 from headscope.learn.runs_folder import explain_disk_errors
 from headscope.learn.scoring import NAMES, compute_scores
@@ -332,13 +333,25 @@ def _score(task: Task, prediction: EvalPrediction) -> dict[str, Any]:
 
 def _find_last_checkpoint(folder: Path) -> str | None:
     """The last complete checkpoint; incomplete ones, which a killed process left, are removed."""
-    checkpoints = {}
-    for checkpoint in folder.glob("checkpoint-*"):
-        try:
-            checkpoints[int(parse_json((checkpoint / _STATE).read_bytes())["global_step"])] = checkpoint
-        except (OSError, ValueError, KeyError, TypeError):
+    steps = {checkpoint: read_step(checkpoint) for checkpoint in folder.glob("checkpoint-*")}
+    for checkpoint, step in steps.items():
+        if step is None:
             shutil.rmtree(checkpoint, ignore_errors=True)
-    return str(checkpoints[max(checkpoints)]) if checkpoints else None
+    whole = {step: checkpoint for checkpoint, step in steps.items() if step is not None}
+    return str(whole[max(whole)]) if whole else None
+
+
+def read_step(checkpoint: Path) -> int | None:
+    """Return the step after which a checkpoint was written; None of an incomplete one.
+
+    Raises:
+        HeadscopeError: its state is no file, or the system refuses to read it.
+    """
+    state = checkpoint / _STATE
+    try:
+        return int(parse_json(read_bytes(state, TRAINER_STATE))["global_step"]) if state.exists() else None
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return None
 
 
 def _group_by_epoch(

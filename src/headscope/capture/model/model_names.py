@@ -108,7 +108,7 @@ def refuse_pipes(name: str) -> None:
         HeadscopeError: there is one.
     """
     if _is_folder(name):
-        for file in Path(name).iterdir():
+        for file in (*Path(name).iterdir(), *Path(name).glob("*/*")):  # such as additional_chat_templates/
             check_regular(file)
 
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from headscope.errors import ModelError, first_line
+from headscope.errors import ModelError
 from headscope.files import has_surrogate, parse_json
 from headscope.guards.formats import SAVED_ATTENTION
-from headscope.guards.tensors import check_header
+from headscope.guards.tensors import open_tensors
 
 FORMAT = "headscope-attention-1"
 """What the header of each file says under ``format``."""
@@ -97,7 +96,7 @@ class SavedText:
 
     def read(self, name: str) -> Tensor:
         """A tensor of the file."""
-        with safe_open(self.file, framework="pt") as saved:
+        with open_tensors(self.file, SAVED_ATTENTION) as saved:
             tensor: Tensor = saved.get_tensor(name)
         return tensor
 
@@ -108,15 +107,11 @@ def open_text(file: Path) -> tuple[str, SavedText]:
     Raises:
         ModelError: the file is damaged, lacks something, or its parts do not fit together.
     """
-    check_header(file, SAVED_ATTENTION)
-    try:
-        with safe_open(file, framework="pt") as saved:
-            header = saved.metadata() or {}
-            slices = {name: saved.get_slice(name) for name in [*saved.keys()]}
-            shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
-            kinds = {name: str(part.get_dtype()) for name, part in slices.items()}
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{file} cannot be read as safetensors ({first_line(error)}); save it again.") from error
+    with open_tensors(file, SAVED_ATTENTION) as saved:
+        header = saved.metadata() or {}
+        slices = {name: saved.get_slice(name) for name in [*saved.keys()]}
+        shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
+        kinds = {name: str(part.get_dtype()) for name, part in slices.items()}
     read = _Header(file, header)
     if header.get("format") != FORMAT:
         raise ModelError(

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
 from transformers import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from headscope.errors import ModelError
+from headscope.files import reading
+from headscope.guards.formats import WEIGHTS
+from headscope.guards.tensors import open_tensors
 
 logger = logging.getLogger("headscope")
 
@@ -137,7 +139,7 @@ def refuse_eight_bits(name: str, module: PreTrainedModel, folder: Path) -> None:
     for file in list_files(folder):
         if file.suffix != ".safetensors":
             continue
-        with safe_open(file, framework="pt") as opened:
+        with open_tensors(file, WEIGHTS) as opened:
             for key in sorted(opened.keys()):
                 part = opened.get_slice(key)
                 if part.get_dtype() in EIGHT_BITS and len(part.get_shape()) > 1 and not HARMLESS.search(key):
@@ -171,7 +173,7 @@ def hash_files(files: Iterable[Path]) -> str:
     """The SHA-256 of the bytes of some files, one after the other."""
     digest = hashlib.sha256()
     for file in files:
-        with file.open("rb") as opened:
+        with reading(file) as opened:
             while chunk := opened.read(1 << 20):
                 digest.update(chunk)
     return digest.hexdigest()

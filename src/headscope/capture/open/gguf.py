@@ -18,6 +18,7 @@ from headscope.capture.open.gguf_rope import check_rope
 from headscope.capture.open.gguf_tokenizer import check_saved_tokenizer, read_tokenizer
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.files import cache_folder, lock
+from headscope.guards.gguf import open_gguf
 
 logger = logging.getLogger("headscope")
 
@@ -115,10 +116,8 @@ def _read(file: Path, empty: Path) -> tuple[Metadata, Any, Any]:
 
 def _explain(file: Path, error: Exception) -> ModelError:
     """What is wrong with a file that transformers does not load: the file, or the model in it."""
-    from gguf import GGUFReader  # not above: only for GGUF files is it needed
-
     try:
-        architecture = GGUFReader(file).fields["general.architecture"].contents()
+        architecture = open_gguf(file).fields["general.architecture"].contents()
     except Exception as damage:  # numpy's, struct's and its own
         return ModelError(
             f"the GGUF file {str(file)!r} is damaged or incomplete ({first_line(damage)}); download it again."

@@ -9,7 +9,7 @@ import numpy as np
 
 from headscope.capture.model.model_files import make_part_error
 from headscope.errors import ModelError
-from headscope.guards.gguf import check_gguf
+from headscope.guards.gguf import check_gguf, open_gguf
 
 ADVICE = "give the model's hub id, or a folder with config.json, weights and tokenizer"
 
@@ -81,7 +81,5 @@ def _select(declared: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _read_divisors(file: Path) -> dict[str, list[float]]:
-    from gguf import GGUFReader  # not above: only for GGUF files is it needed
-
-    tensors = [tensor for tensor in GGUFReader(file).tensors if tensor.name in ROPE_TENSORS]
+    tensors = [tensor for tensor in open_gguf(file).tensors if tensor.name in ROPE_TENSORS]
     return {tensor.name: np.asarray(tensor.data, np.float64).tolist() for tensor in tensors}

@@ -115,6 +115,8 @@ def load(
     refuse_pipes(name)
     refuse_device(name, device)
     base = find_base(name)
+    if base:
+        refuse_pipes(base)
     if not base and has_saved_attention(name):
         saved = _open_saved(name, task, device)
         _refuse_other_dtype(saved, chosen)
@@ -219,8 +221,10 @@ def read_identity(folder: Path, *, trust_remote_code: bool = False) -> tuple[Sha
     """The shape of the model in a folder and the SHA-256 of its weights, without loading them.
 
     Raises:
+        HeadscopeError: a device or a pipe is in it.
         ModelError: the configuration or the tokenizer is not there, or is damaged.
     """
+    refuse_pipes(str(folder))
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
