@@ -3,10 +3,17 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
 import headscope
 import tiny
+from analyse.run_tables import scope_table
+from headscope.commands.atlas.atlas_result import AtlasResult
+from headscope.errors import TableError
+from headscope.examples import read_examples, write_examples
+from headscope.heads import read_table, write_table
 
 MEASURED = {"corpus": "grammar:53", "permutations": 0, "map_documents": 0, "examples": 3, "progress": False}
 DRAWN = ("special-tokens", "entropies")
@@ -87,3 +94,68 @@ def test_what_cannot_be_drawn_is_refused(
     assert (code, printed) == (2, "")
     assert complaint.splitlines()[-1].startswith(f"headscope: {sentence}"), complaint
     assert read_folder(atlas.parent) == before
+
+
+def change(path: Path, **attributes: str) -> None:
+    """Write a table or examples again with other attributes."""
+    read, write = (read_examples, write_examples) if path.name == "examples.nc" else (read_table, write_table)
+    write(read(path).assign_attrs(attributes), path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "attributes", "difference"),
+    [
+        ("examples.nc", {"weights_sha256": "0" * 64, "model": "other"}, "{0} is of another model ('other') than {1}"),
+        ("examples.nc", {"corpus_sha256": "0" * 64}, "{0} is of another corpus ('grammar:53') than {1}"),
+        ("heads-norm.nc", {"corpus_sha256": "0" * 64}, "{0} is of another corpus ('grammar:53') than {1}"),
+        ("head-distances.nc", {"weights_sha256": "0" * 64, "model": "m"}, "{0} is of another model ('m') than {1}"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_atlas_is_refused(run, atlas: Path, changed: str, attributes: dict, difference: str) -> None:
+    table, path = atlas / "heads.nc", atlas / changed
+    if not path.exists():
+        shutil.copy(table, path)
+    change(path, **attributes)
+    code, _, complaint = run("draw", atlas)
+    told = f"{difference}; keep the files of one atlas in a folder of their own, or run `headscope atlas` again."
+    assert (code, complaint.splitlines()[-1]) == (2, f"headscope: {told.format(path, table)}")
+    moved = table.rename(atlas / "mine.nc")  # a table by itself is drawn without what is beside it
+    atlas_of_table = AtlasResult.read(moved)
+    assert atlas_of_table.examples is None or changed != "examples.nc"
+    assert changed not in atlas_of_table.tables
+
+
+def test_examples_of_more_heads_are_refused(atlas: Path) -> None:
+    path = atlas / "examples.nc"
+    examples = read_examples(path)
+    size = examples.sizes["encoder_layer"]
+    more = xr.concat([examples, examples], "encoder_layer", data_vars="minimal", coords="minimal", compat="override")
+    write_examples(more.assign_coords(encoder_layer=np.arange(1, 2 * size + 1)), path)
+    with pytest.raises(TableError) as refused:
+        AtlasResult.read(atlas)
+    assert str(refused.value) == (
+        f"{path} has a layer {2 * size}, more than {atlas / 'heads.nc'}; keep the files of one atlas in a folder of "
+        "their own, or run `headscope atlas` again."
+    )
+
+
+def test_a_table_is_drawn_as_far_as_it_goes(run, model: Path, tmp_path: Path, draw_only) -> None:
+    draw_only("relation-reported", "relation-all", *DRAWN)
+    headscope.measure(
+        model, "grammar:53", reducers=["relations"], out=tmp_path / "relations.nc", permutations=0, progress=False
+    )
+    headscope.measure(model, "grammar:7", reducers=["average_map"], out=tmp_path / "maps.nc", progress=False)
+    assert run("draw", tmp_path / "relations.nc", "-o", tmp_path / "paper")[0] == 0
+    names = {path.stem for path in (tmp_path / "paper" / "figures").iterdir()}
+    assert names == {"relation-reported", "relation-all"}
+    code, _, complaint = run("draw", tmp_path / "maps.nc", "-o", tmp_path / "none")
+    assert (code, complaint.splitlines()[-1]) == (
+        2,
+        f"headscope: {tmp_path / 'maps.nc'} has nothing that the figures of an atlas show; other commands draw theirs "
+        "when they are run with `--figures`.",
+    )
+    assert not (tmp_path / "none").exists()
+    hits, gold = np.ones((2, 3, 5, 7)), np.full(7, 11)
+    write_table(scope_table(hits, hits, gold, seeds=[1, 2]), tmp_path / "runs.nc")
+    complaint = run("draw", tmp_path / "runs.nc", "-o", tmp_path / "none")[2]
+    assert "the table is of 2 runs (seed-1, seed-2), and an atlas is of one; select it" in complaint

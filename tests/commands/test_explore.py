@@ -255,7 +255,7 @@ def test_a_table_of_runs_is_refused(folder: Path) -> None:
     with pytest.raises(HeadscopeError) as refused:
         headscope.explore(table, no_browser=True)
     assert str(refused.value) == (
-        'the table is of 2 runs (seed-1, seed-2), and a page is of one; select it with table.sel(run="..."), or give '
+        'the table is of 2 runs (seed-1, seed-2), and an atlas is of one; select it with table.sel(run="..."), or give '
         "headscope compare the table before and this one."
     )
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 TABLE, DISTANCES, PROBES = "heads.nc", "head-distances.nc", "probe.nc"
 """The head table in the folder of an atlas, that of the distances between all heads, and that of probes."""
 
+EXAMPLES = "examples.nc"
+
 PAGE = "atlas.html"
 
 ATLAS_FOLDER = Contents("the atlas", "manifest.json")
@@ -54,12 +56,25 @@ class AtlasResult:
     folder: Path | None
     files: tuple[str, ...]
 
-    @classmethod
-    def read(cls, source: str | Path) -> "AtlasResult":
-        """The atlas in a folder; of a head table in a file, with what else is in its folder.
+    def __post_init__(self) -> None:
+        """Refuse a table of several runs.
 
         Raises:
-            TableError: a file is missing or damaged.
+            TableError: it is.
+        """
+        if "run" in self.table.dims:
+            names = ", ".join(map(str, self.table["run"].values.tolist()))
+            raise TableError(
+                f"the table is of {self.table.sizes['run']} runs ({names}), and an atlas is of one; select it with "
+                'table.sel(run="..."), or give headscope compare the table before and this one.'
+            )
+
+    @classmethod
+    def read(cls, source: str | Path) -> "AtlasResult":
+        """The atlas in a folder; of a head table in a file, with what else in its folder is of its model and corpus.
+
+        Raises:
+            TableError: a file is missing or damaged, or one in the folder is of another model or corpus.
         """
         from headscope.examples import read_examples
         from headscope.heads import read_table
@@ -67,9 +82,19 @@ class AtlasResult:
         path = Path(source)
         folder, main = (path.parent, path) if path.suffix == ".nc" else (path, path / TABLE)
         others = [folder / DISTANCES, folder / PROBES, *(folder / f"heads-{view}.nc" for view in VIEWS)]
-        tables = {file.name: read_table(file) for file in others if file.is_file()}
-        examples = folder / "examples.nc"
-        return cls(read_table(main), tables, read_examples(examples) if examples.is_file() else None, None, ())
+        table, parts = read_table(main), {file.name: read_table(file) for file in others if file.is_file()}
+        if (file := folder / EXAMPLES).is_file():
+            parts[EXAMPLES] = read_examples(file)
+        for name in [*parts]:
+            if difference := _find_difference(table, parts[name], name):
+                if main.name == TABLE:
+                    raise TableError(
+                        f"{folder / name} {difference} than {main}; keep the files of one atlas in a folder of their "
+                        "own, or run `headscope atlas` again."
+                    )
+                del parts[name]
+        examples = parts.pop(EXAMPLES, None)
+        return cls(table, parts, examples, None, ())
 
     def render(self, live: "Live | None" = None) -> str:
         """Return the page, as HTML; without the figures if it was not written, or is one that a server answers."""
@@ -97,6 +122,19 @@ class AtlasResult:
         from headscope.view.notebook import frame_page
 
         return frame_page(self.render(), f"Head atlas of {name_model(self.table.attrs['model'])}")
+
+
+def _find_difference(table: "xr.Dataset", part: "xr.Dataset", name: str) -> str:
+    """Return in what a file of an atlas differs from the head table, as part of a sentence; empty if in nothing."""
+    for dim in ("layer", "head"):
+        numbers = {int(each) for own in part.dims if str(own).endswith(dim) for each in part[own].values}
+        if not numbers <= {*table[dim].values.tolist()}:
+            return f"has a {dim} {max(numbers)}, more"
+    kinds = [] if name == PROBES else ["model"] if name == DISTANCES else ["model", "corpus"]
+    for kind, digest in zip(kinds, ("weights_sha256", "corpus_sha256"), strict=False):
+        if part.attrs.get(digest) != table.attrs[digest]:
+            return f"is of another {kind} ({part.attrs.get(kind)!r})"
+    return ""
 
 
 def write_atlas_page(atlas: AtlasResult, figures: Mapping[str, str], path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.capture.passes.views import VIEWS
-from headscope.commands.atlas.atlas_result import PAGE, AtlasResult
+from headscope.commands.atlas.atlas_result import EXAMPLES, PAGE, AtlasResult
 from headscope.commands.function import make_function
 from headscope.commands.model_options import LOADED_MODEL, MODELS, ModelOptions
 from headscope.commands.option import (
@@ -59,7 +59,7 @@ class Atlas(
             *(f"heads-{view}" for view in VIEWS),
             *MEASURED_TABLES,
         ),
-        (PAGE, "examples.nc"),
+        (PAGE, EXAMPLES),
     )
     usage = (
         "headscope atlas minilm grammar:300 -o atlas",

@@ -31,7 +31,7 @@ from headscope.analyse.report import await_untrained
 from headscope.capture import untrained_model
 from headscope.capture.model.model import Model
 from headscope.commands.atlas.atlas_examples import make_examples
-from headscope.commands.atlas.atlas_result import PAGE, AtlasResult, write_atlas_page
+from headscope.commands.atlas.atlas_result import EXAMPLES, PAGE, AtlasResult, write_atlas_page
 from headscope.commands.atlas.request import Atlas
 from headscope.commands.folder import OutputFolder
 from headscope.commands.head_roles import is_decoder, measure_head_roles, read_generated
@@ -234,7 +234,7 @@ def _list_files(result: AtlasResult) -> dict[str, Any]:
     table = result.table
     files: dict[str, Any] = {**result.tables}
     if result.examples is not None:
-        files["examples.nc"] = partial(write_examples, result.examples)
+        files[EXAMPLES] = partial(write_examples, result.examples)
     files |= {f"tables/{name}.csv": frame for name, frame in make_frames(table).items()}
     if "need" in table:
         files["tables/need.csv"] = list_needed_heads(table, read_reports(table))

@@ -11,7 +11,7 @@ from headscope.commands.draw.request import Draw
 from headscope.commands.folder import OutputFolder
 from headscope.commands.output import FIGURES, open_folder
 from headscope.commands.progress import Progress
-from headscope.errors import HeadscopeError, suggest
+from headscope.errors import HeadscopeError, TableError, suggest
 
 
 def run(request: Draw, progress: Progress) -> tuple[str, ...]:
@@ -19,7 +19,7 @@ def run(request: Draw, progress: Progress) -> tuple[str, ...]:
 
     Raises:
         HeadscopeError: there is no figure of a name that was asked for.
-        TableError: a table is damaged.
+        TableError: a table is damaged, or has nothing that a figure shows.
     """
     progress("reading the atlas", 0, 0)
     atlas = AtlasResult.read(request.source)
@@ -27,6 +27,11 @@ def run(request: Draw, progress: Progress) -> tuple[str, ...]:
         with OutputFolder(ATLAS_FOLDER, Path(request.source), progress=progress) as folder:
             return draw_page_figures(folder, atlas, pdf=request.pdf)
     figures = dict(list_atlas_figures(atlas).values())
+    if not figures:
+        raise TableError(
+            f"{request.source} has nothing that the figures of an atlas show; other commands draw theirs when they are "
+            "run with `--figures`."
+        )
     for name in request.figures:
         if name not in figures:
             raise HeadscopeError(

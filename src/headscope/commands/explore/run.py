@@ -134,33 +134,17 @@ def run(request: Explore, progress: Progress) -> Explorer:
     return explorer
 
 
-def _refuse_runs(opened: AtlasResult) -> AtlasResult:
-    """An atlas of one model; one of several runs is refused.
-
-    Raises:
-        TableError: it is of runs.
-    """
-    table = opened.table
-    if "run" in table.dims:
-        names = ", ".join(map(str, table["run"].values.tolist()))
-        raise TableError(
-            f"the table is of {table.sizes['run']} runs ({names}), and a page is of one; select it with "
-            'table.sel(run="..."), or give headscope compare the table before and this one.'
-        )
-    return opened
-
-
 def open_atlas(source: object) -> AtlasResult | None:
     """The atlas in a folder, of a file or of a table; None of what is no atlas, and so a model.
 
     Raises:
-        TableError: a file is missing or damaged.
+        TableError: a file is missing or damaged, or the table is of several runs.
     """
     if isinstance(source, xr.Dataset):
-        source = AtlasResult(source, {}, None, None, ())
-    elif isinstance(source, str | Path) and ((path := Path(source)).suffix == ".nc" or (path / TABLE).is_file()):
-        source = AtlasResult.read(source)
-    return _refuse_runs(source) if isinstance(source, AtlasResult) else None
+        return AtlasResult(source, {}, None, None, ())
+    if isinstance(source, str | Path) and ((path := Path(source)).suffix == ".nc" or (path / TABLE).is_file()):
+        return AtlasResult.read(source)
+    return source if isinstance(source, AtlasResult) else None
 
 
 def _load_model(opened: AtlasResult, request: Explore, progress: Progress) -> tuple[Model | None, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The figures of an atlas: those of the surface statistics, and those of each score that a table describes."""
+"""The figures of an atlas: those by layer, and those of each score that a table describes."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,13 +10,7 @@ from headscope.files import tell_apart
 from headscope.score import Score, read_scores
 from headscope.view.figures.draw_head_map import draw_head_map, draw_head_tree
 from headscope.view.figures.draw_heatmaps import draw_score_heatmap
-from headscope.view.figures.draw_layers import (
-    draw_distances,
-    draw_entropies,
-    draw_gradients,
-    draw_offsets,
-    draw_special_tokens,
-)
+from headscope.view.figures.draw_layers import list_layer_figures
 from headscope.view.figures.draw_lengths import draw_score_by_length
 from headscope.view.figures.draw_replication import draw_replication, has_replication
 from headscope.view.figures.draw_reported import draw_reported_heads
@@ -29,14 +23,7 @@ Drawing = Callable[[], Figure]
 
 def list_figures(table: xr.Dataset) -> dict[str, tuple[str, Drawing]]:
     """The figures of a head table by title, each with the name of its file; none is drawn yet."""
-    figures: dict[str, tuple[str, Drawing]] = {
-        "Attention to special tokens": ("special-tokens", partial(draw_special_tokens, table)),
-        "Attention to the token itself and its neighbours": ("offsets", partial(draw_offsets, table)),
-        "Entropy of attention": ("entropies", partial(draw_entropies, table)),
-        "Distance of attention": ("distances", partial(draw_distances, table)),
-    }
-    if "gradient_all" in table:
-        figures["Gradient of the loss by attention"] = ("special-tokens-gradient", partial(draw_gradients, table))
+    figures = list_layer_figures(table)
     if "head_map_x" in table:
         figures["Heads that attend alike"] = ("head-map", partial(draw_head_map, table))
         figures["Heads joined by how far apart their attention is"] = ("head-tree", partial(draw_head_tree, table))

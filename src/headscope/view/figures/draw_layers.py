@@ -3,7 +3,8 @@
 Heads that stand far out of their layer carry their name (`headscope.view.figures.draw_outliers`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -202,6 +203,25 @@ def _draw_panel(
         axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
         style.set_integer_ticks(axes, "x", layers)
     return handles, points
+
+
+BY_LAYER: Mapping[str, tuple[str, Callable[[xr.Dataset], Figure], Sequence[Series]]] = {
+    "Attention to special tokens": ("special-tokens", draw_special_tokens, (*SPECIAL, *SEPARATORS)),
+    "Attention to the token itself and its neighbours": ("offsets", draw_offsets, NEIGHBOURS),
+    "Entropy of attention": ("entropies", draw_entropies, (*ENTROPY, *FROM_CLS)),
+    "Distance of attention": ("distances", draw_distances, DISTANCE),
+    "Gradient of the loss by attention": ("special-tokens-gradient", draw_gradients, GRADIENTS),
+}
+"""The figures of this file by title, each with the name of its file and what of a table it shows."""
+
+
+def list_layer_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], Figure]]]:
+    """The figures by layer for which a table has numbers, by title; none is drawn yet."""
+    return {
+        title: (name, partial(draw, table))
+        for title, (name, draw, shown) in BY_LAYER.items()
+        if any(_present(table, series.variable) for series in shown)
+    }
 
 
 def _present(table: xr.Dataset, variable: str, attention_type: str | None = None) -> bool:
