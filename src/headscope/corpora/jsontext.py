@@ -9,6 +9,10 @@ from typing import Any
 from headscope import files
 from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
+from headscope.guards.formats import MEGABYTE
+
+LARGEST = 64 * MEGABYTE
+"""Bytes of a file that is one value, and so held as a whole."""
 
 _LONGEST_SHOWN = 60
 
@@ -17,8 +21,12 @@ def read_json(path: Path, expected: str) -> Any:
     """The value in a file of JSON in UTF-8; errors end with what is expected and what to do.
 
     Raises:
-        CorpusError: the file is not JSON in UTF-8, or an object has a key twice.
+        CorpusError: the file is not JSON in UTF-8, is too large to be held as a whole, or an object has a key twice.
     """
+    with files.reading(path):
+        size = path.stat().st_size
+    if size > LARGEST:
+        raise CorpusError(f"{path} has {size:,} bytes, and a file of JSON has {LARGEST:,} at most; split it in two.")
     return _parse(str(path), "\n".join(line for _, line in read_lines(path)), expected, of_file=True)
 
 

@@ -21,14 +21,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, islice, pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 from headscope.corpora.document import Document
 from headscope.corpora.written_text import split_text
 from headscope.errors import CorpusError
 from headscope.files import reading
+from headscope.guards.formats import MEGABYTE
+from headscope.guards.lines import LineError, split_lines
 
 MIN_WORDS = 20
 """Shorter paragraphs are mostly headings, captions and lines of dialogue, not segments of text."""
+
+LARGEST_TEXT = 16 * MEGABYTE
+"""Bytes of a line, or of the lines up to an empty one: five times *War and Peace*. Files are of any size."""
+
+_LINE = 100
+"""Bytes that a line takes in memory besides its characters."""
 
 _LONGEST_WRAPPED_LINE = 120
 
@@ -44,11 +53,11 @@ def read_lines(path: Path, *, ends: bool = False) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file, counted from 1, with their `ends` or without; a byte order mark is dropped.
 
     Raises:
-        CorpusError: a line holds bytes that are not UTF-8.
+        CorpusError: a line holds bytes that are not UTF-8, or is longer than a text.
     """
     # Read as bytes: a text file would split lines at a lone "\r" too, and could not say where decoding failed.
     with reading(path) as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in _split_lines(path, file):
             try:
                 text = line.decode()
             except UnicodeDecodeError as error:
@@ -61,15 +70,35 @@ def read_lines(path: Path, *, ends: bool = False) -> Iterator[tuple[int, str]]:
             yield number, text if ends else text.rstrip("\r\n")
 
 
+def _split_lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    try:
+        yield from split_lines(file, LARGEST_TEXT)
+    except LineError as error:
+        raise CorpusError(
+            f"{path}:{error.number} {error}; give each text a line of its own, or name the format that the file is in."
+        ) from None
+
+
 def read_blocks(path: Path, blank: str | None = " ") -> Iterator[list[tuple[int, str]]]:
-    """The runs of lines between those of nothing but `blank` (None: any white space), numbered as by `read_lines`."""
+    """The runs of lines between those of nothing but `blank` (None: any white space), numbered as by `read_lines`.
+
+    Raises:
+        CorpusError: what `read_lines` raises, or a run is longer than a text.
+    """
     block: list[tuple[int, str]] = []
+    size = 0
     for numbered in read_lines(path):
         if numbered[1].strip(blank):
             block.append(numbered)
+            size += len(numbered[1]) + _LINE
+            if size > LARGEST_TEXT:
+                raise CorpusError(
+                    f"{path}:{block[0][0]} is followed by {len(block):,} lines, and no empty one among them, which are "
+                    "too many for a text; put an empty line behind each, or name the format that the file is in."
+                )
         elif block:
             yield block
-            block = []
+            block, size = [], 0
     if block:
         yield block
 

@@ -3,6 +3,7 @@
 import gzip
 import zlib
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -27,24 +28,32 @@ def read_lines(path: Path, format: FileFormat) -> Iterator[tuple[int, str]]:
         zipped = file.read(len(_GZIP)) == _GZIP
         file.seek(0)
         lines = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if zipped else file
-        while True:
-            number += 1
-            try:
-                line = lines.readline(LONGEST_LINE + 1)
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise LineError(number, f"is damaged ({error})") from error
-            if not line:
-                return
-            unpacked += len(line)
-            if len(line) > LONGEST_LINE:
-                raise LineError(number, f"has a line of more than {LONGEST_LINE:,} bytes")
-            if zipped and is_too_much(unpacked, size):
-                raise LineError(number, describe_claim(unpacked, size))
-            try:
+        try:
+            for number, line in split_lines(lines, LONGEST_LINE):
+                unpacked += len(line)
+                if zipped and is_too_much(unpacked, size):
+                    raise LineError(number, describe_claim(unpacked, size))
                 text = line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise LineError(number, f"is no text in UTF-8 ({error})") from error
-            yield number, text.removeprefix("\ufeff") if number == 1 else text
+                yield number, text.removeprefix("\ufeff") if number == 1 else text
+        except UnicodeDecodeError as error:
+            raise LineError(number, f"is no text in UTF-8 ({error})") from error
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise LineError(number + 1, f"is damaged ({error})") from error
+
+
+def split_lines(file: BinaryIO, longest: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file with their numbers, counted from 1.
+
+    Raises:
+        LineError: one of them has more than `longest` bytes, of which no more are read.
+    """
+    for number in count(1):
+        line = file.readline(longest + 1)
+        if len(line) > longest:
+            raise LineError(number, f"has a line of more than {longest:,} bytes")
+        if not line:
+            return
+        yield number, line
 
 
 class LineError(ValueError):
