@@ -80,6 +80,24 @@ def test_a_malformed_line_is_refused_with_its_number(tmp_path: Path, line: str, 
         summarize(read(path, format="alignments"))
 
 
+@pytest.mark.parametrize("line", ["0-0 1-1 2p1", "das Haus\tthe house\t0-0 1-1", "\n0-0 1p1"])
+def test_links_without_separators_are_no_plain_text(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "pairs.txt"
+    path.write_text(f"{line}\n")
+    number = 2 if line.startswith("\n") else 1
+    assert refusal(lambda path: [*read(path)], path) == (
+        f"{path}:{number} has ||| 0 times; a pair has it twice, as in 'das Haus ||| the house ||| 0-0 1-1': correct "
+        "the line."
+    )
+
+
+@pytest.mark.parametrize("line", ["0-0", "in 1990-1995 2-2", "0-0 1-1 ."])
+def test_numbers_in_a_text_are_no_links(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text(f"{line}\n\nA dog ran .\n")
+    assert read(path).format != "alignments"
+
+
 @pytest.mark.parametrize(
     ("format", "links"),
     [

@@ -23,6 +23,7 @@ KIND = "alignment"
 """The kind of these links."""
 
 LABELS = {"-": SURE, "p": POSSIBLE}
+_LINKS = re.compile(r"\d{1,4}[-p]\d{1,4}")
 EXAMPLE = "'das Haus ||| the house ||| 0-0 1-1'"
 
 
@@ -68,8 +69,13 @@ def read(path: Path, *, name: str | None = None, form: Form = FORMS["alignments"
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if the first line that is not empty has a separator, be it in its right places or not."""
-    return SEPARATOR in next((line for line in beginning if line.strip()), "")
+    """True if the first line that is not empty has a separator, be it in its right places or not, or links at its end.
+
+    Without separators it is refused, and not taken for plain text: it has links alone, or tabs in their place.
+    """
+    first = next((line for line in beginning if line.strip()), "")
+    links = first.rpartition("\t")[2].split()
+    return SEPARATOR in first or (len(links) > 1 and all(map(_LINKS.fullmatch, links)))
 
 
 def _parse_pair(where: str, identity: str, line: str, form: Form) -> Document:
