@@ -102,7 +102,9 @@ def judge_replication(worlds: int) -> Iterator[Row]:
 
 def judge_gain(worlds: int) -> Iterator[Row]:
     """Five runs of 71 heads."""
-    for world, title in (("nothing", "no head changes"), ("each run its own", "each run changes heads at random")):
+    titles = {"nothing": "no head changes", "few words": "no head changes, 64 words of a head"}
+    titles |= {"each run its own": "each run changes heads at random"}
+    for world, title in titles.items():
         draw = np.random.default_rng(len(world))
         ends = np.array([gains.draw_interval(draw, world) for _ in range(worlds)])
         yield Row("the best gain most", title, False, int(((ends[:, 0] > 0) | (ends[:, 1] < 0)).sum()), worlds)

@@ -6,18 +6,24 @@ from scipy.stats import binom
 from worlds.shares import LEVEL
 from worlds.untrained import FAMILIES, list_needed, make, plant
 
+MODELS = 2
+"""Of each family; `benchmarks/verdicts.py` has a hundred."""
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("models", [2, pytest.param(10, marks=pytest.mark.full)])
-def test_nothing_matters_to_an_untrained_model(family: str, models: int) -> None:
-    needed = [list_needed(make(family, seed), seed) for seed in range(models)]
+
+def test_nothing_matters_to_an_untrained_model() -> None:
+    assert not any(list_needed(make("bert", 0), 0).values())
+
+
+@pytest.mark.full
+def test_hardly_anything_matters_to_untrained_models_of_all_families() -> None:
+    needed = [list_needed(make(family, seed), seed) for family in FAMILIES for seed in range(MODELS)]
     for kind in ("head", "layer"):
-        assert sum(bool(each[kind]) for each in needed) <= binom.ppf(0.999, models, LEVEL)
+        assert sum(bool(each[kind]) for each in needed) <= binom.ppf(0.99, len(needed), LEVEL)
 
 
 @pytest.mark.full
 def test_a_head_that_the_output_reads_matters_and_no_other_does() -> None:
-    models, power, false = 12, 0, 0
+    models, power, false = 3, 0, 0
     for seed in range(models):
         model = make("llama", seed)
         plant(model, seed)

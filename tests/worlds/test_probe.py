@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.learn import probe
+from headscope.learn import probe, probe_training
 from headscope.learn.probe import (
     ATTENTION,
     CONTROLLED,
@@ -33,6 +33,15 @@ from probe_worlds import (
     nearest_of_type,
 )
 from probe_worlds import WORDS as LENGTH
+
+EPOCHS = 30
+"""The most; in the worlds of one answer for each distance, every further epoch is a little better."""
+
+
+@pytest.fixture(autouse=True)
+def _few_epochs(monkeypatch) -> None:
+    monkeypatch.setattr(probe_training, "MAX_EPOCHS", EPOCHS)
+
 
 ABOUT = {"model": "planted", "corpus": "a world", "links": "pattern"}
 
@@ -89,8 +98,7 @@ def test_the_control_task_and_the_code_tell_probes_that_memorize(tmp_path: Path,
 @pytest.mark.parametrize(
     ("answer", "style"),
     [
-        (at_random, "random"), (by_distance, "random"), (by_distance, "uniform"), (by_distance, "nearby"),
-        (by_distance, "same word"), (by_type, "lexical"), (nearest_of_type, "near and lexical"),
+        (at_random, "random"), (by_distance, "nearby"), (by_type, "lexical"), (nearest_of_type, "near and lexical"),
     ],
 )  # fmt: skip
 def test_where_attention_knows_no_more_it_adds_nothing(tmp_path, answer: Answer, style: str) -> None:
