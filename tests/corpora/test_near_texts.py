@@ -11,11 +11,13 @@ import headed
 import tiny
 from headscope.capture.model.model import Model
 from headscope.corpora import Document, near_texts, read, summarize
+from headscope.corpora.document import hash_name
 from headscope.corpora.near_texts import FEWEST, SHARE, WORDS
 from headscope.corpora.originals import mark_repeats
 from headscope.intervene.language import prepare_texts
 from headscope.intervene.prediction import SentenceReader
 from headscope.reducers.support.folds import FoldAssignment
+from mutations import within
 
 
 def write(random: random.Random, words: int) -> list[str]:
@@ -133,3 +135,11 @@ def test_texts_of_a_language_model_that_are_nearly_the_same_are_one_cluster() ->
     documents = [Document("first", words), Document("second", ("old", *words[1:])), Document("third", words[::-1])]
     evaluation = prepare_texts(SentenceReader(model), documents, name="texts")
     assert evaluation.clusters == ("first", "first", "third")
+
+
+def test_many_editions_of_one_text_are_named_in_time() -> None:
+    """A treebank of templates has thousands of sentences that share half of their phrases."""
+    documents = [Document(f"{number:05}", ("a",)) for number in range(30_011)]
+    with within():
+        names = near_texts.name_near(documents, [{hash_name(document.id) for document in documents}])
+    assert names == {document.id: "00000" for document in documents[1:]}

@@ -116,7 +116,8 @@ def name_near(documents: Iterable[Document | Skipped], near: Iterable[set[int]])
     for document in documents if members else ():
         if isinstance(document, Document) and (name := hash_name(cluster := document.origin.cluster)) in members:
             clusters.setdefault(members[name], set()).add(cluster)
-    return {name: min(names) for names in clusters.values() for name in names if name != min(names)}
+    firsts = {min(names): names for names in clusters.values()}
+    return {name: first for first, names in firsts.items() for name in names if name != first}
 
 
 def _mix(hashes: UInt64[np.ndarray, " phrase"]) -> UInt64[np.ndarray, " phrase"]:
