@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import struct
 import subprocess
 import sys
 import zipfile
@@ -11,9 +12,11 @@ import h5py
 import numpy as np
 import pytest
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, ModelError
 from headscope.files import explain_refusal, reading
 from headscope.guards.formats import HEAD_LIST, MOST_PACKED, UNPACKED, is_too_much, read_bytes
+from headscope.guards.gguf import check_gguf
+from mutations import within
 from mutations.files import SAMPLES, Samples
 
 MEGABYTES = 120
@@ -172,6 +175,34 @@ def test_a_gguf_file_that_declares_numbers_behind_its_end(samples: Samples) -> N
     assert refuse("GGUF", path) == (
         f"the GGUF file {str(path)!r} is damaged or incomplete (its header ends behind the file); download it again."
     )
+
+
+ENDLESS = {
+    "keys": ((0, 2**60, b""), "it has 1,152,921,504,606,846,976 keys"),
+    "tensors": ((2**60, 0, b""), "its header is longer than 48,000,000 bytes"),
+    "texts": ((0, 1, struct.pack("<Q1sIIQ", 1, b"a", 9, 8, 2**60)), "its header is longer than 48,000,000 bytes"),
+}
+
+
+@pytest.mark.parametrize("case", ENDLESS)
+def test_a_gguf_file_of_zeros_is_not_read_to_its_end(tmp_path: Path, case: str) -> None:
+    (tensors, keys, header), reason = ENDLESS[case]
+    path = tmp_path / "zeros.gguf"
+    with path.open("wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, tensors, keys) + header)
+        file.truncate(10**9)
+    with within(60), pytest.raises(ModelError) as refused:
+        check_gguf(path)
+    assert f"({reason})" in str(refused.value)
+
+
+def test_a_table_of_thousands_of_arrays_is_refused(samples: Samples) -> None:
+    path, content, _ = samples.write("head table")
+    path.write_bytes(content[:-48])
+    with h5py.File(path, "r+") as file:
+        for number in range(2001):
+            file[f"x{number}"] = 0.0
+    assert refuse("head table", path) == f"{path} is damaged or incomplete; copy it again, or measure again."
 
 
 def test_weights_of_a_classifier_are_finite(samples: Samples) -> None:

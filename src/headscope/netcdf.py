@@ -23,6 +23,9 @@ from headscope.guards.formats import describe_claim, is_too_much
 _KINDS = "biufSU"
 """The kinds of values that are numbers, truth values or texts of a fixed length."""
 
+_MOST_ARRAYS = 2000
+"""In a group: an atlas with everything has a tenth of it, and each takes milliseconds to read."""
+
 _BYTES_OF_A_TEXT = 64
 """Memory that a text takes, a short one, in an array whose texts are of any length."""
 
@@ -100,6 +103,8 @@ def read(
 
 def _add_sizes(group: h5py.Group, groups: Collection[str] = ()) -> int:
     """The bytes of all arrays and attributes in a group and the groups within, unpacked."""
+    if len(group) > _MOST_ARRAYS:
+        raise ValueError(f"it has {len(group):,} arrays")
     total = _add_attribute_sizes(group)
     for name in group:
         if not isinstance(group.get(name, getlink=True), h5py.HardLink):

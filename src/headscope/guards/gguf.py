@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import ModelError
-from headscope.guards.formats import GGUF, open_file
+from headscope.guards.formats import GGUF, MEGABYTE, open_file
 
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 """Bytes of a number, by the number of its type."""
@@ -16,6 +16,9 @@ _DEEPEST = 3
 """Arrays within arrays; no known key has any."""
 
 _MOST_AXES = 8
+_MOST_KEYS = 10_000
+_LONGEST = 48 * MEGABYTE
+"""Bytes of a header: that of a vocabulary of 262,144 tokens has 20 million."""
 
 
 def check_gguf(path: Path) -> None:
@@ -55,6 +58,8 @@ class _Header:
     def check(self) -> None:
         """Read it to its end."""
         tensors, keys = self._read("Q"), self._read("Q")
+        if keys > _MOST_KEYS:
+            raise ValueError(f"it has {keys:,} keys")
         for _ in range(keys):
             self._skip_text()
             self._skip_value(self._read("I"))
@@ -75,6 +80,8 @@ class _Header:
         self.place += size
         if self.place > len(self.content):
             raise ValueError("its header ends behind the file")
+        if self.place > _LONGEST:
+            raise ValueError(f"its header is longer than {_LONGEST:,} bytes")
 
     def _skip_text(self) -> None:
         self._skip(self._read("Q"))
