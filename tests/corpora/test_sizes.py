@@ -1,4 +1,7 @@
-"""Files of any size are corpora, read text after text; a text that no memory holds is refused at its line."""
+"""Files of any size are corpora, read text after text; a text that no memory holds is refused at its line.
+
+So is a file that is one line, since it ends its lines in another way.
+"""
 
 import subprocess
 import sys
@@ -23,7 +26,7 @@ def write(tmp_path: Path, name: str, content: str) -> Path:
     return tmp_path / name
 
 
-@pytest.mark.parametrize("format", FORMATS.keys() - {"framenet"})  # NLTK reads its files
+@pytest.mark.parametrize("format", sorted(FORMATS.keys() - {"framenet"}))  # NLTK reads its files
 def test_a_line_that_is_longer_than_a_text(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, "a.txt", "w" * 1010)
     assert refusal(FORMATS[format].read, path) == (
@@ -48,6 +51,17 @@ def test_lines_without_an_empty_one_among_them(tmp_path: Path, format: str, line
     )
     with_empty_lines = write(tmp_path, "b.txt", (line + "\n") * 100)
     assert len([*text.read_blocks(with_empty_lines)]) == 100
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS.keys() - {"framenet"}))
+def test_lines_that_end_by_carriage_returns_alone(tmp_path: Path, format: str) -> None:
+    path = write(tmp_path, "a.txt", "A dog ran .\r\rA cat sat .\r")
+    assert refusal(FORMATS[format].read, path) == (
+        f"{path} ends its lines by carriage returns alone, as files of old computers do; convert it, for instance with "
+        r"`tr '\r' '\n'`."
+    )
+    path.write_text("A dog\rran .\n")
+    assert [*text.read_lines(path)] == [(1, "A dog\rran .")]
 
 
 def test_a_value_of_json_is_held_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

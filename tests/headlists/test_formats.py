@@ -150,6 +150,20 @@ def test_what_a_format_does_not_have_is_one_sentence(tmp_path, case: str) -> Non
     assert str(caught.value) == sentence.format(path=path)
 
 
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ({"model_type": "whisper", "alignment_heads": [[0, 0], [10**30, 0]]}, f"'{10**30 + 1}-1'"),
+        ({"0-0": [0.5], "0-100000": [0.5]}, "'1-100001'"),
+    ],
+)
+def test_a_head_of_a_layer_that_no_model_has_is_refused(tmp_path, content: dict, name: str) -> None:
+    path = write(tmp_path, "heads.json", json.dumps(content))
+    with pytest.raises(TableError) as refused:
+        read_heads(path)
+    assert str(refused.value) == f"{path} has the head {name}, and no model has 100,000 layers or heads; correct it."
+
+
 def test_a_list_of_key_value_heads_has_as_many_as_it_has(matrix) -> None:
     heads = read_heads(matrix)
     assert render_heads(heads, "duo-attention", 5) == matrix.read_text()

@@ -72,7 +72,13 @@ def read_lines(path: Path, *, ends: bool = False) -> Iterator[tuple[int, str]]:
 
 def _split_lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     try:
-        yield from split_lines(file, LARGEST_TEXT)
+        for number, line in split_lines(file, LARGEST_TEXT):
+            if number == 1 and not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r"):
+                raise CorpusError(
+                    f"{path} ends its lines by carriage returns alone, as files of old computers do; convert it, for "
+                    "instance with `tr '\\r' '\\n'`."
+                )
+            yield number, line
     except LineError as error:
         raise CorpusError(
             f"{path}:{error.number} {error}; give each text a line of its own, or name the format that the file is in."

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import TableError
+from headscope.errors import TableError, quote
 from headscope.files import check_regular
 from headscope.headlists import alignment_heads, duo_attention, retrieval_heads
 from headscope.headlists.head_list import GROUP, HeadList, parse_head_list
@@ -13,6 +13,9 @@ from headscope.own_files import HEAD_LIST_FORMAT
 FOREIGN = (duo_attention.NAME, retrieval_heads.NAME, alignment_heads.NAME)
 """The formats of others, each of one row."""
 
+
+MOST = 100_000
+"""More layers, and more heads of a layer, than any model has."""
 
 _DUO_SETTINGS = ("sink_size", "recent_size")
 """The fields of the ``config.json`` that DuoAttention has in the folder of its table."""
@@ -28,9 +31,18 @@ def read_heads(path: str | Path) -> HeadList:
     """Return the heads in a file: ``heads.json``, a ``.tsv`` of DuoAttention, or JSON of Retrieval_Head or Whisper.
 
     Raises:
-        TableError: there is no such file, it is of no such format, or something in it is not as the format has it.
+        TableError: there is no such file, it is of no such format, something in it is not as the format has it, or a
+            head is of a layer that no model has.
     """
-    path = Path(path)
+    heads = _read(Path(path))
+    for entry in heads.entries:
+        if max(entry.layer, entry.head) > MOST:
+            name = quote(f"{entry.layer}-{entry.head}")
+            raise TableError(f"{path} has the head {name}, and no model has {MOST:,} layers or heads; correct it.")
+    return heads
+
+
+def _read(path: Path) -> HeadList:
     check_regular(path)
     if path.is_file() and path.suffix.lower() in (".tsv", ".txt"):
         return duo_attention.read(path)
