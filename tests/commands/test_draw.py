@@ -107,8 +107,10 @@ def change(path: Path, **attributes: str) -> None:
     [
         ("examples.nc", {"weights_sha256": "0" * 64, "model": "other"}, "{0} is of another model ('other') than {1}"),
         ("examples.nc", {"corpus_sha256": "0" * 64}, "{0} is of another corpus ('grammar:53') than {1}"),
-        ("heads-norm.nc", {"corpus_sha256": "0" * 64}, "{0} is of another corpus ('grammar:53') than {1}"),
-        ("head-distances.nc", {"weights_sha256": "0" * 64, "model": "m"}, "{0} is of another model ('m') than {1}"),
+        ("heads-norm.nc", {"corpus_sha256": "", "view": "norm"}, "{0} is of another corpus ('grammar:53') than {1}"),
+        ("heads-norm.nc", {}, "{0} is not the file of its name in the atlas of {1}"),
+        ("head-distances.nc", {}, "{0} is not the file of its name in the atlas of {1}"),
+        ("probe.nc", {}, "{0} is not the file of its name in the atlas of {1}"),
     ],
 )  # fmt: skip
 def test_a_file_of_another_atlas_is_refused(run, atlas: Path, changed: str, attributes: dict, difference: str) -> None:

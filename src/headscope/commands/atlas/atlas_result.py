@@ -89,8 +89,8 @@ class AtlasResult:
             if difference := _find_difference(table, parts[name], name):
                 if main.name == TABLE:
                     raise TableError(
-                        f"{folder / name} {difference} than {main}; keep the files of one atlas in a folder of their "
-                        "own, or run `headscope atlas` again."
+                        f"{folder / name} {difference} {main}; keep the files of one atlas in a folder of their own, "
+                        "or run `headscope atlas` again."
                     )
                 del parts[name]
         examples = parts.pop(EXAMPLES, None)
@@ -126,14 +126,18 @@ class AtlasResult:
 
 def _find_difference(table: "xr.Dataset", part: "xr.Dataset", name: str) -> str:
     """Return in what a file of an atlas differs from the head table, as part of a sentence; empty if in nothing."""
+    wanted = {DISTANCES: "js_distance", PROBES: "probe_count", EXAMPLES: "examples"}.get(name)
+    view = name.removesuffix(".nc").removeprefix("heads-")
+    if part.attrs.get("view") != view if wanted is None else wanted not in part:
+        return "is not the file of its name in the atlas of"
     for dim in ("layer", "head"):
         numbers = {int(each) for own in part.dims if str(own).endswith(dim) for each in part[own].values}
         if not numbers <= {*table[dim].values.tolist()}:
-            return f"has a {dim} {max(numbers)}, more"
+            return f"has a {dim} {max(numbers)}, more than"
     kinds = [] if name == PROBES else ["model"] if name == DISTANCES else ["model", "corpus"]
     for kind, digest in zip(kinds, ("weights_sha256", "corpus_sha256"), strict=False):
         if part.attrs.get(digest) != table.attrs[digest]:
-            return f"is of another {kind} ({part.attrs.get(kind)!r})"
+            return f"is of another {kind} ({part.attrs.get(kind)!r}) than"
     return ""
 
 
