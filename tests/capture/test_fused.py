@@ -11,6 +11,7 @@ import torch
 import tiny
 from fused_layers import DOCUMENTS, PLAIN, in_float64, load, make_weights, observe, real
 from headscope.capture.forward.interface import Capture
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.model import Model
 from headscope.capture.rows.attention import Attention
 from headscope.capture.rows.dense import DenseRows
@@ -58,7 +59,7 @@ def test_the_answers_are_those_of_the_matrix(family: str) -> None:
 @pytest.mark.parametrize("family", PLAIN)
 def test_distances_are_those_of_the_matrix(family: str, edges: tuple[int, ...], rows: int, monkeypatch) -> None:
     """Also where most of a row is far: the texts are short, so the blocks are made short too."""
-    monkeypatch.setattr("headscope.capture.rows.sweep.ROWS", rows)
+    monkeypatch.setattr(BlockSizes, "measure", lambda device: BlockSizes(rows=rows))
     model, batch = load(family)
     for dense, fused in zip(observe(model, batch, fused=False), observe(model, batch, fused=True), strict=True):
         distances = fused.distances(edges)
@@ -73,8 +74,7 @@ def test_distances_are_those_of_the_matrix(family: str, edges: tuple[int, ...], 
 @pytest.mark.parametrize("family", ["bert", "llama", "modernbert", "bart"])
 def test_a_pass_answers_the_same_whatever_heads_it_takes_together(family: str, weights: int, monkeypatch) -> None:
     """One head, some that share a key head, or all heads: the entropies, the distances, and what each head returns."""
-    monkeypatch.setattr("headscope.capture.rows.sweep.ROWS", 3)
-    monkeypatch.setattr("headscope.capture.rows.sweep.BLOCK_WEIGHTS", weights)
+    monkeypatch.setattr(BlockSizes, "measure", lambda device: BlockSizes(rows=3, swept=weights))
     for fused in observe(*load(family), fused=True):
         exact, values = (
             make_weights(fused),

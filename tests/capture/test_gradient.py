@@ -11,6 +11,7 @@ import headscope.capture.rows.fused
 import tiny
 import witnesses
 from headscope.capture.forward.interface import Capture
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.model import Model
 from headscope.capture.rows import kernel
 from headscope.capture.tokens.align import Alignment
@@ -114,7 +115,7 @@ def test_in_float32_it_is_so_up_to_rounding(family: str, rows: int | None, fused
 @pytest.mark.parametrize("family", ["bert", "llama", "mistral", "modernbert", "bart"])
 def test_with_plain_products_in_place_of_the_processors_kernel(family: str, monkeypatch) -> None:
     """As on a GPU."""
-    monkeypatch.setattr(kernel, "BLOCK_SCORES", 2000)
+    monkeypatch.setattr(BlockSizes, "measure", lambda device: BlockSizes(held=2000))
     monkeypatch.setattr(headscope.capture.rows.fused, "attend", kernel.in_blocks)
     assert largest_error(*load(family, 0.25), make(family, 0.25, torch.float64), fused=True) < 1e-6
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.rows import kernel
 
 QUERIES, KEYS, HEADS, KEY_HEADS, SIZE, TEXTS = 13, 17, 6, 3, 5, 2
@@ -28,7 +29,9 @@ def expected(query, key, values, scale, causal, mask) -> tuple[torch.Tensor, tor
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("way", [kernel.attend, kernel.in_blocks])
 def test_it_is_what_softmax_says(way, causal: bool, masked: str, monkeypatch) -> None:
-    monkeypatch.setattr(kernel, "BLOCK_SCORES", TEXTS * HEADS * KEYS * 3)  # blocks of 3 rows
+    monkeypatch.setattr(
+        BlockSizes, "measure", lambda device: BlockSizes(held=TEXTS * HEADS * KEYS * 3)
+    )  # blocks of 3 rows
     mask = None
     if masked == "padding":
         mask = torch.zeros(TEXTS, 1, 1, KEYS)

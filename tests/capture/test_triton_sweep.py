@@ -12,6 +12,7 @@ import torch
 from triton.runtime.errors import OutOfResources
 
 from fused_layers import in_float64, load, make_weights, observe, real
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.mask import Reach
 from headscope.capture.rows import gpu, triton_sweep
 from headscope.capture.rows.fused import FusedRows
@@ -105,7 +106,7 @@ def test_a_processor_gets_plain_products() -> None:
 
 def test_a_gpu_gets_the_kernel_only_where_it_is_right() -> None:
     def answer(*given, **how):
-        return sweep(*given, **how, rulers=Rulers())
+        return sweep(*given, **how, rulers=Rulers(), sizes=BlockSizes())
 
     def answer_with_another_scale(*given, **how):
         return answer(*given, **how | {"scale": 1.001 * how["scale"]})
@@ -144,7 +145,7 @@ def test_the_kernel_reads_what_lies_otherwise_in_memory(kernel: ModuleType) -> N
     query, key = (torch.randn(2, 19, heads, 8, generator=torch.Generator().manual_seed(5)) for heads in (6, 3))
     how = {"scale": 0.4, "reach": Reach(after=0), "first": 0, "edges": EDGES}
     ours = kernel.sweep_by_triton(query.transpose(1, 2), key.transpose(1, 2), None, **how)
-    theirs = sweep(query.transpose(1, 2), key.transpose(1, 2), None, **how, rulers=Rulers())
+    theirs = sweep(query.transpose(1, 2), key.transpose(1, 2), None, **how, rulers=Rulers(), sizes=BlockSizes())
     torch.testing.assert_close(ours.features[..., :-1], theirs.features[..., :-1], **CLOSE)
     torch.testing.assert_close(ours.entropy, theirs.entropy, **CLOSE)
 

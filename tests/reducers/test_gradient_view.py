@@ -17,6 +17,7 @@ import tuned
 import witnesses
 from headscope.capture.forward.interface import Capture
 from headscope.capture.forward.loss import choose_masked, make_loss
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.model import Model
 from headscope.capture.passes.through import see_through
 from headscope.capture.rows.attention import Attention
@@ -187,7 +188,7 @@ def test_nothing_of_size_query_times_key_is_made_for_a_long_text(view: str, monk
     tokenizer.model_max_length = length
     model = Model.from_module(headed.HEADS["llama", "causal-lm"](body.config), tokenizer, name="long")
     document = Document("long", ("dog", "sees", "the", ".") * (length // 4 - 1))
-    monkeypatch.setattr("headscope.capture.forward.call.BLOCK_WEIGHTS", 1 << 18)
+    monkeypatch.setattr(BlockSizes, "measure", lambda device: BlockSizes(weights=1 << 18))
     with Sizes() as sizes:
         table = measure(model, [document], ["surface"], plan=Plan(view=view))
     assert float(table["entropy"].min()) > 0

@@ -23,12 +23,13 @@ from headscope.analyse import top_heads
 from headscope.capture.forward.head_edit import EditedLayer
 from headscope.capture.forward.interface import Capture
 from headscope.capture.forward.loss import choose_masked, make_loss
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.align import Alignment
 from headscope.capture.tokens.batch import collate
 from headscope.corpora import Document
 from headscope.errors import TableError
-from headscope.reducers import Gradients, Surface, gradients
+from headscope.reducers import Gradients, Surface
 from headscope.reducers.surface import VARIABLES
 from headscope.runner import Plan, measure
 from headscope.runner.checkpoint import RunSums
@@ -141,7 +142,7 @@ def expected(family: str, task: str) -> xr.Dataset:
 def test_any_split_order_padding_batch_and_block(family: str, task: str, plan: Plan, order: list, cut: int) -> None:
     permuted = [DOCUMENTS[place] for place in order]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gradients, "BLOCK_WEIGHTS", 97 * cut)
+        patch.setattr(BlockSizes, "measure", lambda device: BlockSizes(swept=97 * cut))
         done = add_up(family, task, permuted[cut:], plan) + add_up(family, task, permuted[:cut], plan)
     ours, theirs = laws.tabulate_sums(done, load(family, task), REDUCERS), expected(family, task)
     assert set(ours.data_vars) == set(theirs.data_vars)

@@ -4,6 +4,7 @@ import copy
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import laws
 import tiny
 import tuned
 import witnesses
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.model import Model
 from headscope.capture.passes import stream
 from headscope.capture.passes.stream import Stream
@@ -150,10 +152,11 @@ def test_no_more_is_held_than_was_said(monkeypatch) -> None:
 def test_any_block_of_rows_gives_the_same_value(monkeypatch) -> None:
     before, after = pair("bert")
     whole = headscope.measure_pair(before, after, DOCUMENTS)
-    monkeypatch.setattr(similarity, "BLOCK_WEIGHTS", 5 * len(DOCUMENTS) * 53 * 7)  # several rows, and a rest
+    several = 5 * len(DOCUMENTS) * 53 * 7  # rows, and a rest
+    monkeypatch.setattr(similarity, "BlockSizes", Mock(measure=lambda device: BlockSizes(weights=several)))
     table = headscope.measure_pair(before, after, DOCUMENTS)
     np.testing.assert_allclose(table["similarity"], whole["similarity"], atol=1e-12, rtol=0)
-    monkeypatch.setattr(similarity, "BLOCK_WEIGHTS", 1)
+    monkeypatch.setattr(similarity, "BlockSizes", Mock(measure=lambda device: BlockSizes(weights=1)))
     table = headscope.measure_pair(before, after, DOCUMENTS)
     np.testing.assert_allclose(table["similarity"], whole["similarity"], atol=1e-12, rtol=0)
 

@@ -19,6 +19,7 @@ import tiny
 import witnesses
 from family_maps import make
 from headscope.analyse import assess
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.model import Model
 from headscope.capture.passes.views import VIEWS
 from headscope.corpora import Document
@@ -122,7 +123,7 @@ def test_any_order_split_padding_batch_and_block(family: str, plan: Plan, order:
 
 def test_blocks_of_tokens_add_up(monkeypatch) -> None:
     whole = laws.add_up(make("llama"), DOCUMENTS, [SHORT], Plan())
-    monkeypatch.setattr("headscope.reducers.streaming.HELD", 1)
+    monkeypatch.setattr(BlockSizes, "measure", lambda device: BlockSizes(held=1))
     one_by_one = laws.add_up(make("llama"), DOCUMENTS, [SHORT], Plan())
     laws.assert_same(*(laws.tabulate_sums(done, make("llama"), [SHORT]) for done in (one_by_one, whole)))
 

@@ -13,11 +13,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headscope.capture.forward.head_edit import EditedLayer, Z
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.errors import HeadscopeError
 from headscope.intervene.selected_heads import Selection
-
-BLOCK = 1 << 20
-"""Numbers of a block of query x key."""
 
 
 @runtime_checkable
@@ -65,7 +63,7 @@ def uniform(z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
     mean of what it has read, one with a window that of the window.
     """
     values, blocks = layer.values_of(heads), []
-    rows = max(1, BLOCK // (len(z) * values.shape[2]))
+    rows = max(1, BlockSizes.measure(z.device).weights // (len(z) * values.shape[2]))
     for start in range(0, z.shape[2], rows):
         seen = layer.visible(slice(start, min(start + rows, z.shape[2]))).to(z.dtype)
         blocks.append(seen[:, None] @ values / seen.sum(-1)[:, None, :, None].clamp_min(1))
@@ -191,7 +189,7 @@ def list_edges(edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 def _find_lengths(layer: EditedLayer, queries: int) -> Int[Tensor, " batch"]:
     """The number of tokens of each text up to its last one that any query sees."""
     keys = layer.values.shape[2]
-    rows = max(1, BLOCK // (len(layer.values) * keys))
+    rows = max(1, BlockSizes.measure(layer.values.device).weights // (len(layer.values) * keys))
     seen: Bool[Tensor, "batch key"] = torch.zeros(len(layer.values), keys, dtype=torch.bool, device=layer.values.device)
     for start in range(0, queries, rows):
         seen |= layer.visible(slice(start, min(start + rows, queries))).any(1)

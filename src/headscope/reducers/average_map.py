@@ -18,7 +18,6 @@ from headscope.errors import HeadscopeError
 from headscope.heads import SHARE, describe
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.ratios import mean
-from headscope.reducers.surface import SUMMED
 
 VIG = "headscope, after the model view of BertViz (Vig 2019)"
 
@@ -76,7 +75,8 @@ class AverageMap(Reducer):
         if facts.padded:
             # Padding may hold anything, NaN included, which a product with 0 would not take away.
             seen = seen.where(attention.queries.real[:, None, rows, None], 0)
-        chunks = zip(torch.split(facts.queries[:, rows], SUMMED, 1), torch.split(seen, SUMMED, 2), strict=True)
+        some = attention.batch.blocks.summed_rows
+        chunks = zip(torch.split(facts.queries[:, rows], some, 1), torch.split(seen, some, 2), strict=True)
         # One product for all documents and heads, without a map of each document.
         totals = [torch.einsum("bqi,bhqj->hij", by_bin, chunk.double()) for by_bin, chunk in chunks]
         return {"attention": torch.stack(totals).sum(0)}

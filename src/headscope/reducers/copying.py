@@ -20,7 +20,6 @@ from headscope.heads import SHARE
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import score_table
-from headscope.reducers.surface import SUMMED
 from headscope.score import Rival, Score
 
 ELHAGE = "Elhage et al. 2021, section on copying; Olsson et al. 2022, section on copying"
@@ -96,7 +95,8 @@ class Copying(Reducer):
         columns &= (raised >= 0)[..., None]
         seen = attention.average_by_head(columns.float())
         seen = seen.where(facts.queries[:, None, attention.rows, None], 0)
-        by_text = torch.stack([chunk.double().sum(2) for chunk in torch.split(seen, SUMMED, 2)]).sum(0)
+        some = attention.batch.blocks.summed_rows
+        by_text = torch.stack([chunk.double().sum(2) for chunk in torch.split(seen, some, 2)]).sum(0)
         copied, behind = total_by_fold(by_text, facts.fold).permute(2, 1, 0)
         return {"fold_copied": copied, "fold_copied_behind": behind}
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from headscope import heads
 from headscope.capture.forward.head_edit import HeadGradient
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.tokens.batch import Batch
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.ratios import mean
@@ -29,9 +30,6 @@ CLASSES: Mapping[str, tuple[str, str]] = {
     "all": ("any token", "all tokens"),
 }
 """Classes of attended tokens: a title, and a phrase."""
-
-BLOCK_WEIGHTS = 1 << 21
-"""Gradients of weights that exist at once (8 MiB)."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,7 @@ def _sum_by_class(
     columns = facts.columns.to(gradient.g.dtype)
     total = torch.zeros(batch, head, len(CLASSES), dtype=torch.float64, device=columns.device)
     weights = torch.zeros(batch, len(CLASSES), dtype=torch.long, device=columns.device)
-    step = max(1, BLOCK_WEIGHTS // (batch * head * columns.shape[1]))
+    step = max(1, BlockSizes.measure(columns.device).swept // (batch * head * columns.shape[1]))
     for start in range(0, queries, step):
         rows = slice(start, min(start + step, queries))
         seen = gradient.visible(rows) & facts.real[:, rows, None]

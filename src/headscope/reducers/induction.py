@@ -18,7 +18,6 @@ from headscope.corpora.summary import CorpusSummary
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import score_table
-from headscope.reducers.surface import SUMMED
 from headscope.score import Rival, Score
 
 OLSSON = "Olsson et al. 2022, section on prefix matching"
@@ -101,7 +100,8 @@ class Induction(Reducer):
         rows = attention.rows
         seen = attention.at(facts.place[:, rows]).where(facts.is_matched[:, None, rows], 0)
         # In float64 a chunk at a time: of a long text all at once would be as large as its queries and keys.
-        by_text = torch.stack([chunk.double().sum(2) for chunk in torch.split(seen, SUMMED, 2)]).sum(0)
+        some = attention.batch.blocks.summed_rows
+        by_text = torch.stack([chunk.double().sum(2) for chunk in torch.split(seen, some, 2)]).sum(0)
         return {"fold_match_mass": total_by_fold(by_text, facts.fold).permute(1, 2, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:

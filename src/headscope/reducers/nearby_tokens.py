@@ -18,7 +18,6 @@ from headscope.heads import SHARE
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import score_table
-from headscope.reducers.surface import SUMMED
 from headscope.score import Rival, Score
 
 CLARK = "Clark et al. 2019, section 3.1"
@@ -105,8 +104,9 @@ class NearbyTokens(Reducer):
         there, uniform = facts.there[:, attention.rows], 1 / attention.visible().clamp_min(1)
         seen = attention.at(facts.place[:, attention.rows]).where(there[:, None], 0)
         # In float64 a chunk at a time: of a long text all at once would be as large as its queries and keys.
-        sides = torch.split(there[..., _OWN].double(), SUMMED, 1), torch.split(uniform, SUMMED, 1)
-        chunks = zip(torch.split(seen, SUMMED, 2), *sides, strict=True)
+        some = attention.batch.blocks.summed_rows
+        sides = torch.split(there[..., _OWN].double(), some, 1), torch.split(uniform, some, 1)
+        chunks = zip(torch.split(seen, some, 2), *sides, strict=True)
         by_text = []
         for masses, own, even in chunks:
             parts = torch.einsum("bhqcr,bqr->bhrc", masses[..., [_OWN, *_BESIDE]].double(), own)

@@ -13,6 +13,7 @@ import xarray as xr
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
 from headscope.heads import Described, describe
@@ -20,9 +21,6 @@ from headscope.reducers.reducer import Reducer, Sums
 from headscope.score import Score
 
 KOVALEVA = "Kovaleva et al. 2019, section 4.3"
-
-BLOCK_WEIGHTS = 1 << 20
-"""Weights of one model that are multiplied at once, in float64: what a processor's cache holds."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def _products(
 ) -> Float64[Tensor, "batch head 2 2"]:
     """The inner products of the two maps of each head, as vectors, with themselves and one another."""
     batch, head, queries, keys = before.shape
-    rows = max(1, BLOCK_WEIGHTS // (batch * head * keys))
+    rows = max(1, BlockSizes.measure(before.device).weights // (batch * head * keys))
     products = torch.zeros(batch, head, 2, 2, dtype=torch.float64, device=before.device)
     for start in range(0, queries, rows):
         block = slice(start, start + rows)

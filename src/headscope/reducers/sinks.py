@@ -19,7 +19,6 @@ from headscope.heads import SHARE, describe
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import mean, score_table
-from headscope.reducers.surface import SUMMED
 from headscope.score import Rival, Score
 
 GU = "Gu et al. 2025, section 3"
@@ -100,7 +99,8 @@ class Sinks(Reducer):
         with uniform attention; and the sum over texts of the mean attention to it.
         """
         seen = attention.average(facts.columns).where(attention.queries.real[:, None, :, None], 0)
-        chunks = zip(torch.split(seen, SUMMED, 2), torch.split(facts.shares, SUMMED, 1), strict=True)
+        some = attention.batch.blocks.summed_rows
+        chunks = zip(torch.split(seen, some, 2), torch.split(facts.shares, some, 1), strict=True)
         masses = torch.stack([torch.einsum("bhqt,bqt->bht", chunk.double(), share) for chunk, share in chunks]).sum(0)
         itself, beside = masses.chunk(2, dim=-1)
         even = torch.einsum(

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError
@@ -39,9 +40,6 @@ MARGIN = 0.01
 
 For an A-shape is made of columns and diagonals too, and would hardly ever be better than all of these.
 """
-
-HELD = 1 << 24
-"""Cells of maps that are held in float64 at once, if one head does not have more alone."""
 
 SPLITS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """The shares of the budget that columns may take; diagonals have the rest."""
@@ -193,7 +191,7 @@ def _count(shape: tuple[Tensor, Tensor, Tensor]) -> int:
 
 def _keep(weights: Float[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, "head kept"]:
     """The share of attention that each of `KEPT` keeps."""
-    held = max(1, HELD // weights[0].numel())
+    held = max(1, BlockSizes.measure(weights.device).held // weights[0].numel())
     parts = [weights[start : start + held] for start in range(0, len(weights), held)]
     return torch.cat([_keep_at_once(part.double(), cells) for part in parts])
 

@@ -26,9 +26,6 @@ from headscope.score import Rival, Score
 
 XIAO = "Xiao et al. 2024 (StreamingLLM, DuoAttention)"
 
-HELD = 1 << 24
-"""Numbers that are held of a block of tokens at once (64 MiB), of what a long text has too many of for all tokens."""
-
 ROUNDING = 1e-4
 """What a row of weights lacks to 1 is the share of a sink that is no token, if it is more than this.
 
@@ -129,7 +126,7 @@ class Streaming(Reducer):
         on_kept, on_others = (attention.at(keys.place) * keys.there[:, None] for keys in (kept, others))
         alike, evenly = kept.there[:, None].expand(-1, values.shape[1], -1, -1), _average_evenly(values, visible)
         blocks = []
-        step = max(1, HELD // (output[:, :, 0].numel() + on_kept[:, :, 0].numel()))
+        step = max(1, attention.batch.blocks.held // (output[:, :, 0].numel() + on_kept[:, :, 0].numel()))
         for start in range(0, counts.shape[1], step):
             rows = slice(start, start + step)
             near, far = (_Keys(keys.place[:, rows], keys.there[:, rows]) for keys in (kept, others))

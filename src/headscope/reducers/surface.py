@@ -61,9 +61,6 @@ SHOWN: Mapping[str, tuple[str, str, str]] = {
 }
 """Name -> title, what the heads are ranked by their attention to, and what it would be under uniform attention."""
 
-SUMMED = 1024
-"""Queries that are summed up at once in float64."""
-
 FARTHEST = 2**31 - 1
 """The largest offset or edge, far beyond any text."""
 
@@ -185,7 +182,8 @@ class Surface(Reducer):
             # Padding may hold anything, NaN included; its share is 0.
             seen = seen.where(attention.queries.real[:, None, rows, None], 0)
         # Every column under every share, of which most are not wanted: one product is less than one a value.
-        chunks = zip(torch.split(facts.shares[:, rows], SUMMED, 1), torch.split(seen, SUMMED, 2), strict=True)
+        some = attention.batch.blocks.summed_rows
+        chunks = zip(torch.split(facts.shares[:, rows], some, 1), torch.split(seen, some, 2), strict=True)
         totals = [(shares[:, None].mT @ chunk.double()).sum(0) for shares, chunk in chunks]
         return {"means": torch.stack(totals).sum(0).flatten(1)[:, facts.wanted]}
 

@@ -22,9 +22,6 @@ from headscope.capture.rows.norms import Norms
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import ModelError
 
-BLOCK_WEIGHTS = 1 << 20
-"""Attention weights of a block when no number of rows is asked for (4 MiB, about a processor's cache)."""
-
 Observer = Callable[[Attention], None]
 
 Paths = Counter[tuple[str, int, str]]
@@ -128,8 +125,8 @@ class Pass:
         return {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
 
     def blocks(self, batch: int, heads: int, queries: int, keys: int) -> Iterator[slice]:
-        """Blocks of query rows, as long as was asked for or as `BLOCK_WEIGHTS` allows."""
-        rows = self.block_rows or max(1, BLOCK_WEIGHTS // (batch * heads * keys))
+        """Blocks of query rows, as long as was asked for or as the device allows."""
+        rows = self.block_rows or max(1, self.batch.blocks.weights // (batch * heads * keys))
         for start in range(0, queries, rows):
             yield slice(start, min(start + rows, queries))
 
@@ -163,9 +160,11 @@ class Call:
 
         Small blocks of rows go together in one call: each call reads all keys and values.
         """
-        key, value, sizes = self.key[:, :, columns], self.value[:, :, columns], [*map(count_rows, blocks)]
-        query = self.query[:, :, _join(blocks, self.query)]
+        key, value = (_cut(side, columns) for side in (self.key, self.value))
+        query, sizes = _cut(self.query, _join(blocks, self.query)), [*map(count_rows, blocks)]
         output, weights, allowed = self._eager(run, query, key, value, blocks, columns)
+        if len(blocks) == 1:
+            return [(output, weights, allowed)]
         parts = ((output, 1), (weights, 2), (allowed, 1))
         return [*zip(*(torch.split(part, sizes, axis) for part, axis in parts), strict=True)]
 
@@ -180,15 +179,17 @@ class Call:
         return torch.cat(outputs, dim=2)
 
     def attend_exactly(self, run: Pass, rows: slice) -> tuple[Tensor, Tensor]:
-        """The same for a few rows and all keys, in float64 and a key head at a time, which takes little memory.
+        """The same for a few rows and all keys, in float64 and a few key heads at a time, which takes little memory.
 
         For so few rows a sum over tens of thousands of keys is further off in float32 than the fused kernel's is.
         """
-        groups = self.query[:, :, rows].double().chunk(self.key.shape[1], dim=1)
+        some, keys = run.batch.blocks.key_heads, slice(0, self.key.shape[2])
+        shared = self.query.shape[1] // self.key.shape[1]
+        queries = torch.split(self.query[:, :, rows].double(), some * shared, dim=1)
+        sides = (torch.split(side, some, dim=1) for side in (self.key, self.value))
         outputs, weights = [], []
-        for head, query in enumerate(groups):
-            key, value = (side[:, head : head + 1].double() for side in (self.key, self.value))
-            output, weight, _ = self._eager(run, query, key, value, [rows], slice(0, self.key.shape[2]))
+        for query, key, value in zip(queries, *sides, strict=True):
+            output, weight, _ = self._eager(run, query, key.double(), value.double(), [rows], keys)
             outputs.append(output)
             weights.append(weight)
         return torch.cat(outputs, dim=2), torch.cat(weights, dim=1)
@@ -219,6 +220,11 @@ class Call:
         # Where a sink takes all, nothing is left to divide.
         scaled = weights * (sums / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny))
         return output[..., :-1].contiguous(), scaled, allowed
+
+
+def _cut(side: Float[Tensor, "batch head token size"], part: slice | Int[Tensor, " row"]) -> Float[Tensor, "..."]:
+    """Some tokens of queries, keys or values; all as they are."""
+    return side if isinstance(part, slice) and part == slice(0, side.shape[2]) else side[:, :, part]
 
 
 def _join(blocks: Sequence[slice], query: Tensor) -> slice | Int[Tensor, " row"]:

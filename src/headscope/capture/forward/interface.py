@@ -164,7 +164,7 @@ class Capture:
                 parameter is touched. Layers with their matrix keep it until then; others have none.
             loss: a function of what the model returns, which is differentiated, also for a view of gradients; by
                 default the model's own loss, for which the inputs of the batch must hold ``labels``.
-            rows: the number of query rows of a block; by default as many as `BLOCK_WEIGHTS` allows.
+            rows: the number of query rows of a block; by default as many as the device allows.
             whole: gather the blocks, so that `observe` gets all rows of a layer at once, with their matrix.
             fused: do without the matrix where a layer allows it; by default from `FUSED_FROM` keys on.
             verify: check that the values averaged by the weights are what the layer returns.
@@ -299,17 +299,20 @@ def _attend(
     attention_type = run.get_attention_type(query.shape[2], key.shape[2])
     layer, reach = run.number_layer(attention_type), run.masks.reach(attention_mask)
     run.modules[attention_type, layer] = module
-    width = torch.promote_types(query.dtype, torch.float32)
-    call = Call(
-        module, attention_type, layer, query.to(width), key.to(width), value.to(width), attention_mask, reach, terms
-    )
+    call = Call(module, attention_type, layer, _widen(query), _widen(key), _widen(value), attention_mask, reach, terms)
     if (chosen := run.chosen_rows.get(attention_type)) is not None:
         output, way = attend_with_chosen_rows(run, call, chosen)
     else:
         output, way = attend_with_all_rows(run, call)
     run.paths[attention_type, layer, way] += len(query)
     edits = (*find_edits(module), *([run.edit] if run.edit else []))
-    return pass_on(run, call, output, edits).to(query.dtype), None
+    output = pass_on(run, call, output, edits)
+    return output if output.dtype == query.dtype else output.to(query.dtype), None
+
+
+def _widen(side: Tensor) -> Tensor:
+    """Queries, keys or values in float32 at least."""
+    return side.float() if side.dtype.itemsize < torch.float32.itemsize else side
 
 
 def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:

@@ -23,11 +23,8 @@ from headscope.capture.rows.dense import DenseRows
 from headscope.capture.rows.fused import FusedRows
 from headscope.capture.rows.norms import make_shares
 
-GROUP_WEIGHTS = 1 << 24
-"""Attention weights of small blocks of rows that are worked out together (64 MiB)."""
-
 MOST_HIDDEN = 1.2
-"""The weights of these blocks, hidden ones included, for each that need not be hidden."""
+"""The weights of small blocks that are worked out together, hidden ones included, for each that need not be hidden."""
 
 CHECKED_ROWS = 3
 """Rows of every layer of every batch that are compared with the model's own function."""
@@ -35,8 +32,7 @@ CHECKED_ROWS = 3
 
 def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
     """A layer's output, all of whose rows are shown; and the way that was chosen."""
-    few = f"fewer than {run.fused_from:,} keys, for which it is faster" if call.key.shape[2] < run.fused_from else ""
-    attention, output = run.matrix_because or few or _fuse(run, call), None
+    attention, output = run.matrix_because or _prefer_matrix(run, call) or _fuse(run, call), None
     if isinstance(attention, FusedRows):
         output, because = _attend_without_matrix(run, call, attention)
     else:
@@ -46,6 +42,17 @@ def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
     if because or not isinstance(attention, FusedRows):
         return output, f"with the matrix: {because}"
     return output, f"{attention.way}: {call.reach}"
+
+
+def _prefer_matrix(run: Pass, call: Call) -> str:
+    """Why the matrix is the faster way; empty if it is not, or if nothing is said of when it is."""
+    (batch, heads, _, size), keys = call.query.shape, call.key.shape[2]
+    if keys < run.fused_from:
+        return f"fewer than {run.fused_from:,} keys, for which it is faster"
+    fits = batch * heads * keys**2 <= run.batch.blocks.weights
+    if run.fused_from and fits and run.kernels.find(call.query.device, size) is None:
+        return "it fits into memory, and there is no kernel without it"
+    return ""
 
 
 def _fuse(run: Pass, call: Call) -> FusedRows | str:
@@ -132,7 +139,7 @@ def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> t
 
 def _make_rows(run: Pass, call: Call, groups: Iterable[Sequence[slice]]) -> Iterator[tuple[Tensor, DenseRows]]:
     """The output of blocks of rows by the model's own function, and their attention as it is shown."""
-    norms, raised = run.measure_norms(call), run.find_raised(call)
+    norms, raised, value = run.measure_norms(call), run.find_raised(call), _let_go(run, call.value)
     for blocks in groups:
         columns = _find_columns(run, call, blocks)
         for rows, (output, weights, allowed) in zip(blocks, call.attend_in_blocks(run, blocks, columns), strict=True):
@@ -141,16 +148,21 @@ def _make_rows(run: Pass, call: Call, groups: Iterable[Sequence[slice]]) -> Iter
                 call.attention_type,
                 rows,
                 run.batch,
-                weights.detach(),
+                _let_go(run, weights),
                 columns,
                 allowed,
                 raised,
-                call.value.detach(),
-                output.detach().transpose(1, 2),
+                value,
+                _let_go(run, output).transpose(1, 2),
             )
             if run.verify:
                 verify_average(run.model, attention, call.value[:, :, columns], output)
             yield output, attention if norms is None else attention.with_norms(norms)
+
+
+def _let_go(run: Pass, part: Tensor) -> Tensor:
+    """A tensor without what is differentiated, if anything is."""
+    return part.detach() if run.gradients else part
 
 
 def _group_blocks(run: Pass, call: Call, blocks: Iterable[slice]) -> Iterator[list[slice]]:
@@ -162,7 +174,7 @@ def _group_blocks(run: Pass, call: Call, blocks: Iterable[slice]) -> Iterator[li
         together, own = _find_columns(run, call, [*group, block]), _find_columns(run, call, [block])
         size = count_rows(block)
         seen, most = weights + size * (own.stop - own.start), (rows + size) * (together.stop - together.start)
-        if group and (batch * heads * most > GROUP_WEIGHTS or most > MOST_HIDDEN * seen):
+        if group and (batch * heads * most > run.batch.blocks.held or most > MOST_HIDDEN * seen):
             yield group
             group, rows, seen = [], 0, size * (own.stop - own.start)
         group.append(block)
@@ -185,6 +197,8 @@ def _join_rows(outputs: Sequence[Tensor]) -> Tensor:
 
 def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width"], edits: Sequence[Edit]) -> Tensor:
     """A layer's output as it goes on: edited, and held where its gradient is asked for."""
+    if not edits and not run.gradients:
+        return output
     visible = _find_visible(run, call)
     if edits:
         queries, keys = (torch.arange(side.shape[2], device=side.device) for side in (call.query, call.key))

@@ -13,8 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-HELD_LOGITS = 1 << 22
-"""Logits that are held at once (16 MiB)."""
+from headscope.capture.model.block_sizes import BlockSizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +57,7 @@ class Unembedding:
                 continue
             directions = parts @ vocabulary.unembeddings.to(values.dtype)
             heads = values[row, :, shown].repeat_interleave(len(parts) // values.shape[1], dim=0)
-            step = max(1, HELD_LOGITS // (len(parts) * len(types)))
+            step = max(1, BlockSizes.measure(values.device).kept // (len(parts) * len(types)))
             largest = torch.cat([(some @ directions).argmax(-1) for some in torch.split(heads, step, 1)], dim=1)
             raised[row, :, shown] = types[largest]
         return raised

@@ -11,10 +11,8 @@ from torch import Tensor
 from transformers import masking_utils
 from transformers.masking_utils import bidirectional_mask_function, causal_mask_function, sdpa_mask
 
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.errors import ModelError
-
-KEPT = 1 << 22
-"""Numbers of a mask that are kept from one layer to the next (16 MiB)."""
 
 HIDES = -1e4
 """What is added to a score and leaves no weight: transformers adds the lowest number of the type, older code this."""
@@ -128,7 +126,8 @@ class _Kept:
             else:
                 allowed = seen[:, 0].sum(-1, dtype=torch.float32).expand(size)
             # Every layer asks for the same blocks; all are kept while they are small.
-            if sum(mask.numel() for mask, _ in self.blocks.values() if mask is not None) > KEPT:
+            kept = BlockSizes.measure(allowed.device).kept
+            if sum(mask.numel() for mask, _ in self.blocks.values() if mask is not None) > kept:
                 self.blocks = {}
             self.blocks[block] = (None if seen is None else as_mask(~seen, dtype), allowed)
         return self.blocks[block]
@@ -207,8 +206,10 @@ class Masks:
     ) -> tuple[Tensor | None, Float[Tensor, "batch query"]]:
         """Several blocks as one, one below the other; the arguments are those of `block`."""
         masks, allowed = zip(*(self.block(attention_mask, rows, columns, query, keys) for rows in blocks), strict=True)
-        if len(blocks) == 1 or masks[0] is None:
-            return masks[0], torch.cat(allowed, dim=1)
+        if len(blocks) == 1:
+            return masks[0], allowed[0]
+        if masks[0] is None:
+            return None, torch.cat(allowed, dim=1)
         # A mask of the model's own may have one row for all.
         whole = [mask.expand(*mask.shape[:-2], count_rows(rows), -1) for mask, rows in zip(masks, blocks, strict=True)]
         return torch.cat(whole, dim=-2), torch.cat(allowed, dim=1)

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 import torch
 from torch import nn
 
+from headscope.capture.model.block_sizes import find_free_memory
 from headscope.capture.model.device_names import AUTO, DTYPES, PROCESSOR
 from headscope.errors import ModelError, first_line
 
@@ -51,7 +52,7 @@ def _find_fault(gpu: str, needed: int) -> str:
     if capability < LEAST_CAPABILITY:
         have, want = (".".join(map(str, each)) for each in (capability, LEAST_CAPABILITY))
         return f"it has compute capability {have}, and Triton needs {want}"
-    free, _ = torch.cuda.mem_get_info(gpu)
+    free = find_free_memory(gpu)
     if free < needed + WORKING_ROOM:
         return f"{free / GIB:.1f} GiB of its memory are free, and the model needs {(needed + WORKING_ROOM) / GIB:.1f}"
     try_device(gpu)

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import torch
 
+from headscope.capture.model.block_sizes import find_free_memory
 from headscope.capture.model.device_names import PROCESSOR
 from headscope.capture.model.forward import is_out_of_memory
 from headscope.capture.model.model import Model
@@ -43,8 +44,7 @@ class Room:
         device = model.device
         if batch_tokens is not None or device.type != "cuda":
             return cls(model)
-        free, _ = torch.cuda.mem_get_info(device)
-        return cls(model, max(1, int(free * USED) // estimate_token_bytes(model)))
+        return cls(model, max(1, int(find_free_memory(device) * USED) // estimate_token_bytes(model)))
 
     def run(self, portion: Portion, run: Callable[[Portion], R]) -> Iterator[R]:
         """Yield what a function returns of a portion, or of each of its parts if the whole does not fit.

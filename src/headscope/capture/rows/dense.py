@@ -51,7 +51,8 @@ class DenseRows(Attention):
         batch, head, query, held = self.matrix.shape
         # Heads and queries as one axis: one product a document instead of one a head.
         flat, width = self.matrix.reshape(batch, head * query, held), columns.shape[-1]
-        averages = torch.bmm(flat, _lay_out(columns[:, self.columns].float()))
+        columns = columns if held == columns.shape[1] else columns[:, self.columns]
+        averages = torch.bmm(flat, _lay_out(columns.float()))
         return averages[..., :width].view(batch, head, query, width)
 
     def average_by_head(
@@ -67,10 +68,13 @@ class DenseRows(Attention):
     def entropy(self) -> Float[Tensor, "batch head query"]:
         """-sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""
         tiny = torch.finfo(self.matrix.dtype).tiny
-        # A text at a time, since memory that is new each time costs more than the logarithms.
-        terms = torch.empty_like(self.matrix[0])
-        negated = [torch.clamp_min(weights, tiny, out=terms).log_().mul_(weights).sum(-1) for weights in self.matrix]
-        return torch.stack(negated).neg_()
+        # A few texts at a time, since memory that is new each time costs more than the logarithms.
+        texts = torch.split(self.matrix, self.batch.blocks.texts)
+        terms = torch.empty_like(texts[0])
+        negated = [
+            torch.clamp_min(weights, tiny, out=terms[: len(weights)]).log_().mul_(weights).sum(-1) for weights in texts
+        ]
+        return torch.cat(negated).neg_()
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
         """The weights on chosen keys, n for each query."""
@@ -90,7 +94,7 @@ class DenseRows(Attention):
         self, edges: tuple[int, ...]
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
         """The mass in each bucket of distance, and the mean distance, in tokens."""
-        first = int(self.keys.position[0, self.columns.start] - self.queries.position[0, self.rows.start])
+        first = self.keys.first + self.columns.start - self.queries.first - self.rows.start
         keys = ((first, first + self.matrix.shape[-1]),)
         together = self.batch.rulers.total(self.matrix, keys, edges, self.rows.step or 1)
         return together[..., :-1], together[..., -1]
@@ -107,5 +111,5 @@ class DenseRows(Attention):
 
 def _lay_out(columns: Float[Tensor, "*batch key feature"]) -> Float[Tensor, "*batch key laid"]:
     """The columns as they are multiplied fastest: few of them with the keys of each side by side, and never one."""
-    few = columns.shape[-1]
-    return torch.nn.functional.pad(columns, (0, max(0, 2 - few))).mT.contiguous().mT if few <= FEW_COLUMNS else columns
+    columns = torch.nn.functional.pad(columns, (0, 1)) if columns.shape[-1] == 1 else columns
+    return columns.mT.contiguous().mT if columns.shape[-1] <= FEW_COLUMNS else columns

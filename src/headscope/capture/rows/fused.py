@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.mask import Reach, as_mask
 from headscope.capture.rows.attention import Attention, read_values
 from headscope.capture.rows.gpu import Kernels
@@ -30,14 +31,8 @@ from headscope.capture.tokens import distance
 from headscope.capture.tokens.batch import Batch
 from headscope.capture.tokens.questions import Asked
 
-WINDOW_ROWS = 512
-"""Rows of a block where attention has a window, at most; each has a mask of its own length and the window's."""
-
 FEW = 8
 """Columns are worked out key by key where at most one key in so many has anything but 0."""
-
-BLOCK_WEIGHTS = 1 << 21
-"""Single weights that exist at once (8 MiB: what a processor's cache holds)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +87,10 @@ class FusedRows(Attention):
             mask = self.reach.hiding(slice(0, key.shape[2]), query.shape[2], values.dtype)
             return attend(query, key, values, scale=self.scale, causal=self.reach.after == 0, mask=mask)
         parts = []
-        # A block of rows sees its own length of keys beside the window.
-        window = (self.reach.before or 0) + (self.reach.after or 0)
-        length = min(max(window, WINDOW_ROWS // 8), WINDOW_ROWS)
+        # A block of rows sees its own length of keys beside the window, and has a mask of both.
+        window, sizes = (self.reach.before or 0) + (self.reach.after or 0), self.batch.blocks
+        most = min(sizes.windowed_rows, max(BlockSizes.windowed_rows, sizes.held // (len(key) * key.shape[2])))
+        length = min(max(window, most // 8), most)
         for rows in self._blocks(length):
             seen = self.reach.keys(rows, key.shape[2])
             shown = self.reach.sees(_range(rows, key), _range(seen, key))
@@ -118,7 +114,7 @@ class FusedRows(Attention):
         if most * FEW <= columns.shape[1]:
             chosen = used.int().argsort(dim=1, descending=True, stable=True)[:, :most]
             held = columns.gather(1, chosen[..., None].expand(-1, -1, columns.shape[-1]))[:, None]
-            blocks = self._blocks(BLOCK_WEIGHTS // max(1, most * self.heads * len(columns)))
+            blocks = self._blocks(self.batch.blocks.swept // max(1, most * self.heads * len(columns)))
             return torch.cat([self._weights(rows, chosen) @ held for rows in blocks], dim=2)
         return torch.cat([self.attend(values)[0][..., :width] for values, width in self._as_values(columns)], dim=-1)
 
@@ -147,8 +143,8 @@ class FusedRows(Attention):
         if edges is None:
             edges = next(iter([*self._swept, *self._recalled.edges]), distance.EDGES)
         if edges not in self._swept:
-            first = int(self.keys.position[0, 0] - self.queries.position[0, 0])
-            plain = partial(sweep, rulers=self.batch.rulers)
+            first = self.keys.first - self.queries.first
+            plain = partial(sweep, rulers=self.batch.rulers, sizes=self.batch.blocks)
             answer = plain if self._kernel is None else self._kernel.sweep_by_triton
             self._swept[edges] = answer(
                 self.query, self.key, self.value, self._recalled.columns, scale=self.scale, reach=self.reach,

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.mask import Reach
 from headscope.capture.rows.sweep import Swept, sweep
 from headscope.capture.tokens.distance import Rulers
@@ -48,7 +49,10 @@ def is_right(kernel: Callable[..., Swept], device: torch.device, size: int) -> b
     how: dict[str, Any] = {
         "scale": size**-0.5, "reach": Reach(before=40, after=3, hidden=hidden), "first": 0, "edges": (1, 2, 17)
     }  # fmt: skip
-    given, expected = kernel(query, key, value, **how), sweep(query, key, value, **how, rulers=Rulers())
+    given, expected = (
+        kernel(query, key, value, **how),
+        sweep(query, key, value, **how, rulers=Rulers(), sizes=BlockSizes()),
+    )
     real = ~hidden[:, None, :, None]
     answers = ((given.log_sum, expected.log_sum), (given.entropy, expected.entropy))
     pairs = [(ours[..., None], theirs[..., None]) for ours, theirs in answers]

@@ -5,8 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-BLOCK_SCORES = 1 << 24
-"""Scores that exist at once where there is no kernel of ours to call (64 MiB)."""
+from headscope.capture.model.block_sizes import BlockSizes
 
 ALIGNED = 16
 """Products and kernels are fast where the width of the values is a multiple of this."""
@@ -40,7 +39,7 @@ def in_blocks(
 ) -> Attended:
     """The same as `attend` on any device, by plain products of a block of rows at a time."""
     batch, heads, queries, _ = query.shape
-    step = max(1, BLOCK_SCORES // (batch * heads * key.shape[2]))
+    step = max(1, BlockSizes.measure(query.device).held // (batch * heads * key.shape[2]))
     parts = []
     for start in range(0, queries, step):
         rows = slice(start, min(start + step, queries))

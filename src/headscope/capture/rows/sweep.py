@@ -14,15 +14,10 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.mask import Reach, count_rows
 from headscope.capture.rows.kernel import ALIGNED, average_values
 from headscope.capture.tokens import distance
-
-ROWS = 64
-"""Rows of a block. More make more keys near, fewer make small products."""
-
-BLOCK_WEIGHTS = 1 << 21
-"""Weights that exist at once, of one head of each text at least (8 MiB), and their scores."""
 
 NATS = math.log(2)
 """Scores are worked out as exponents of 2, whose powers take half the time of those of e; a bit is so many nats."""
@@ -62,14 +57,16 @@ def sweep(
     first: int,
     edges: tuple[int, ...],
     rulers: distance.Rulers,
+    sizes: BlockSizes,
 ) -> Swept:
     """The pass over all rows, of which the first is at the distance `first` from the first key."""
     batch, heads, queries, _ = query.shape
     together = join_columns(key, value, columns)
     width, *widths = (each.shape[-1] for each in together)
-    starts = range(0, queries, ROWS)
+    length = min(sizes.rows, max(BlockSizes.rows, sizes.swept // (batch * heads * key.shape[2])))
     blocks = [
-        _Block.cut(slice(start, min(start + ROWS, queries)), key.shape[2], reach, first, edges) for start in starts
+        _Block.cut(slice(start, min(start + length, queries)), length, key.shape[2], reach, first, edges)
+        for start in range(0, queries, length)
     ]
     swept = Swept(
         query.new_empty(batch, heads, queries, dtype=torch.float64),
@@ -80,8 +77,8 @@ def sweep(
         torch.split(query.new_empty(batch, heads, queries, sum(widths)), widths, dim=-1),
     )
     kept, written = width + sum(widths), 1 + max(len(block.far) for block in blocks)
-    most = max(block.seen.stop - block.seen.start for block in blocks) * batch * ROWS
-    room = min(max(BLOCK_WEIGHTS, most), most * heads)
+    most = max(block.seen.stop - block.seen.start for block in blocks) * batch * length
+    room = min(max(sizes.swept, most), most * heads)
     run = _Sweep(
         query,
         key,
@@ -91,6 +88,7 @@ def sweep(
         reach,
         edges,
         rulers,
+        sizes.swept,
         (query.new_empty(room), query.new_empty(room)),
         swept,
     )
@@ -129,8 +127,8 @@ class _Block:
     first: int
 
     @classmethod
-    def cut(cls, rows: slice, keys: int, reach: Reach, first: int, edges: tuple[int, ...]) -> "_Block":
-        """The block of some rows; the first of all rows is at the distance `first` from the first key."""
+    def cut(cls, rows: slice, length: int, keys: int, reach: Reach, first: int, edges: tuple[int, ...]) -> "_Block":
+        """The block of some rows, at most as many as a `length` says; the other arguments are those of `sweep`."""
         seen = reach.keys(rows, keys)
         # No stretch of far keys has a row's own among them, since distances are counted either way.
         cuts = [0, 1, *(cut for edge in edges for cut in (edge, 1 - edge))]
@@ -144,7 +142,7 @@ class _Block:
             stop = min(cut - first + rows.stop, seen.stop)
             if stop <= start:
                 continue
-            if near and start - near[-1].stop < ROWS:
+            if near and start - near[-1].stop < length:
                 near[-1] = slice(near[-1].start, max(stop, near[-1].stop))
             else:
                 near.append(slice(start, stop))
@@ -169,6 +167,7 @@ class _Sweep:
         values: those to average, and columns; behind them are some that each block writes.
         kept: how many of these no block writes.
         reach, edges, rulers: as in `sweep`.
+        most: the weights that exist at once, of one head of each text at least.
         rooms: for the scores and the weights of a block, which would take long to be made anew each time.
         swept: the answers.
     """
@@ -181,6 +180,7 @@ class _Sweep:
     reach: Reach
     edges: tuple[int, ...]
     rulers: distance.Rulers
+    most: int
     rooms: tuple[Float[Tensor, " weight"], Float[Tensor, " weight"]]
     swept: Swept
 
@@ -255,7 +255,7 @@ class _Sweep:
         """Heads whose weights are worked out together: all of some key heads, or an equal part of those of one."""
         heads, groups = self.query.shape[1], self.query.shape[1] // self.key.shape[1]
         weights = len(self.query) * block.count * (block.seen.stop - block.seen.start)
-        most = max(1, BLOCK_WEIGHTS // weights)
+        most = max(1, self.most // weights)
         step = most - most % groups or max(part for part in range(1, most + 1) if groups % part == 0)
         for start in range(0, heads, step):
             yield slice(start, min(start + step, heads))

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from itertools import chain
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.modality import count_embeddings
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.align import Aligned
@@ -47,6 +49,11 @@ class Tokens:
         """Tokens in each row, padding included."""
         return self.ids.shape[1]
 
+    @cached_property
+    def first(self) -> int:
+        """The place in the text of the first token of each row; the others follow it one by one."""
+        return int(self.position[0, 0])
+
     def list_words(self) -> list[frozenset[int]]:
         """Return the words that have a token, by row."""
         return [frozenset(word for word in row if word >= 0) for row in self.word.tolist()]
@@ -79,6 +86,11 @@ class Batch:
     inputs: dict[str, Tensor]
     rulers: Rulers = field(default_factory=Rulers, repr=False)
     questions: Questions = field(default_factory=Questions, repr=False)
+
+    @cached_property
+    def blocks(self) -> BlockSizes:
+        """How much is worked out at once on the device that the batch is on."""
+        return BlockSizes.measure(self.encoder.ids.device)
 
     @property
     def output_tokens(self) -> Tokens:

@@ -6,11 +6,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headscope.capture.model.block_sizes import BlockSizes
+
 EDGES = tuple(2**power for power in range(13))
 """Distances at which a bucket begins, if nobody asks for others."""
-
-KEPT = 1 << 22
-"""Distances that are kept from one layer to the next (16 MiB)."""
 
 
 def names(edges: tuple[int, ...]) -> tuple[int, ...]:
@@ -62,7 +61,7 @@ class Rulers:
         """
         block = (keys, weights.shape[2], step, edges)
         if block not in self._kept:
-            if sum(ruler.away.numel() for ruler in self._kept.values()) > KEPT:
+            if sum(ruler.away.numel() for ruler in self._kept.values()) > BlockSizes.measure(weights.device).kept:
                 self._kept.clear()
             self._kept[block] = _lay_ruler(*block, weights.device)
         ruler = self._kept[block]
@@ -70,7 +69,7 @@ class Rulers:
         up_to = weights.cumsum(-1).gather(3, ruler.last.expand(*weights.shape[:2], -1, -1))
         up_to.masked_fill_(ruler.empty, 0.0)
         mean: Tensor = torch.linalg.vecdot(weights, ruler.away)
-        return torch.cat([up_to[..., :1], up_to[..., 1:] - up_to[..., :-1], mean[..., None]], dim=-1)
+        return torch.cat([torch.nn.functional.pad(up_to, (1, 0)).diff(), mean[..., None]], dim=-1)
 
 
 def _lay_ruler(keys: Stretches, queries: int, step: int, edges: tuple[int, ...], device: torch.device) -> _Ruler:

@@ -9,15 +9,13 @@ import torch
 from jaxtyping import Bool, Float64, Int, Int64
 from torch import Tensor
 
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.tokens.words import Pointing
 from headscope.corpora.document import Document, Link
 from headscope.examples import Item
 from headscope.reducers.support.candidates import Choices
 from headscope.reducers.support.folds import Bins
 from headscope.reducers.support.permutations import Permutations, PermutedItems
-
-AT_ONCE = 1 << 23
-"""Places and heads that are looked at together (32 MiB)."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ class Links:
         by_word = torch.stack(distances, dim=-1).transpose(1, 2).flatten(0, 1).flatten(1)
         dependent, length = self.places[:, 0], self.places[:, 1, None].to(torch.int16)
         # A long text has hundreds of thousands of places, each with all heads.
-        some = max(1, AT_ONCE // max(1, len(dependent)))
+        some = max(1, BlockSizes.measure(by_word.device).places // max(1, len(dependent)))
         parts = torch.split(by_word, some, dim=1)
         counts = [self.permuted.count_hits(part.index_select(0, dependent) == length) for part in parts]
         return torch.cat(counts, dim=-1)
