@@ -17,9 +17,10 @@ PLAIN = (
 """Families whose scores are plain products of queries and keys."""
 
 
-def load(family: str, documents: int = len(DOCUMENTS)) -> tuple[Model, Batch]:
-    """A model, and the first so many documents as it reads them."""
-    model = Model.from_module(*tiny.make(family), name=family)
+def load(family: str, documents: int = len(DOCUMENTS), dtype: torch.dtype = torch.float32) -> tuple[Model, Batch]:
+    """A model with weights of a type, and the first so many documents as it reads them."""
+    module, tokenizer = tiny.make(family)
+    model = Model.from_module(module.to(dtype), tokenizer, name=family)
     batch = collate(model, Alignment.for_model(model).align(DOCUMENTS[:documents])[0])
     return model, batch
 

@@ -304,7 +304,7 @@ def test_a_check_does_not_look_at_padding(monkeypatch) -> None:
     from headscope.capture.forward import verify
 
     sizes = []
-    monkeypatch.setattr(verify, "_verify_close", lambda *arguments: sizes.append(float(arguments[-1])))
+    monkeypatch.setattr(verify, "_verify_close", lambda *arguments, **how: sizes.append(float(arguments[-1])))
     model, batch = load("modernbert")
     Capture(model, "interface").run(batch, lambda attention: None, fused=True)
     assert len(sizes) == 6  # outputs and entropies of three layers

@@ -133,25 +133,54 @@ class Pass:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of attention by a model, its queries, keys and values in float32 at least.
+    """One call of attention by a model.
 
-    In less the statistics would be rounded with the weights. What goes back to the model is rounded once.
+    Attributes:
+        given: its queries, keys and values.
     """
 
     module: nn.Module
     attention_type: str
     layer: int
-    query: Float[Tensor, "batch head query size"]
-    key: Float[Tensor, "batch key_head key size"]
-    value: Float[Tensor, "batch key_head key width"]
+    given: tuple[
+        Float[Tensor, "batch head query size"],
+        Float[Tensor, "batch key_head key size"],
+        Float[Tensor, "batch key_head key width"],
+    ]
     attention_mask: Tensor | None
     reach: Reach | None
     terms: Mapping[str, Any]
 
+    # In less than float32 the statistics would be rounded with the weights.
+    @cached_property
+    def query(self) -> Float[Tensor, "batch head query size"]:
+        """The queries, in float32 at least."""
+        return _widen(self.given[0])
+
+    @cached_property
+    def key(self) -> Float[Tensor, "batch key_head key size"]:
+        """The keys, in float32 at least."""
+        return _widen(self.given[1])
+
+    @cached_property
+    def value(self) -> Float[Tensor, "batch key_head key width"]:
+        """The values, in float32 at least."""
+        return _widen(self.given[2])
+
+    @property
+    def queries(self) -> int:
+        """The number of queries."""
+        return self.given[0].shape[2]
+
+    @property
+    def keys(self) -> int:
+        """The number of keys."""
+        return self.given[1].shape[2]
+
     @property
     def scale(self) -> float:
         """By which the products of queries and keys are multiplied."""
-        return find_scale(self.terms, self.query.shape[-1])
+        return find_scale(self.terms, self.given[0].shape[-1])
 
     def attend_in_blocks(
         self, run: Pass, blocks: Sequence[slice], columns: slice
@@ -183,13 +212,12 @@ class Call:
 
         For so few rows a sum over tens of thousands of keys is further off in float32 than the fused kernel's is.
         """
-        some, keys = run.batch.blocks.key_heads, slice(0, self.key.shape[2])
-        shared = self.query.shape[1] // self.key.shape[1]
-        queries = torch.split(self.query[:, :, rows].double(), some * shared, dim=1)
-        sides = (torch.split(side, some, dim=1) for side in (self.key, self.value))
+        query, *sides = self.given
+        some, keys = run.batch.blocks.key_heads, slice(0, self.keys)
+        queries = torch.split(query[:, :, rows].double(), some * (query.shape[1] // sides[0].shape[1]), dim=1)
         outputs, weights = [], []
-        for query, key, value in zip(queries, *sides, strict=True):
-            output, weight, _ = self._eager(run, query, key.double(), value.double(), [rows], keys)
+        for few, key, value in zip(queries, *(torch.split(side, some, dim=1) for side in sides), strict=True):
+            output, weight, _ = self._eager(run, few, key.double(), value.double(), [rows], keys)
             outputs.append(output)
             weights.append(weight)
         return torch.cat(outputs, dim=2), torch.cat(weights, dim=1)
@@ -204,7 +232,7 @@ class Call:
         columns: slice,
         hidden: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        queries, keys, rows = self.query.shape[2], self.key.shape[2], _join(blocks, query)
+        queries, keys, rows = self.queries, self.keys, _join(blocks, query)
         mask, allowed = run.masks.blocks(self.attention_mask, blocks, columns, query, keys)
         mask = mask if hidden is None else hide(mask, hidden, query.dtype)
         terms = {name: cut(term, rows, columns, queries, keys) for name, term in self.terms.items()}
@@ -225,6 +253,10 @@ class Call:
 def _cut(side: Float[Tensor, "batch head token size"], part: slice | Int[Tensor, " row"]) -> Float[Tensor, "..."]:
     """Some tokens of queries, keys or values; all as they are."""
     return side if isinstance(part, slice) and part == slice(0, side.shape[2]) else side[:, :, part]
+
+
+def _widen(side: Tensor) -> Tensor:
+    return side.float() if side.dtype.itemsize < torch.float32.itemsize else side
 
 
 def _join(blocks: Sequence[slice], query: Tensor) -> slice | Int[Tensor, " row"]:

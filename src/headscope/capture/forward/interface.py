@@ -299,7 +299,7 @@ def _attend(
     attention_type = run.get_attention_type(query.shape[2], key.shape[2])
     layer, reach = run.number_layer(attention_type), run.masks.reach(attention_mask)
     run.modules[attention_type, layer] = module
-    call = Call(module, attention_type, layer, _widen(query), _widen(key), _widen(value), attention_mask, reach, terms)
+    call = Call(module, attention_type, layer, (query, key, value), attention_mask, reach, terms)
     if (chosen := run.chosen_rows.get(attention_type)) is not None:
         output, way = attend_with_chosen_rows(run, call, chosen)
     else:
@@ -308,11 +308,6 @@ def _attend(
     edits = (*find_edits(module), *([run.edit] if run.edit else []))
     output = pass_on(run, call, output, edits)
     return output if output.dtype == query.dtype else output.to(query.dtype), None
-
-
-def _widen(side: Tensor) -> Tensor:
-    """Queries, keys or values in float32 at least."""
-    return side.float() if side.dtype.itemsize < torch.float32.itemsize else side
 
 
 def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:

@@ -3,7 +3,8 @@
 With it, the model's own function is called on blocks of query rows: the softmax is taken row by row, so the result is
 the model's own whatever terms the family adds (softcap, sinks, position biases, windows), and memory grows with the
 block and not with the square of the length. Without it, a fused kernel answers, and a few rows are compared with the
-model's own.
+model's own. On a GPU that is the model's own fused kernel, whose output goes on untouched; what else is asked is found
+in a second pass.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +17,10 @@ from torch import Tensor
 
 from headscope.capture.forward.call import Call, Pass
 from headscope.capture.forward.head_edit import Edit, EditedLayer, Visible, apply_edits
+from headscope.capture.forward.own_kernel import attend_by_own_kernel
 from headscope.capture.forward.path import list_terms, may_be_large, may_leave_out, refuse_large_scores
 from headscope.capture.forward.verify import verify_average, verify_entropy, verify_output
+from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.mask import count_rows
 from headscope.capture.rows.dense import DenseRows
 from headscope.capture.rows.fused import FusedRows
@@ -46,30 +49,33 @@ def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
 
 def _prefer_matrix(run: Pass, call: Call) -> str:
     """Why the matrix is the faster way; empty if it is not, or if nothing is said of when it is."""
-    (batch, heads, _, size), keys = call.query.shape, call.key.shape[2]
+    query, keys = call.given[0], call.keys
+    if not run.fused_from or run.kernels.find(query) is not None:
+        return ""
     if keys < run.fused_from:
         return f"fewer than {run.fused_from:,} keys, for which it is faster"
-    fits = batch * heads * keys**2 <= run.batch.blocks.weights
-    if run.fused_from and fits and run.kernels.find(call.query.device, size) is None:
-        return "it fits into memory, and there is no kernel without it"
-    return ""
+    weights = query.shape[0] * query.shape[1] * keys**2
+    # A processor is as fast without a matrix, and has blocks that are too small for one that is long.
+    fits = BlockSizes.weights < weights <= run.batch.blocks.weights
+    return "it fits into memory, and there is no kernel without it" if fits else ""
 
 
 def _fuse(run: Pass, call: Call) -> FusedRows | str:
     """A call of attention as plain ``softmax(scale * q . k)`` under a mask, or why it is, or may be, more than that."""
-    query, key = call.query.detach(), call.key.detach()
-    if query.dtype != torch.float32:
-        return f"scores in {str(query.dtype).removeprefix('torch.')}"
-    if call.value.shape != key.shape:
+    query, key, value = (side.detach() for side in call.given)
+    if query.dtype == torch.float64:
+        return "scores in float64"
+    if value.shape != key.shape:
         return "values are not as wide as keys"
     if terms := list_terms(call.terms):
         return f"the model adds to the scores ({', '.join(terms)})"
     if call.reach is None:
         return "the mask is of a kind that is not known"
-    return FusedRows(
+    rows = FusedRows(
         call.layer, call.attention_type, slice(0, query.shape[2]), run.batch, query, key, call.scale, call.reach,
-        value=call.value.detach(), kernels=run.kernels,
+        value=value, kernels=run.kernels,
     )  # fmt: skip
+    return rows if rows.kernel is None else replace(rows, attended=attend_by_own_kernel(run, call))
 
 
 def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
@@ -77,15 +83,15 @@ def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple
     norms = run.measure_norms(call)
     if norms is not None and not bool(norms.all()):
         return None, "nothing flows from some of its tokens"
-    output = log_sum = None
-    if run.gradients or norms is not None:
+    output, log_sum = attention.attended or (None, None)
+    if output is None and (run.gradients or norms is not None):
         # The pass that answers the reducers has no gradient, and does not average the values by a view.
         output, log_sum = replace(attention, query=call.query, key=call.key).attend(call.value)
-    if may_be_large(attention.bound_scores(), call.key.shape[2]):
+    if attention.attended is not None or may_be_large(attention.bound_scores(), call.keys):
         log_sum = attention.log_sum if log_sum is None else log_sum.detach()
         if because := refuse_large_scores(log_sum, attention.queries.real):
             return None, because
-    rows = _choose_rows(call.layer, call.query.shape[2])
+    rows = _choose_rows(call.layer, call.queries)
     # Shown first: a pass that answers the reducers finds the output, and the entropies for the check, as well.
     shown = replace(attention if norms is None else attention.with_norms(norms), raised_tokens=run.find_raised(call))
     run.show(shown)
@@ -120,8 +126,9 @@ def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> t
     """
     fused, way = run.matrix_because or _fuse(run, call), "some rows; the output "
     if isinstance(fused, FusedRows):
-        output = replace(fused, query=call.query, key=call.key).attend(call.value)[0].transpose(1, 2).contiguous()
-        rows = _choose_rows(call.layer, call.query.shape[2])
+        attended = fused.attended or replace(fused, query=call.query, key=call.key).attend(call.value)
+        output = attended[0].transpose(1, 2).contiguous()
+        rows = _choose_rows(call.layer, call.queries)
         with torch.no_grad():
             expected, _ = call.attend_exactly(run, rows)
             verify_output(run.model, fused, rows, output[:, rows], expected)
@@ -200,6 +207,8 @@ def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width
     if not edits and not run.gradients:
         return output
     visible = _find_visible(run, call)
+    if edits or run.gradients:
+        output = output.to(call.query.dtype)
     if edits:
         queries, keys = (torch.arange(side.shape[2], device=side.device) for side in (call.query, call.key))
         without = partial(call.attend_without, run)
@@ -217,7 +226,7 @@ def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width
 
 def _find_visible(run: Pass, call: Call) -> Visible:
     """The keys that the queries of a call may see, block by block; it holds nothing of what is differentiated."""
-    masks, mask, query, keys = run.masks, call.attention_mask, call.query.detach(), call.key.shape[2]
+    masks, mask, query, keys = run.masks, call.attention_mask, call.given[0].detach(), call.keys
     real = run.batch.keys(call.attention_type).real[:, None]
     # A causal mask need not hide padding, which stands behind all that is read.
     return lambda rows: masks.visible(mask, rows, query, keys) & real

@@ -16,6 +16,9 @@ from headscope.capture.rows.fused import FusedRows
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import ModelError
 
+OWN_TOLERANCE = 1e-3
+"""By how much the log-sum-exp of the model's own kernel may differ from ours; one key more or less would."""
+
 
 def verify_rows(model: Model, attention: Attention) -> None:
     """Verify that each row of attention sums to 1, or to less if the model has sinks, in each head of the model."""
@@ -104,7 +107,12 @@ def verify_entropy(
     # An entropy is the difference of two numbers of the size of the log-sum-exp.
     size = attention.log_sum[:, :, rows].transpose(1, 2)[real].abs().amax() if bool(real.any()) else torch.zeros(())
     what = f"the entropies of layer {attention.layer} without its matrix"
-    _verify_close(model, entropy, fused, what, size)
+    # The queries and keys are the model's, so nothing is rounded in its type.
+    _verify_close(model, entropy, fused, what, size, tolerance=find_tolerance(torch.float32))
+    if attention.attended is not None:
+        sums, own = (side[:, :, rows].transpose(1, 2)[real] for side in (attention.log_sum, attention.attended[1]))
+        what = f"the sums that the model's own kernel finds in layer {attention.layer}"
+        _verify_close(model, sums, own, what, size, tolerance=OWN_TOLERANCE)
 
 
 def verify_same(
@@ -176,10 +184,11 @@ def _verify_close(
     what: str,
     scale: Tensor,
     measure_noise: Callable[[], float] | None = None,
+    tolerance: float | None = None,
 ) -> None:
     if expected.numel() == 0:
         return
-    difference, bound = measure_difference(model, expected, actual, scale, measure_noise)
+    difference, bound = measure_difference(model, expected, actual, scale, measure_noise, tolerance)
     if not difference <= bound:
         raise ModelError(
             f"{what} of {model.name!r} differ by {difference:.2g} from what the model computes by itself (at most "
@@ -193,15 +202,16 @@ def measure_difference(
     actual: Float[Tensor, "*shape"],
     scale: Tensor,
     measure_noise: Callable[[], float] | None = None,
+    tolerance: float | None = None,
 ) -> tuple[float, float]:
     """Return the largest difference of two tensors, and the largest that is allowed.
 
-    One rounding of numbers as large as `scale` is allowed, and, where many layers carry roundings on, `NOISE_FACTOR`
-    times the model's noise. The noise takes two passes to measure, which only a larger difference is worth. Noise that
-    is not finite, as where half precision overflows, allows nothing.
+    One rounding of numbers as large as `scale` is allowed, or `tolerance` as a share of them, and, where many layers
+    carry roundings on, `NOISE_FACTOR` times the model's noise. The noise takes two passes to measure, which only a
+    larger difference is worth. Noise that is not finite, as where half precision overflows, allows nothing.
     """
     difference = float((expected - actual).abs().max())
-    bound = find_tolerance(model.module.dtype) * max(1.0, float(scale))
+    bound = (tolerance or find_tolerance(model.module.dtype)) * max(1.0, float(scale))
     if difference > bound and measure_noise is not None and math.isfinite(noise := measure_noise()):
         bound = max(bound, NOISE_FACTOR * noise)
     return difference, bound

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -104,17 +105,25 @@ class _Kept:
 
     Attributes:
         ticket: the tensor that stands for the mask until then.
-        arguments: those of transformers' mask function.
+        given: those arguments as they came.
+        arguments: those of transformers' mask function, for a mask that is built whatever it shows.
         reach: what they come to, if that is known.
         blocks: those that were asked for last, by their rows, keys and type.
     """
 
     ticket: Tensor
+    given: Mapping[str, Any]
     arguments: dict[str, Any]
     reach: Reach | None
     blocks: dict[tuple[int, int, int, int, int, torch.dtype], tuple[Tensor | None, Tensor]] = field(
         default_factory=dict
     )
+
+    @cached_property
+    def own(self) -> Tensor | None:
+        """The whole mask, as transformers would have made it for its fused kernels."""
+        whole: Tensor | None = sdpa_mask(**self.given)
+        return whole
 
     def block(self, rows: slice, keys: slice, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
         """The mask that is added to the scores (None where every key may be seen), and the number of visible keys."""
@@ -161,7 +170,7 @@ class Masks:
         size = (int(kept["batch_size"]), 1, int(kept["q_length"]), 0)
         # Gemma 4 slices its masks, to all of their rows: a ticket is known by its memory, so it has some.
         ticket = torch.empty(1, device=kept["device"]).as_strided(size, (0, 0, 0, 0))
-        self._kept[_find_memory(ticket)] = _Kept(ticket, kept, _find_reach(kept))
+        self._kept[_find_memory(ticket)] = _Kept(ticket, arguments, kept, _find_reach(kept))
         return ticket
 
     def reach(self, attention_mask: Tensor | None) -> Reach | None:
@@ -170,6 +179,11 @@ class Masks:
             return Reach()
         kept = self._find(attention_mask)
         return None if kept is None else kept.reach
+
+    def own(self, attention_mask: Tensor | None) -> Tensor | None:
+        """The whole mask that the model would have handed to a fused kernel; None where there is none to hand over."""
+        kept = None if attention_mask is None else self._find(attention_mask)
+        return attention_mask if kept is None else kept.own
 
     def _find(self, attention_mask: Tensor) -> _Kept | None:
         """Return what a ticket stands for; None if the mask is the model's own, or has other rows than the ticket."""

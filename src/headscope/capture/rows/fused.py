@@ -1,8 +1,9 @@
 """Attention without the matrix: one pass over the rows of a layer answers the same questions.
 
 Where the scores are plain ``scale * q . k`` under a mask that only hides keys, one pass over the rows
-(`headscope.capture.rows.sweep`) answers what is asked of all of them: the layer's output, entropies, distances,
-averages of columns, and the logarithm of each row's sum of exponentials, lse. With it
+(`headscope.capture.rows.sweep`, on a GPU `headscope.capture.rows.second_pass`) answers what is asked of all of them:
+the layer's output where no kernel of the model's has found it, entropies, distances, averages of columns, and the
+logarithm of each row's sum of exponentials, lse. With it
 
 - a single weight is ``exp(scale * q . k - lse)``;
 - columns that no pass has averaged are averaged by a fused kernel: attention with the columns for values *is* their
@@ -14,8 +15,9 @@ Nothing of size query x key exists, so memory grows with the length and not with
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import ModuleType
+from typing import Any
 
 import torch
 from jaxtyping import Float, Float64, Int
@@ -40,10 +42,11 @@ class FusedRows(Attention):
     """All rows of a layer's attention, as queries, keys and the kernel's log-sum-exp.
 
     Attributes:
-        query, key: what the model hands to attention, in float32; several query heads may share a key head.
+        query, key: what the model hands to attention; several query heads may share a key head.
         scale: what the dot products are multiplied with.
         reach: which keys a query sees.
         kernels: which GPUs have the kernel.
+        attended: the output and log-sum-exp of the model's own kernel; None where they are found here.
     """
 
     layer: int
@@ -57,6 +60,7 @@ class FusedRows(Attention):
     raised_tokens: Int[Tensor, "batch head key"] | None = None
     value: Float[Tensor, "batch key_head key width"] | None = None
     kernels: Kernels = field(default_factory=Kernels)
+    attended: Attended | None = None
     _swept: dict[tuple[int, ...], Swept] = field(default_factory=dict)
 
     @property
@@ -71,18 +75,17 @@ class FusedRows(Attention):
         which every query takes one.
         """
         logarithms = norms.log()[..., None]
-        key = self.key.repeat_interleave(self.heads // self.key.shape[1], dim=1)
-        ones = self.query.new_full((*self.query.shape[:-1], 1), 1 / self.scale)
-        query, key = torch.cat([self.query, ones], dim=-1), torch.cat([key, logarithms], dim=-1)
+        key = self.key.float().repeat_interleave(self.heads // self.key.shape[1], dim=1)
+        ones = logarithms.new_full((*self.query.shape[:-1], 1), 1 / self.scale)
+        query, key = torch.cat([self.query.float(), ones], dim=-1), torch.cat([key, logarithms], dim=-1)
         query, key = (torch.nn.functional.pad(side, (0, -side.shape[-1] % ALIGNED)) for side in (query, key))
-        return replace(self, query=query, key=key, value=None, _swept={})
+        return replace(self, query=query, key=key, value=None, attended=None, _swept={})
 
     def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
         """The average of `values` under the attention, and the log-sum-exp of the scores."""
-        query, key = self.query, self.key
-        if (kernel := self._kernel) is not None and not torch.is_grad_enabled():
-            attended: Attended = kernel.attend_by_triton(query, key, values, scale=self.scale, reach=self.reach)
-            return attended
+        if self.kernel is not None and not torch.is_grad_enabled():
+            return self._attend_by_kernel(self.kernel, values)
+        query, key = self.query.float(), self.key.float()
         if self.reach.before is None and self.reach.after in (None, 0):
             mask = self.reach.hiding(slice(0, key.shape[2]), query.shape[2], values.dtype)
             return attend(query, key, values, scale=self.scale, causal=self.reach.after == 0, mask=mask)
@@ -108,6 +111,8 @@ class FusedRows(Attention):
         self.batch.questions.note_columns(self.attention_type, self.layer, columns)
         if (place := self._recalled.find(columns)) is not None:
             return self._ask().averages[place].clone()
+        if self.kernel is not None:
+            return self._attend_by_kernel(self.kernel, columns[:, None])[0]
         columns = columns.float()
         used = columns.any(-1)
         most = int(used.sum(1).max())
@@ -124,19 +129,32 @@ class FusedRows(Attention):
         """The average of columns of which each head, or each key/value head, has its own; as many a pass as a head is
         wide.
         """
+        if self.kernel is not None:
+            return self._attend_by_kernel(self.kernel, columns)[0]
         # A view has more key heads than columns may have.
         heads = max(columns.shape[1], self.key.shape[1])
         key, columns = (side.repeat_interleave(heads // side.shape[1], dim=1) for side in (self.key, columns))
-        apart, size = replace(self, key=key, value=None, _swept={}), key.shape[-1]
+        apart, size = replace(self, key=key, value=None, attended=None, _swept={}), key.shape[-1]
         blocks = torch.split(columns.float(), size, -1)
         values = (torch.nn.functional.pad(block, (0, size - block.shape[-1])) for block in blocks)
         averages = torch.cat([apart.attend(each)[0] for each in values], dim=-1)
         return averages[..., : columns.shape[-1]]
 
+    def values(self) -> Float[Tensor, "batch key_head key width"]:
+        """The values of each key/value head."""
+        return read_values(self.value).float()
+
     def output(self) -> Float[Tensor, "batch head query width"]:
         """The average of its values that each head gives to each row."""
         read_values(self.value)
-        return self._ask().output
+        return self._ask().output if self.attended is None else self.attended[0].detach().float()
+
+    def _attend_by_kernel(self, kernel: ModuleType, columns: Float[Tensor, "batch any key column"]) -> Attended:
+        """The average of columns, the same for all heads or others for each, and the log-sum-exp of the scores."""
+        known = next((swept.log_sum for swept in self._swept.values()), self._known_log_sum)
+        laid, how = kernel.lay_columns([columns]), {"scale": self.scale, "reach": self.reach, "log_sum": known}
+        attended: Attended = kernel.attend_by_triton(self.query, self.key, laid, **how)
+        return attended
 
     def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
         """The answers of one pass over the rows; any pass knows all but the distances at other edges."""
@@ -144,22 +162,42 @@ class FusedRows(Attention):
             edges = next(iter([*self._swept, *self._recalled.edges]), distance.EDGES)
         if edges not in self._swept:
             first = self.keys.first - self.queries.first
-            plain = partial(sweep, rulers=self.batch.rulers, sizes=self.batch.blocks)
-            answer = plain if self._kernel is None else self._kernel.sweep_by_triton
-            self._swept[edges] = answer(
-                self.query, self.key, self.value, self._recalled.columns, scale=self.scale, reach=self.reach,
-                first=first, edges=edges,
-            )  # fmt: skip
+            how: dict[str, Any] = {"scale": self.scale, "reach": self.reach, "first": first, "edges": edges}
+            value = self.value if self.attended is None else None
+            if self.kernel is None:
+                columns, batch = self._recalled.columns, self.batch
+                value = None if value is None else value.float()
+                sides = self.query.float(), self.key.float(), value
+                swept = sweep(*sides, columns, **how, rulers=batch.rulers, sizes=batch.blocks)
+            else:
+                swept = self._sweep_by_kernel(self.kernel, value, **how)
+            self._swept[edges] = swept
         return self._swept[edges]
+
+    def _sweep_by_kernel(
+        self, kernel: ModuleType, value: Float[Tensor, "batch key_head key width"] | None, **how: Any
+    ) -> Swept:
+        recalled = self._recalled
+        if value is None:
+            columns = self.batch.questions.lay(recalled, kernel.lay_columns)
+        else:
+            columns = kernel.lay_columns([value, *(each[:, None] for each in recalled.columns)])
+        swept: Swept = kernel.sweep_by_triton(self.query, self.key, columns, **how, log_sum=self._known_log_sum)
+        return swept if value is None else replace(swept, output=swept.averages[0], averages=swept.averages[1:])
+
+    @property
+    def _known_log_sum(self) -> Float[Tensor, "batch head query"] | None:
+        return None if self.attended is None else self.attended[1]
 
     @property
     def way(self) -> str:
         """How the answers are found, in words, as the table's paths name it."""
-        return "without the matrix" if self._kernel is None else "without the matrix, by Triton"
+        return "without the matrix" if self.kernel is None else "without the matrix, by Triton"
 
     @property
-    def _kernel(self) -> ModuleType | None:
-        return self.kernels.find(self.query.device, self.query.shape[-1])
+    def kernel(self) -> ModuleType | None:
+        """The module of the kernel for GPUs; None for plain products."""
+        return self.kernels.find(self.query)
 
     @cached_property
     def _recalled(self) -> Asked:
@@ -167,7 +205,7 @@ class FusedRows(Attention):
 
     def bound_scores(self) -> float:
         """What no score of any row exceeds, either way (Cauchy-Schwarz)."""
-        longest = (side.norm(dim=-1).amax(-1).amax() for side in (self.query, self.key))
+        longest = (side.norm(dim=-1, dtype=torch.float32).amax(-1).amax() for side in (self.query, self.key))
         return float(abs(self.scale) * math.prod(longest))
 
     @property
@@ -212,7 +250,12 @@ class FusedRows(Attention):
         seen = self.reach.within(places - queries[..., None])
         if self.reach.hidden is not None:
             seen &= ~self.reach.hidden[:, None]
-        return products(query, self.key).mul_(self.scale).masked_fill_(~seen[:, None], -torch.inf).argmax(-1)
+        return (
+            products(query.float(), self.key.float())
+            .mul_(self.scale)
+            .masked_fill_(~seen[:, None], -torch.inf)
+            .argmax(-1)
+        )
 
     def visible(self) -> Float[Tensor, "batch query"]:
         """The number of keys that each query may attend to."""

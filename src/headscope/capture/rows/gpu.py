@@ -1,4 +1,4 @@
-"""Which GPUs get the kernel of `headscope.capture.rows.triton_sweep`: those where it compiles and is right."""
+"""Which GPUs get the kernel of `headscope.capture.rows.second_pass`: those where it compiles and is right."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,6 +7,8 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.mask import Reach
@@ -19,42 +21,53 @@ CLOSE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
-    """Which devices get the kernel, for which sizes of a head; each is tried once."""
+    """Which devices get the kernel, for which sizes of a head and types of numbers; each is tried once."""
 
-    _tried: dict[tuple[torch.device, int], ModuleType | None] = field(default_factory=dict)
+    _tried: dict[tuple[torch.device, int, torch.dtype], ModuleType | None] = field(default_factory=dict)
 
-    def find(self, device: torch.device, size: int) -> ModuleType | None:
-        """The module of the kernel for heads of this size; None for plain products."""
-        if (device, size) not in self._tried:
-            self._tried[device, size] = _try_kernel(device, size)
-        return self._tried[device, size]
+    def find(self, query: Float[Tensor, "batch head query size"]) -> ModuleType | None:
+        """The module of the kernel for such queries; None for plain products."""
+        kind = (query.device, query.shape[-1], query.dtype)
+        if kind not in self._tried:
+            self._tried[kind] = _try_kernel(*kind)
+        return self._tried[kind]
 
 
-def _try_kernel(device: torch.device, size: int) -> ModuleType | None:
+def _try_kernel(device: torch.device, size: int, dtype: torch.dtype) -> ModuleType | None:
     if device.type != "cuda" or find_spec("triton") is None:
         return None
-    from headscope.capture.rows import triton_sweep
+    from headscope.capture.rows import second_pass
 
     try:
-        return triton_sweep if is_right(triton_sweep.sweep_by_triton, device, size) else None
-    except triton_sweep.FAILURES:
+        return (
+            second_pass if is_right(second_pass.lay_columns, second_pass.sweep_by_triton, device, size, dtype) else None
+        )
+    except second_pass.FAILURES:
         return None
 
 
-def is_right(kernel: Callable[..., Swept], device: torch.device, size: int) -> bool:
-    """True if the kernel gives the answers of plain products for heads of this size, with a window and padding."""
+def is_right(
+    lay: Callable[..., Any], answer: Callable[..., Swept], device: torch.device, size: int, dtype: torch.dtype
+) -> bool:
+    """True if a kernel gives the answers of plain products for heads of this kind, with a window and padding.
+
+    Args:
+        lay: lays out columns as `answer` wants them.
+        answer: the kernel.
+        device: where it is to be right.
+        size: that of the heads.
+        dtype: the type of their numbers.
+    """
     generator = torch.Generator().manual_seed(1)
-    query, key, value = (torch.randn(2, heads, 150, size, generator=generator).to(device) for heads in (4, 2, 2))
+    query, key, value = (torch.randn(2, heads, 150, size, generator=generator).to(device, dtype) for heads in (4, 2, 2))
     hidden = torch.arange(150, device=device).expand(2, -1) >= torch.tensor([[150], [70]], device=device)
     how: dict[str, Any] = {
         "scale": size**-0.5, "reach": Reach(before=40, after=3, hidden=hidden), "first": 0, "edges": (1, 2, 17)
     }  # fmt: skip
-    given, expected = (
-        kernel(query, key, value, **how),
-        sweep(query, key, value, **how, rulers=Rulers(), sizes=BlockSizes()),
-    )
+    given = answer(query, key, lay([value]), **how)
+    expected = sweep(query.float(), key.float(), value.float(), **how, rulers=Rulers(), sizes=BlockSizes())
     real = ~hidden[:, None, :, None]
     answers = ((given.log_sum, expected.log_sum), (given.entropy, expected.entropy))
     pairs = [(ours[..., None], theirs[..., None]) for ours, theirs in answers]
-    pairs += [(given.features, expected.features), (given.output, expected.output)]
+    pairs += [(given.features, expected.features), (given.averages[0], expected.output)]
     return all(bool((((ours - theirs).abs() <= CLOSE) | ~real).all()) for ours, theirs in pairs)

@@ -61,7 +61,7 @@ def sweep(
 ) -> Swept:
     """The pass over all rows, of which the first is at the distance `first` from the first key."""
     batch, heads, queries, _ = query.shape
-    together = join_columns(key, value, columns)
+    together = _join_columns(key, value, columns)
     width, *widths = (each.shape[-1] for each in together)
     length = min(sizes.rows, max(BlockSizes.rows, sizes.swept // (batch * heads * key.shape[2])))
     blocks = [
@@ -97,7 +97,7 @@ def sweep(
     return swept
 
 
-def join_columns(
+def _join_columns(
     key: Float[Tensor, "batch key_head key size"],
     value: Float[Tensor, "batch key_head key width"] | None,
     columns: Sequence[Float[Tensor, "batch key _"]],

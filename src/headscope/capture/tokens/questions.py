@@ -4,7 +4,9 @@ An answer from what is remembered is the same as one that is found when it is as
 own.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -40,6 +42,17 @@ class Questions:
     """What each layer was asked, by attention type and number."""
 
     _by_layer: dict[tuple[str, int], Asked] = field(default_factory=dict)
+    _laid: dict[tuple[tuple[int, int], ...], Any] = field(default_factory=dict)
+
+    def lay(self, asked: Asked, lay: Callable[[Sequence[Float[Tensor, "batch 1 key _"]]], Any]) -> Any:
+        """Return the columns of a question as a kernel wants them, laid out once for all layers; None without any."""
+        if not asked.columns:
+            return None
+        # The columns are kept with the questions, so that their numbers stay theirs.
+        names = tuple(zip(map(id, asked.columns), asked.versions, strict=True))
+        if names not in self._laid:
+            self._laid[names] = lay([each[:, None] for each in asked.columns])
+        return self._laid[names]
 
     def note_edges(self, attention_type: str, layer: int, edges: tuple[int, ...]) -> None:
         """Remember that a layer was asked for buckets."""

@@ -1,0 +1,83 @@
+"""The model's own fused kernel: the one that torch's ``scaled_dot_product_attention`` chooses, and its log-sum-exp.
+
+transformers' own function calls it, with the mask that the model would have had, so that the output is the untouched
+model's, bit by bit. The log-sum-exp of each row, which the kernel finds on its way, is read off the operator beneath.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+from headscope.capture.forward.call import Call, Pass
+from headscope.capture.rows.kernel import Attended
+
+_ATEN = torch.ops.aten
+
+ASKED_FOR_SUMS = {
+    _ATEN._scaled_dot_product_flash_attention.default: None,
+    _ATEN._scaled_dot_product_flash_attention_for_cpu.default: None,
+    _ATEN._scaled_dot_product_cudnn_attention.default: 4,
+    _ATEN._scaled_dot_product_efficient_attention.default: 4,
+}
+"""The kernels that find the log-sum-exp, and the place of the argument by which it is asked for, where there is one."""
+
+NOTHING = 1e30
+"""The log-sum-exp of padding, above any score, so that its weights are 0."""
+
+
+def attend_by_own_kernel(run: Pass, call: Call) -> Attended | None:
+    """The output and log-sum-exp of the model's own fused kernel; None where torch has none for such a call."""
+    mask, kernel = run.masks.own(call.attention_mask), _Kernel()
+    try:
+        with _Choice(), kernel:
+            output, _ = sdpa_attention_forward(call.module, *call.given, mask, **call.terms)
+    except _NoKernelError:
+        return None
+    if kernel.log_sum is None:
+        return None
+    # The efficient kernel fills up the last block of rows; cuDNN's gives each number an axis of its own.
+    rows = kernel.log_sum.detach().flatten(2)[..., : kernel.queries].reshape(call.given[0].shape[:3])
+    # Of a row that sees no key, as padding may be, it may be any number.
+    padding = ~run.batch.queries(call.attention_type).real[:, None]
+    return output.transpose(1, 2), rows.float().masked_fill(padding, NOTHING)
+
+
+class _NoKernelError(Exception):
+    """Torch would make the matrix."""
+
+
+class _Choice(TorchFunctionMode):
+    """Refuses what torch would answer with the matrix."""
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        asked = function is torch.nn.functional.scaled_dot_product_attention
+        if asked and not torch._fused_sdp_choice(*arguments, **named or {}):
+            raise _NoKernelError
+        return function(*arguments, **named or {})
+
+
+class _Kernel(TorchDispatchMode):
+    """Keeps the log-sum-exp of the kernel that is called, and the number of its queries."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log_sum: Tensor | None = None
+        self.queries = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        named = named or {}
+        if function is _ATEN.scaled_dot_product_attention.default:
+            # Without gradients torch takes it apart only later.
+            with self:
+                return function.decompose(*arguments, **named)
+        if function not in ASKED_FOR_SUMS:
+            return function(*arguments, **named)
+        if (place := ASKED_FOR_SUMS[function]) is not None:
+            arguments = (*arguments[:place], True, *arguments[place + 1 :])
+        results = function(*arguments, **named)
+        self.log_sum, self.queries = results[1], arguments[0].shape[2]
+        return results

@@ -1,0 +1,258 @@
+"""A second pass over queries and keys, for GPUs, in Triton, which comes with torch for GPUs.
+
+The first pass is the model's own fused kernel, which returns the log-sum-exp of each row's scores beside its output
+(`headscope.capture.forward.own_kernel`). With it a weight is ``exp2(score - log-sum-exp)``, so that one pass more finds
+entropies, distances and averages of columns, with no running maximum and nothing to rescale; no weight is written to
+memory. Where no kernel of the model's has found the log-sum-exp, another kernel does.
+
+All answers are divided by the sum of the weights, so that the log-sum-exp need not be exact.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from subprocess import CalledProcessError
+
+import torch
+import triton
+from jaxtyping import Float
+from torch import Tensor
+from triton.errors import TritonError
+
+from headscope.capture.model.mask import Reach
+from headscope.capture.rows.kernel import ALIGNED
+from headscope.capture.rows.sweep import LOWEST, NATS, Swept
+from headscope.capture.rows.triton_kernels import add_up, answer
+
+FAILURES = (TritonError, RuntimeError, OSError, CalledProcessError)
+"""What is raised where the kernel cannot run: for an unknown GPU, too little room on it, a compiler that is missing."""
+
+ROWS, KEYS = 64, 64
+"""Rows and keys of a block at most. Wider heads, float32 and older GPUs have fewer, so that all of a program's
+numbers fit into its registers."""
+
+WIDTH = 64
+"""Columns that a program averages; the next ones are for another program, which finds the weights anew."""
+
+SMALLEST = 16
+"""No side of a product may be shorter."""
+
+FAR = 1 << 30
+"""Further than any key."""
+
+RAISED = 1 << 14
+"""By which weights are multiplied in float16, so that small ones keep their digits there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns as the pass multiplies them: ``size * (high + low)``.
+
+    Attributes:
+        widths: how many of each tensor they are, in order.
+        high: rounded to float16, the same for all heads or others for each key head.
+        low: what that rounding left; None where it left nothing.
+        size: powers of 2, so that what is rounded is at most 1.
+    """
+
+    widths: tuple[int, ...]
+    high: Float[Tensor, "batch column_head key column"]
+    low: Float[Tensor, "batch column_head key column"] | None
+    size: Float[Tensor, "batch column_head 1 column"]
+
+    def split(self, averages: Float[Tensor, "batch head query column"]) -> tuple[Float[Tensor, "*rows _"], ...]:
+        """The averages of each tensor."""
+        parts: tuple[Tensor, ...] = torch.split(averages[..., : sum(self.widths)], [*self.widths], dim=-1)
+        return parts
+
+
+def lay_columns(tensors: Sequence[Float[Tensor, "batch _ key _"]]) -> Columns:
+    """Lay out some columns beside one another: those of each head, or of one head that all share."""
+    heads = max(each.shape[1] for each in tensors)
+    widths = tuple(each.shape[-1] for each in tensors)
+    together = torch.cat([each.float().expand(-1, heads, -1, -1) for each in tensors], dim=-1)
+    # Rows of whole vectors are read fastest.
+    together = torch.nn.functional.pad(together, (0, -sum(widths) % ALIGNED))
+    exponent = together.abs().amax(2, keepdim=True).frexp().exponent
+    size = torch.ldexp(torch.ones_like(exponent, dtype=torch.float32), exponent)
+    scaled = together / size
+    high = scaled.half()
+    low = (scaled - high).half()
+    return Columns(widths, high, low if bool(low.any()) else None, size)
+
+
+def sweep_by_triton(
+    query: Float[Tensor, "batch head query size"],
+    key: Float[Tensor, "batch key_head key size"],
+    columns: Columns | None = None,
+    *,
+    scale: float,
+    reach: Reach,
+    first: int,
+    edges: tuple[int, ...],
+    log_sum: Float[Tensor, "batch head query"] | None = None,
+) -> Swept:
+    """The pass over all rows, of which the first is at the distance `first` from the first key.
+
+    Args:
+        query: in float16, bfloat16 or float32.
+        key: in the same type.
+        columns: those to average.
+        scale: by which the products of queries and keys are multiplied.
+        reach: which keys a row sees.
+        first: the distance from the first query to the first key.
+        edges: distances at which a bucket begins.
+        log_sum: that of each row's scores, or nearly so; None where it is to be found first.
+
+    Returns:
+        The answers, without an output; ``averages`` has one tensor for each that `columns` was made of.
+    """
+    rows = _Rows.lay(query, key, scale, reach)
+    log_sum = rows.add_up() if log_sum is None else log_sum.contiguous()
+    numbers, buckets = torch.empty_like(log_sum), 2 * len(edges) + 1
+    swept = Swept(
+        torch.empty_like(log_sum, dtype=torch.float64), numbers, numbers.new_empty(*numbers.shape, buckets + 1),
+        numbers.new_empty(*numbers.shape, 0), (),
+    )  # fmt: skip
+    averages = rows.answer(log_sum, columns, slice(0, WIDTH), swept, first, edges)
+    if columns is None:
+        return swept
+    rows.answer(log_sum, columns, slice(WIDTH, None), averages=averages)
+    return replace(swept, averages=columns.split(averages))
+
+
+def attend_by_triton(
+    query: Float[Tensor, "batch head query size"],
+    key: Float[Tensor, "batch key_head key size"],
+    columns: Columns,
+    *,
+    scale: float,
+    reach: Reach,
+    log_sum: Float[Tensor, "batch head query"] | None = None,
+) -> tuple[Float[Tensor, "batch head query column"], Float[Tensor, "batch head query"]]:
+    """The averages of columns alone, and the log-sum-exp; the arguments are as in `sweep_by_triton`."""
+    rows = _Rows.lay(query, key, scale, reach)
+    log_sum = rows.add_up() if log_sum is None else log_sum.float().contiguous()
+    averages = rows.answer(log_sum, columns, slice(0, None))
+    return averages[..., : sum(columns.widths)], log_sum
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows and keys as both kernels take them.
+
+    Attributes:
+        query, key: with the numbers of a vector side by side.
+        covered: which keys are hidden, or anything where none are.
+        numbers: of heads, of those to a key head, of queries and keys.
+        reach: the scale of the scores as exponents of 2, and the keys before and after that a row sees.
+        settings: those of `choose_settings`.
+    """
+
+    query: Float[Tensor, "batch head query size"]
+    key: Float[Tensor, "batch key_head key size"]
+    covered: Tensor
+    numbers: tuple[int, int, int, int]
+    reach: tuple[float, int, int]
+    settings: dict[str, int | float | bool]
+
+    @classmethod
+    def lay(cls, query: Tensor, key: Tensor, scale: float, reach: Reach) -> "_Rows":
+        """Rows and keys, of whatever layout in memory."""
+        (_, heads, queries, size), (key_heads, keys) = query.shape, key.shape[1:3]
+        query, key = (side if side.stride(-1) == 1 else side.contiguous() for side in (query, key))
+        before, after = (FAR if side is None else side for side in (reach.before, reach.after))
+        hidden = reach.hidden
+        settings = choose_settings(size, query.dtype, _find_capability(query.device), has_hidden=hidden is not None)
+        covered = query if hidden is None else hidden.to(torch.int8).contiguous()
+        return cls(
+            query, key, covered, (heads, heads // key_heads, queries, keys), (scale / NATS, before, after), settings
+        )
+
+    def add_up(self) -> Float[Tensor, "batch head query"]:
+        """The log-sum-exp of each row's scores."""
+        log_sum = self.query.new_empty(self.query.shape[:3], dtype=torch.float32)
+        # Triton launches on the current GPU.
+        with torch.cuda.device(self.query.get_device()):
+            add_up[(self._blocks,)](
+                self.query, self.key, self.covered, log_sum, *self._strides, *self.numbers, *self.reach,
+                **self.settings,
+            )  # fmt: skip
+        return log_sum
+
+    def answer(
+        self,
+        log_sum: Float[Tensor, "batch head query"],
+        columns: Columns | None,
+        some: slice,
+        swept: Swept | None = None,
+        first: int = 0,
+        edges: tuple[int, ...] = (),
+        averages: Float[Tensor, "batch head query column"] | None = None,
+    ) -> Float[Tensor, "batch head query column"]:
+        """Write the averages of some columns, to a tensor for all of them, and the other answers to `swept`."""
+        width = 0 if columns is None else columns.high.shape[-1]
+        if averages is None:
+            averages = log_sum.new_empty(*log_sum.shape, width)
+        programs = triton.cdiv(len(range(width)[some]), WIDTH)
+        if swept is not None:
+            programs = max(1, programs)
+            answers = (swept.log_sum, swept.entropy, swept.features)
+            borders = torch.tensor(
+                [-FAR, *(1 - edge for edge in reversed(edges)), *edges, FAR], dtype=torch.int32, device=log_sum.device
+            )
+        else:
+            answers, borders = (log_sum,) * 3, log_sum
+        high, low, sizes = (log_sum,) * 3 if columns is None else (columns.high, columns.low, columns.size)
+        parts = 0 if columns is None else 1 if low is None else 2
+        if programs:
+            with torch.cuda.device(self.query.get_device()):
+                answer[self._blocks, programs](
+                    self.query, self.key, self.covered, log_sum, high, high if low is None else low, sizes, borders,
+                    averages, *answers, *self._strides, *self.numbers[:2], high.shape[1], *self.numbers[2:],
+                    width, some.start, *self.reach, first, **self.settings,
+                    **choose_more(2 * len(edges) + 1, parts, has_features=swept is not None),
+                )  # fmt: skip
+        return averages
+
+    @property
+    def _blocks(self) -> int:
+        return -(-self.numbers[2] // int(self.settings["rows_block"])) * self.numbers[0] * len(self.query)
+
+    @property
+    def _strides(self) -> tuple[int, ...]:
+        return (*self.query.stride()[:3], *self.key.stride()[:3])
+
+
+def _find_capability(device: torch.device) -> int:
+    """The generation of a GPU; that of the newest known where there is none."""
+    return torch.cuda.get_device_capability(device)[0] if device.type == "cuda" else 9
+
+
+def choose_settings(
+    size: int, dtype: torch.dtype, capability: int, *, has_hidden: bool
+) -> dict[str, int | float | bool]:
+    """With what both kernels are compiled for heads of a size whose numbers are of a type."""
+    new = capability >= 9
+    if dtype == torch.float32:
+        rows, keys = (ROWS, KEYS // 2) if new and size <= 64 else (ROWS // 2, KEYS // 4)
+    else:
+        rows, keys = ROWS if new else ROWS // 2, KEYS if size <= 128 else KEYS // 2
+    return {
+        "size": size, "size_padded": _pad(size), "has_hidden": has_hidden, "lowest": LOWEST, "nats": NATS,
+        "rows_block": max(SMALLEST, rows), "keys_block": max(SMALLEST, keys),
+        # Blocks of keys that are in a program's memory at once: while one is worked on, the next are fetched.
+        "num_stages": 3 if size * dtype.itemsize <= 128 else 2,
+    }  # fmt: skip
+
+
+def choose_more(buckets: int, parts: int, *, has_features: bool) -> dict[str, int | bool]:
+    """With what else the second pass is compiled, for a number of buckets and of parts of columns."""
+    return {
+        "buckets": buckets, "buckets_padded": _pad(buckets), "parts": parts, "has_features": has_features,
+        "raised": RAISED, "width_block": WIDTH,
+    }  # fmt: skip
+
+
+def _pad(length: int) -> int:
+    """The length of a side of a block, which is a power of 2."""
+    return max(SMALLEST, 1 << (length - 1).bit_length())
