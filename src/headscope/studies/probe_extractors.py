@@ -3,6 +3,7 @@
 import xarray as xr
 
 from headscope.analyse.ends import ENDS
+from headscope.analyse.probes import score_best_layer
 from headscope.studies.extractors import PERCENT, make_extractor
 from headscope.studies.study import NotMeasuredError, Value
 
@@ -26,12 +27,13 @@ def probe_gain(probes: xr.Dataset, name: str, baseline: str) -> Value:
 
 @make_extractor
 def best_structural_probe(probes: xr.Dataset) -> Value:
-    """The share of links that the structural probe finds, on the layer where it finds most."""
+    """The share of links that the structural probe finds on the layer where it finds most on other texts."""
     _refuse_missing(probes)
     if "structural_uuas" not in probes:
         raise NotMeasuredError("the probes were trained without the structural probe")
-    best = int(probes["structural_uuas"].values.argmax())
-    return _read(probes.isel(hidden_layer=best), "structural_uuas", f"layer {best}" if best else "embeddings")
+    best, *share = score_best_layer(probes)
+    number, lower, upper = (PERCENT * each for each in share)
+    return Value(number, f"layer {best}" if best else "embeddings", lower, upper)
 
 
 def _refuse_missing(probes: xr.Dataset, *names: str) -> None:

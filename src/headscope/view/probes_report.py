@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from headscope.analyse.ends import ENDS
-from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
+from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION, score_best_layer
 from headscope.view.headings import describe_corpus, name_corpus, name_model
 from headscope.view.lines import format_range, make_grid, print_findings, print_grid, print_more, print_reading, write
 from headscope.view.wording import format_ends, format_interval
@@ -100,11 +100,11 @@ def _list_findings(table: xr.Dataset) -> Iterator[str]:
     """Yield sentences on what attention adds, the best probe of attention alone, and the hidden states."""
     yield describe_gain(table)
     if "structural_uuas" in table:
-        best = table.isel(hidden_layer=int(table["structural_uuas"].values.argmax()))
-        accuracy = format_interval(*_read_percent(best, "structural_uuas"), digits=1)
+        best, *share = score_best_layer(table)
+        accuracy = format_interval(*(100 * each for each in share), digits=1)
         yield (
-            f"Structural probe of the hidden states: UUAS {accuracy} on layer "
-            f"{int(best['hidden_layer'].item())}, the best of {table.sizes['hidden_layer'] - 1} and the embeddings."
+            f"Structural probe of the hidden states: UUAS {accuracy} on layer {best}, the best of "
+            f"{table.sizes['hidden_layer'] - 1} and the embeddings on other texts."
         )
 
 
