@@ -23,7 +23,7 @@ def nearby_tokens(
     documents: Sequence[Seen], *, causal: bool
 ) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
     """Of each row the mean attention of each layer and head, that to the token nearer and to the one farther away, what
-    uniform attention gives, and the number of tokens.
+    uniform attention gives, and the number of tokens. A token that would be outside of the text gets as much.
     """
     layers, heads = documents[0].weights.shape[:2]
     alone = causal and all(token.position >= 0 for seen in documents for token in seen.queries)
@@ -40,8 +40,8 @@ def nearby_tokens(
                 total += seen.weights[:, :, query, keys[token.position + distance]]
                 step = 1 if distance > 0 else -1
                 for side, other in enumerate((distance - step, distance + step)):
-                    if token.position + other in keys:
-                        beside[:, :, side] += seen.weights[:, :, query, keys[token.position + other]]
+                    inside = other if token.position + other in keys else distance
+                    beside[:, :, side] += seen.weights[:, :, query, keys[token.position + inside]]
                 uniform += 1 / seen.visible[:, query].sum(-1, keepdims=True)
         number = count or math.nan
         rows[name] = total / number, beside / number, uniform / number, count

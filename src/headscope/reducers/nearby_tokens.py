@@ -69,7 +69,8 @@ class NearbyTokens(Reducer):
 
     A head that looks at a fixed distance gives it more than uniform attention would (1/i for the token i of a decoder)
     and more than it gives the tokens beside it: what a head gives to all that is near is no matter of one distance. The
-    stronger of these two tokens is chosen as other rivals are.
+    stronger of these two tokens is chosen as other rivals are. Where a text ends before it, the head gives it as much
+    as the token in question: the second token of a text has but one before it, which says nothing of distances.
 
     Attributes:
         fold_assignment: of the documents to the folds in which sums are kept.
@@ -105,11 +106,14 @@ class NearbyTokens(Reducer):
         seen = attention.at(facts.place[:, attention.rows]).where(there[:, None], 0)
         # In float64 a chunk at a time: of a long text all at once would be as large as its queries and keys.
         some = attention.batch.blocks.summed_rows
-        sides = torch.split(there[..., _OWN].double(), some, 1), torch.split(uniform, some, 1)
+        sides = torch.split(there, some, 1), torch.split(uniform, some, 1)
         chunks = zip(torch.split(seen, some, 2), *sides, strict=True)
         by_text = []
-        for masses, own, even in chunks:
-            parts = torch.einsum("bhqcr,bqr->bhrc", masses[..., [_OWN, *_BESIDE]].double(), own)
+        for masses, inside, even in chunks:
+            own = inside[..., _OWN].double()
+            compared = masses[..., [_OWN, *_BESIDE]].double()
+            compared = compared.where(inside[:, None, :, [_OWN, *_BESIDE]], compared[..., :1, :])
+            parts = torch.einsum("bhqcr,bqr->bhrc", compared, own)
             evenly = torch.einsum("bq,bqr->br", even.double(), own)[:, None, :, None].expand(-1, attention.heads, -1, 1)
             by_text.append(torch.cat([parts, evenly], dim=-1))
         mass, *beside, even = total_by_fold(torch.stack(by_text).sum(0), facts.fold).permute(3, 1, 2, 0)
