@@ -12,14 +12,17 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 from scipy.stats import beta
 
+from headscope.analyse.probes import score_best_layer
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from worlds import gains, lesion_worlds, replications, shares, untrained
+from worlds import gains, layers, lesion_worlds, pairs, replications, sampled_rows, shares, untrained
 
 BEGIN, END = "<!-- benchmarks/verdicts.py writes from here -->", "<!-- to here, verdicts -->"
 
@@ -28,6 +31,9 @@ PLANTED = 5.0
 
 LIFTED = np.array([0.3, 0.3, 0.1, 0.3])
 """As `OUTCOMES` of the worlds, for a head that is right more often than its rival by a fifth."""
+
+SAMPLED = 0.01
+"""The share of its attention that a planted head gives to the token before, measured from a sample of rows."""
 
 CELLS = [(texts, items) for texts in (10, 20, 50, 100) for items in (1, 5, 20, 50)]
 SHARES = (0.5, 0.7, 0.9, 0.95, 0.98, 0.995)
@@ -75,6 +81,17 @@ def judge_lesions(worlds: int) -> Iterator[Row]:
         yield Row("suffers", f"a set that harms one phenomenon by 5 sd more, {name}", True, count, worlds)
 
 
+def judge_pairs(worlds: int) -> Iterator[Row]:
+    """Two sets of heads of an untrained decoder, and minimal pairs in four phenomena."""
+    with TemporaryDirectory() as folder:
+        suffers = [pairs.list_suffering(Path(folder), seed) for seed in range(worlds)]
+        where = "random sets of an untrained decoder, minimal pairs"
+        yield Row("suffers", where, False, sum(map(bool, suffers)), worlds)
+        planted = [pairs.list_suffering(Path(folder), seed, planted=True) for seed in range(worlds)]
+        where = "the heads that the output of an untrained decoder reads, minimal pairs"
+        yield Row("suffers", where, True, sum(pairs.SETS[0] in each for each in planted), worlds)
+
+
 def judge_stars(worlds: int) -> Iterator[Row]:
     """Tables of 39 rows."""
     for outcomes, parts in shares.OUTCOMES.items():
@@ -87,6 +104,19 @@ def judge_stars(worlds: int) -> Iterator[Row]:
     lifts = shares.draw_lifts(draw, LIFTED, 150, 8, worlds, 39, alike=0.1)
     count = int(shares.find_stars(lifts)[:, 0].sum())
     yield Row("stands out", "the first of 39 rows with a lift of .20", True, count, worlds)
+
+
+def judge_sampled(worlds: int) -> Iterator[Row]:
+    """Tables of 8 and of 2 rows, of which a sample of the query rows is measured."""
+    for title, kinds in sampled_rows.WORLDS.items():
+        tables = [sampled_rows.tabulate(seed, kinds) for seed in range(worlds)]
+        for place, heading in enumerate(sampled_rows.HEADINGS.values()):
+            count = sum(bool(sampled_rows.list_stars(each[place])) for each in tables)
+            yield Row("stands out", f"sampled rows, {heading}, {title}", False, count, worlds)
+    found = [sampled_rows.tabulate(seed, ["near"], planted=SAMPLED)[0] for seed in range(worlds)]
+    count = sum("previous token" in sampled_rows.list_stars(table) for table in found)
+    where = f"sampled rows, a head that gives the token before {SAMPLED} more"
+    yield Row("stands out", where, True, count, worlds)
 
 
 def judge_replication(worlds: int) -> Iterator[Row]:
@@ -112,6 +142,18 @@ def judge_gain(worlds: int) -> Iterator[Row]:
     ends = np.array([gains.draw_interval(draw, "rich") for _ in range(worlds)])
     count = int((ends[:, 0] > 0).sum())
     yield Row("the best gain most", "a head gains .15 of what it is above the mean", True, count, worlds)
+
+
+def judge_layers(worlds: int) -> Iterator[Row]:
+    """The interval of the layer in which the structural probe finds most links, of 13."""
+    for same in (False, True):
+        draw = np.random.default_rng(int(same))
+        missed = sum(layers.is_above(layers.draw_table(draw, same=same)) for _ in range(worlds))
+        where = "13 layers that find as much" + (", mostly the same links" if same else "")
+        yield Row("layer finds more than it does", where, False, missed, worlds)
+    draw = np.random.default_rng(2)
+    count = sum(score_best_layer(layers.draw_table(draw, gain=0.05))[0] == layers.BEST for _ in range(worlds))
+    yield Row("the layer is the best", "one of 13 layers that finds .05 more", True, count, worlds)
 
 
 def judge_placebos(worlds: int) -> Iterator[Row]:
@@ -149,18 +191,19 @@ def judge_intervals(worlds: int) -> Iterator[Row]:
 
 
 VERDICTS: Mapping[str, Callable[[int], Iterator[Row]]] = {
-    "lesions": judge_lesions, "stars": judge_stars, "replication": judge_replication, "gain": judge_gain,
+    "lesions": judge_lesions, "pairs": judge_pairs, "stars": judge_stars, "sampled": judge_sampled,
+    "replication": judge_replication, "gain": judge_gain, "layers": judge_layers,
     "intervals": judge_intervals, "placebos": judge_placebos,
 }  # fmt: skip
 
-WORLDS = {"placebos": 100}
+WORLDS = {"placebos": 100, "pairs": 300, "sampled": 300}
 """Worlds of verdicts of which 1,000 take hours."""
 
 
 def main() -> None:
     """Judge the worlds, print a table and, if a page is given, put it there."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--worlds", type=int, help="default: 1000, but 100 models")
+    arguments.add_argument("--worlds", type=int, help="default: 1000, but 100 to 300 of what takes long")
     arguments.add_argument("--verdicts", nargs="+", choices=VERDICTS, default=[*VERDICTS])
     arguments.add_argument("--write", type=Path)
     given = arguments.parse_args()
