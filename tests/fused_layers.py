@@ -17,10 +17,12 @@ PLAIN = (
 """Families whose scores are plain products of queries and keys."""
 
 
-def load(family: str, documents: int = len(DOCUMENTS), dtype: torch.dtype = torch.float32) -> tuple[Model, Batch]:
-    """A model with weights of a type, and the first so many documents as it reads them."""
+def load(
+    family: str, documents: int = len(DOCUMENTS), dtype: torch.dtype = torch.float32, device: str = "cpu"
+) -> tuple[Model, Batch]:
+    """A model with weights of a type on a device, and the first so many documents as it reads them."""
     module, tokenizer = tiny.make(family)
-    model = Model.from_module(module.to(dtype), tokenizer, name=family)
+    model = Model.from_module(module.to(device, dtype), tokenizer, name=family)
     batch = collate(model, Alignment.for_model(model).align(DOCUMENTS[:documents])[0])
     return model, batch
 
@@ -40,7 +42,9 @@ def make_weights(fused: FusedRows) -> torch.Tensor:
     """The weights in float64, by plain softmax of all scores."""
     groups = fused.heads // fused.key.shape[1]
     scores = fused.scale * fused.query.double() @ fused.key.double().repeat_interleave(groups, 1).transpose(-1, -2)
-    place, key = torch.arange(fused.queries.length)[:, None], torch.arange(fused.keys.length)
+    device = fused.query.device
+    place = torch.arange(fused.queries.length, device=device)[:, None]
+    key = torch.arange(fused.keys.length, device=device)
     seen = fused.keys.real[:, None, None].expand(-1, 1, len(place), -1)
     if fused.reach.before is not None:
         seen = seen & (place - key <= fused.reach.before)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import playwright.sync_api as playwright
 import pytest
+import torch
 
 import tiny
 from headscope.cli.command_list import COMMANDS
@@ -140,3 +141,22 @@ def test_the_benchmark_of_visitors(tmp_path: Path) -> None:
     assert "; half-sent 3 408; " in report
     assert report.endswith("  then the page: 200\n")
     assert "silent" not in report
+
+
+@pytest.mark.full
+def test_the_benchmark_of_gpus_runs_tiny_on_a_processor() -> None:
+    lines = [line for line in run("gpu.py", "--tiny").splitlines() if line.startswith("| ")]
+    assert len({line.count("|") for line in lines}) == 1
+    assert len(lines) == 18
+    errors = [line.split("|")[2] for line in lines if "largest error" in line]
+    assert all(float(error) < 1e-5 for line in errors for error in line.split(","))
+    assert not [line for line in lines if "does not fit" in line or "no time" in line]
+
+
+def test_the_benchmark_of_gpus_wants_a_gpu() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("torch finds a GPU here")
+    command = [sys.executable, str(BENCHMARKS / "gpu.py")]
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert process.stderr == "torch finds no GPU here; give --tiny to see whether the script works.\n"
+    assert process.returncode == 1

@@ -6,6 +6,7 @@ from types import ModuleType
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import headscope
 from fused_layers import DOCUMENTS, PLAIN, in_float64, load, observe, real
@@ -16,7 +17,11 @@ from headscope.capture.forward.verify import select_real
 from headscope.capture.model.mask import Masks
 from headscope.capture.rows import second_pass
 from headscope.capture.rows.fused import FusedRows
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import collate
+from headscope.corpora import Document
 from headscope.errors import ModelError
+from headscope.reducers import Surface
 
 HALF, WHOLE = torch.float16, torch.float32
 
@@ -110,6 +115,31 @@ def test_some_rows_are_shown_beside_an_untouched_output(kernel: ModuleType) -> N
     outputs = Capture(model, "interface").run(batch, lambda attention: None, chosen_rows={"decoder": rows})
     assert torch.equal(select_real(batch, outputs.verified), select_real(batch, untouched))
     assert all(way.startswith("some rows; the output without the matrix, by Triton") for _, _, way in outputs.paths)
+
+
+class Operations(TorchDispatchMode):
+    """Counts the operations that are dispatched."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        self.count += 1
+        return function(*arguments, **named or {})
+
+
+def test_a_layer_dispatches_as_many_operations_whatever_the_texts(kernel: ModuleType) -> None:
+    """The interpreter's own among them, which are as many for each call of a kernel."""
+    model, _ = load("llama", documents=1, dtype=HALF)
+    reducer, counts = Surface(), []
+    for texts, length in ((1, 16), (2, 16), (3, 64)):
+        documents = [Document(f"text-{number}", ("the",) * length) for number in range(texts)]
+        batch = collate(model, Alignment.for_model(model).align(documents)[0])
+        facts = reducer.prepare(batch, "decoder")
+        with Operations() as operations:
+            Capture(model, "interface").run(batch, lambda rows, facts=facts: reducer.observe(facts, rows))
+        counts.append(operations.count)
+    # The first counts what is done once.
+    assert counts[1] == counts[2]
 
 
 @pytest.mark.full

@@ -54,8 +54,8 @@ class _Choice(TorchFunctionMode):
     """Refuses what torch would answer with the matrix."""
 
     def __torch_function__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
-        asked = function is torch.nn.functional.scaled_dot_product_attention
-        if asked and not torch._fused_sdp_choice(*arguments, **named or {}):
+        attends = function is torch.nn.functional.scaled_dot_product_attention
+        if attends and not torch._fused_sdp_choice(*arguments, **named or {}):
             raise _NoKernelError
         return function(*arguments, **named or {})
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.mask import Reach
 from headscope.capture.rows.sweep import Swept, sweep
-from headscope.capture.tokens.distance import Rulers
+from headscope.capture.tokens.distance import EDGES, Rulers
 
 CLOSE = 1e-4
 """By how much the answers of the kernel may differ from those of plain products, in float32, on a few rows."""
@@ -62,7 +62,7 @@ def is_right(
     query, key, value = (torch.randn(2, heads, 150, size, generator=generator).to(device, dtype) for heads in (4, 2, 2))
     hidden = torch.arange(150, device=device).expand(2, -1) >= torch.tensor([[150], [70]], device=device)
     how: dict[str, Any] = {
-        "scale": size**-0.5, "reach": Reach(before=40, after=3, hidden=hidden), "first": 0, "edges": (1, 2, 17)
+        "scale": size**-0.5, "reach": Reach(before=40, after=3, hidden=hidden), "first": 0, "edges": EDGES
     }  # fmt: skip
     given = answer(query, key, lay([value]), **how)
     expected = sweep(query.float(), key.float(), value.float(), **how, rulers=Rulers(), sizes=BlockSizes())

@@ -41,11 +41,11 @@ def _score(
 
 @triton.jit
 @no_type_check
-def _add(total, lost, more):
+def _add(total, lost, summand):
     """A sum, and what its rounding has added so far, which the next summand makes up for (Kahan)."""
-    more -= lost
-    higher = total + more
-    return higher, (higher - total) - more
+    summand -= lost
+    higher = total + summand
+    return higher, (higher - total) - summand
 
 
 @triton.jit
@@ -150,11 +150,11 @@ def answer(
             weights_high = weights_raised.to(tl.float16)
             weights_low = (weights_raised - weights_high.to(tl.float32)).to(tl.float16)
             columns_high = tl.load(high + block + at, mask=within, other=0.0)
-            more = tl.dot(weights_low, columns_high)
+            here_average = tl.dot(weights_low, columns_high)
             if parts > 1:
-                more = tl.dot(weights_high, tl.load(low + block + at, mask=within, other=0.0), more)
+                here_average = tl.dot(weights_high, tl.load(low + block + at, mask=within, other=0.0), here_average)
             # Tensor cores round each sum down, so that a sum over all keys would be lower the more of them there are.
-            average += tl.dot(weights_high, columns_high, more)
+            average += tl.dot(weights_high, columns_high, here_average)
     # Of padding all weights may be 0.
     mass = tl.where(mass > 0, mass, 1.0)
     if parts > 0:

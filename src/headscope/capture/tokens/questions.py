@@ -44,14 +44,14 @@ class Questions:
     _by_layer: dict[tuple[str, int], Asked] = field(default_factory=dict)
     _laid: dict[tuple[tuple[int, int], ...], Any] = field(default_factory=dict)
 
-    def lay(self, asked: Asked, lay: Callable[[Sequence[Float[Tensor, "batch 1 key _"]]], Any]) -> Any:
+    def lay(self, question: Asked, lay: Callable[[Sequence[Float[Tensor, "batch 1 key _"]]], Any]) -> Any:
         """Return the columns of a question as a kernel wants them, laid out once for all layers; None without any."""
-        if not asked.columns:
+        if not question.columns:
             return None
         # The columns are kept with the questions, so that their numbers stay theirs.
-        names = tuple(zip(map(id, asked.columns), asked.versions, strict=True))
+        names = tuple(zip(map(id, question.columns), question.versions, strict=True))
         if names not in self._laid:
-            self._laid[names] = lay([each[:, None] for each in asked.columns])
+            self._laid[names] = lay([each[:, None] for each in question.columns])
         return self._laid[names]
 
     def note_edges(self, attention_type: str, layer: int, edges: tuple[int, ...]) -> None:

@@ -1,0 +1,105 @@
+"""What holds on a GPU: ``pytest -m gpu``.
+
+These tests need no more than a GPU. The others run the same code by Triton's interpreter, which has no bfloat16, no
+tensor cores, and only torch's kernel for processors.
+"""
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaModel
+
+import headscope
+import tiny
+from fused_layers import DOCUMENTS, PLAIN, in_float64, load, make_weights, observe, real
+from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.untouched import run_untouched
+from headscope.capture.forward.verify import select_real
+from headscope.capture.model.model import Model
+from headscope.capture.rows.fused import FusedRows
+from headscope.capture.rows.gpu import Kernels
+from headscope.capture.tokens.align import Alignment
+from headscope.capture.tokens.batch import collate
+from headscope.corpora import Document
+
+pytestmark = pytest.mark.gpu
+
+TYPES = (torch.bfloat16, torch.float16, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("size", [16, 64, 80, 128, 256])
+def test_there_is_a_kernel_for_heads(size: int, dtype: torch.dtype) -> None:
+    """It compiles, fits, and gives the answers of plain products."""
+    assert Kernels().find(torch.zeros(1, 1, 1, size, device="cuda", dtype=dtype)) is not None
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("family", PLAIN)
+def test_the_output_is_that_of_the_untouched_model(family: str, dtype: torch.dtype) -> None:
+    """Bit by bit wherever torch has a fused kernel, as it has for all of these in half precision."""
+    model, batch = load(family, dtype=dtype, device="cuda")
+    shown: list[FusedRows] = []
+    outputs = Capture(model, "interface").run(batch, shown.append)
+    untouched, ours = (select_real(batch, each) for each in (run_untouched(model, batch), outputs.verified))
+    if all(rows.attended is not None for rows in shown):
+        assert torch.equal(ours, untouched)
+    else:
+        assert dtype == torch.float32
+        torch.testing.assert_close(ours, untouched, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("family", PLAIN)
+def test_statistics_are_those_of_float64(family: str, dtype: torch.dtype) -> None:
+    """Of the same queries and keys, which alone are rounded to the model's type."""
+    model, batch = load(family, dtype=dtype, device="cuda")
+    columns = torch.rand(len(DOCUMENTS), batch.encoder.length, 21, device="cuda")
+    for fused in observe(model, batch):
+        weights, entropy = in_float64(fused)
+        assert (real(fused, fused.entropy()[..., None])[..., 0] - entropy).abs().max() < 1e-5
+        if fused.keys.length == batch.encoder.length:
+            expected = torch.einsum("rhk,rkf->rhf", weights, _spread(fused, columns))
+            assert (real(fused, fused.average(columns).double()) - expected).abs().max() < 1e-5
+
+
+def _spread(fused: FusedRows, columns: torch.Tensor) -> torch.Tensor:
+    """The columns of the text of each real row."""
+    texts = torch.arange(len(columns), device=columns.device)[:, None].expand_as(fused.queries.real)
+    return columns.double()[texts[fused.queries.real]]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("size", [64, 128])
+@pytest.mark.parametrize("length", [300, 2000, 6000])
+def test_long_texts_keep_their_digits(length: int, size: int, dtype: torch.dtype) -> None:
+    torch.manual_seed(1)
+    config = LlamaConfig(
+        vocab_size=60, hidden_size=128, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=size, max_position_embeddings=8192,
+    )  # fmt: skip
+    _, tokenizer = tiny.make("llama")
+    model = Model.from_module(LlamaModel(config).eval().to("cuda", dtype), tokenizer, name="llama")
+    words = tuple(word for document in DOCUMENTS for word in document.words)
+    document = Document("long", (words * (length // len(words) + 1))[:length])
+    batch = collate(model, Alignment.for_model(model).align([document])[0])
+    (fused,) = observe(model, batch)
+    assert isinstance(fused, FusedRows)
+    weights = make_weights(fused)
+    assert (fused.entropy() - torch.special.entr(weights).sum(-1)).abs().max() < 1e-5
+    columns = torch.rand(1, weights.shape[-1], 70, device="cuda")
+    assert (fused.average(columns) - weights @ columns[:, None].double()).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("family", ["bert", "llama", "mistral", "bart"])
+def test_a_table_is_that_of_the_processor(family: str, dtype: torch.dtype) -> None:
+    close = 1e-4 if dtype == torch.float32 else 64 * torch.finfo(dtype).eps
+    tables = []
+    for device in ("cpu", "cuda"):
+        model, _ = load(family, dtype=dtype, device=device)
+        tables.append(headscope.measure(model, DOCUMENTS, ["surface"], permutations=0, progress=False))
+    compared = [name for name, values in tables[0].items() if values.dtype.kind == "f"]
+    for name in compared:
+        ours, theirs = (torch.from_numpy(table[name].values) for table in tables)
+        torch.testing.assert_close(ours, theirs, atol=close, rtol=close, equal_nan=True)
+    assert len(compared) > 5
