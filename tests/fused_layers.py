@@ -20,7 +20,7 @@ PLAIN = (
 def load(
     family: str, documents: int = len(DOCUMENTS), dtype: torch.dtype = torch.float32, device: str = "cpu"
 ) -> tuple[Model, Batch]:
-    """A model with weights of a type on a device, and the first so many documents as it reads them."""
+    """Return a model with weights of a type on a device, and the first `documents` documents as it reads them."""
     module, tokenizer = tiny.make(family)
     model = Model.from_module(module.to(device, dtype), tokenizer, name=family)
     batch = collate(model, Alignment.for_model(model).align(DOCUMENTS[:documents])[0])

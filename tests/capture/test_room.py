@@ -52,7 +52,7 @@ ERRORS = {
 
 
 class Memory:
-    """The memory of a model that holds so many tokens at once, and which sizes of batches it was asked to hold."""
+    """Pretend that memory holds `tokens` tokens at once, and note the sizes of batches."""
 
     def __init__(self, tokens: float, error: Exception = OUT_OF_MEMORY) -> None:
         self.tokens, self.error = tokens, error

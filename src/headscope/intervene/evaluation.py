@@ -53,7 +53,7 @@ class EvaluationBatch:
         return self.inputs["attention_mask"].shape[1]
 
     def select(self, rows: slice) -> "EvaluationBatch":
-        """Some of its rows, with the same padding."""
+        """Return some of its rows, with the same padding."""
         inputs = {name: values[rows] for name, values in self.inputs.items()}
         return EvaluationBatch(inputs, self.items[rows], self.targets[rows])
 

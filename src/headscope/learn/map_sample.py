@@ -90,7 +90,7 @@ def read_maps(
 
 
 def _read_maps(portion: Portion, wanted: Mapping[str, Sequence[MapName]]) -> list[HeadMap]:
-    """The maps that are wanted of each document of a batch, by its id, of the first attention type."""
+    """Return the maps that are wanted of the documents of a batch, by their ids, of the first attention type."""
     maps: dict[MapName, HeadMap] = {}
     names: list[MapName] = []
     for batch, capture in zip(portion.batches, portion.captures, strict=True):

@@ -125,7 +125,7 @@ class Pass:
         return {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
 
     def blocks(self, batch: int, heads: int, queries: int, keys: int) -> Iterator[slice]:
-        """Blocks of query rows, as long as was asked for or as the device allows."""
+        """Yield blocks of query rows, of the length that was asked for or that the device allows."""
         rows = self.block_rows or max(1, self.batch.blocks.weights // (batch * heads * keys))
         for start in range(0, queries, rows):
             yield slice(start, min(start + rows, queries))
@@ -208,7 +208,7 @@ class Call:
         return torch.cat(outputs, dim=2)
 
     def attend_exactly(self, run: Pass, rows: slice) -> tuple[Tensor, Tensor]:
-        """The same for a few rows and all keys, in float64 and a few key heads at a time, which takes little memory.
+        """Return output and weights of a few rows and all keys, in float64, a few key heads at a time.
 
         For so few rows a sum over tens of thousands of keys is further off in float32 than the fused kernel's is.
         """
@@ -251,7 +251,7 @@ class Call:
 
 
 def _cut(side: Float[Tensor, "batch head token size"], part: slice | Int[Tensor, " row"]) -> Float[Tensor, "..."]:
-    """Some tokens of queries, keys or values; all as they are."""
+    """Return some tokens of queries, keys or values."""
     return side if isinstance(part, slice) and part == slice(0, side.shape[2]) else side[:, :, part]
 
 

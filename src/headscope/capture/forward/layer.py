@@ -48,7 +48,7 @@ def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
 
 
 def _prefer_matrix(run: Pass, call: Call) -> str:
-    """Why the matrix is the faster way; empty if it is not, or if nothing is said of when it is."""
+    """Return why the matrix is the faster way; empty if it is not."""
     query, keys = call.given[0], call.keys
     if not run.fused_from or run.kernels.find(query) is not None:
         return ""
@@ -168,7 +168,7 @@ def _make_rows(run: Pass, call: Call, groups: Iterable[Sequence[slice]]) -> Iter
 
 
 def _let_go(run: Pass, part: Tensor) -> Tensor:
-    """A tensor without what is differentiated, if anything is."""
+    """Return a tensor without its graph, if gradients are computed."""
     return part.detach() if run.gradients else part
 
 

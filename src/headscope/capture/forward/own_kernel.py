@@ -30,7 +30,7 @@ NOTHING = 1e30
 
 
 def attend_by_own_kernel(run: Pass, call: Call) -> Attended | None:
-    """The output and log-sum-exp of the model's own fused kernel; None where torch has none for such a call."""
+    """Return output and log-sum-exp of the model's own fused kernel; None where torch has none for such a call."""
     mask, kernel = run.masks.own(call.attention_mask), _Kernel()
     try:
         with _Choice(), kernel:

@@ -103,7 +103,7 @@ class Room:
         return texts if self.tokens is None else min(texts, max(1, self.tokens // length))
 
     def clear(self) -> None:
-        """Give back what a pass that failed had made; behind the error, which held it."""
+        """Free the memory of a pass that failed, once its error is gone, which held it."""
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
 

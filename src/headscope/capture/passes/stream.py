@@ -114,7 +114,7 @@ class Portion:
     skipped: Mapping[str, int]
 
     def select(self, rows: Sequence[int]) -> "Portion":
-        """The portion with some documents of its batch alone."""
+        """Return the portion with some documents of its batch alone."""
         batches = tuple(batch.select(torch.tensor(rows, device=batch.encoder.ids.device)) for batch in self.batches)
         return replace(self, batches=batches)
 
@@ -228,7 +228,7 @@ class Stream:
 
 
 def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> Capture:
-    """The way to a model's attention, verified on as many words as there is memory for."""
+    """Return the way to a model's attention, verified on as many words as there is memory for."""
     words = VERIFIED_WORDS
     while words:
         try:

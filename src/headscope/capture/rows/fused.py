@@ -150,7 +150,7 @@ class FusedRows(Attention):
         return self._ask().output if self.attended is None else self.attended[0].detach().float()
 
     def _attend_by_kernel(self, kernel: ModuleType, columns: Float[Tensor, "batch any key column"]) -> Attended:
-        """The average of columns, the same for all heads or others for each, and the log-sum-exp of the scores."""
+        """Return averages of columns, shared by all heads or not, and the log-sum-exp of the scores."""
         known = next((swept.log_sum for swept in self._swept.values()), self._known_log_sum)
         laid, how = kernel.lay_columns([columns]), {"scale": self.scale, "reach": self.reach, "log_sum": known}
         attended: Attended = kernel.attend_by_triton(self.query, self.key, laid, **how)

@@ -26,7 +26,7 @@ class Kernels:
     _tried: dict[tuple[torch.device, int, torch.dtype], ModuleType | None] = field(default_factory=dict)
 
     def find(self, query: Float[Tensor, "batch head query size"]) -> ModuleType | None:
-        """The module of the kernel for such queries; None for plain products."""
+        """Return the module of the kernel for such queries; None for plain products."""
         kind = (query.device, query.shape[-1], query.dtype)
         if kind not in self._tried:
             self._tried[kind] = _try_kernel(*kind)
@@ -49,7 +49,7 @@ def _try_kernel(device: torch.device, size: int, dtype: torch.dtype) -> ModuleTy
 def is_right(
     lay: Callable[..., Any], answer: Callable[..., Swept], device: torch.device, size: int, dtype: torch.dtype
 ) -> bool:
-    """True if a kernel gives the answers of plain products for heads of this kind, with a window and padding.
+    """Return True if a kernel gives the answers of plain products for heads of this kind, with a window and padding.
 
     Args:
         lay: lays out columns as `answer` wants them.

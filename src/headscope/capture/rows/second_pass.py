@@ -60,7 +60,7 @@ class Columns:
     size: Float[Tensor, "batch column_head 1 column"]
 
     def split(self, averages: Float[Tensor, "batch head query column"]) -> tuple[Float[Tensor, "*rows _"], ...]:
-        """The averages of each tensor."""
+        """Return the averages of each tensor."""
         parts: tuple[Tensor, ...] = torch.split(averages[..., : sum(self.widths)], [*self.widths], dim=-1)
         return parts
 
@@ -91,7 +91,7 @@ def sweep_by_triton(
     edges: tuple[int, ...],
     log_sum: Float[Tensor, "batch head query"] | None = None,
 ) -> Swept:
-    """The pass over all rows, of which the first is at the distance `first` from the first key.
+    """Return entropies, distances and averages of columns of all rows.
 
     Args:
         query: in float16, bfloat16 or float32.
@@ -129,7 +129,7 @@ def attend_by_triton(
     reach: Reach,
     log_sum: Float[Tensor, "batch head query"] | None = None,
 ) -> tuple[Float[Tensor, "batch head query column"], Float[Tensor, "batch head query"]]:
-    """The averages of columns alone, and the log-sum-exp; the arguments are as in `sweep_by_triton`."""
+    """Return averages of columns alone, and the log-sum-exp; the arguments are those of `sweep_by_triton`."""
     rows = _Rows.lay(query, key, scale, reach)
     log_sum = rows.add_up() if log_sum is None else log_sum.float().contiguous()
     averages = rows.answer(log_sum, columns, slice(0, None))
@@ -157,7 +157,7 @@ class _Rows:
 
     @classmethod
     def lay(cls, query: Tensor, key: Tensor, scale: float, reach: Reach) -> "_Rows":
-        """Rows and keys, of whatever layout in memory."""
+        """Return rows and keys of any layout in memory as the kernels take them."""
         (_, heads, queries, size), (key_heads, keys) = query.shape, key.shape[1:3]
         query, key = (side if side.stride(-1) == 1 else side.contiguous() for side in (query, key))
         before, after = (FAR if side is None else side for side in (reach.before, reach.after))
@@ -169,7 +169,7 @@ class _Rows:
         )
 
     def add_up(self) -> Float[Tensor, "batch head query"]:
-        """The log-sum-exp of each row's scores."""
+        """Return the log-sum-exp of each row's scores."""
         log_sum = self.query.new_empty(self.query.shape[:3], dtype=torch.float32)
         # Triton launches on the current GPU.
         with torch.cuda.device(self.query.get_device()):
@@ -224,14 +224,14 @@ class _Rows:
 
 
 def _find_capability(device: torch.device) -> int:
-    """The generation of a GPU; that of the newest known where there is none."""
+    """Return the generation of a GPU; that of the newest known one where there is none."""
     return torch.cuda.get_device_capability(device)[0] if device.type == "cuda" else 9
 
 
 def choose_settings(
     size: int, dtype: torch.dtype, capability: int, *, has_hidden: bool
 ) -> dict[str, int | float | bool]:
-    """With what both kernels are compiled for heads of a size whose numbers are of a type."""
+    """Return the constants of both kernels for heads of a size and type."""
     new = capability >= 9
     if dtype == torch.float32:
         rows, keys = (ROWS, KEYS // 2) if new and size <= 64 else (ROWS // 2, KEYS // 4)
@@ -246,7 +246,7 @@ def choose_settings(
 
 
 def choose_more(buckets: int, parts: int, *, has_features: bool) -> dict[str, int | bool]:
-    """With what else the second pass is compiled, for a number of buckets and of parts of columns."""
+    """Return the other constants of the second pass for a number of buckets and of parts of columns."""
     return {
         "buckets": buckets, "buckets_padded": _pad(buckets), "parts": parts, "has_features": has_features,
         "raised": RAISED, "width_block": WIDTH,
@@ -254,5 +254,5 @@ def choose_more(buckets: int, parts: int, *, has_features: bool) -> dict[str, in
 
 
 def _pad(length: int) -> int:
-    """The length of a side of a block, which is a power of 2."""
+    """Return the length of a side of a block, which is a power of 2."""
     return max(SMALLEST, 1 << (length - 1).bit_length())

@@ -128,7 +128,7 @@ class _Block:
 
     @classmethod
     def cut(cls, rows: slice, length: int, keys: int, reach: Reach, first: int, edges: tuple[int, ...]) -> "_Block":
-        """The block of some rows, at most as many as a `length` says; the other arguments are those of `sweep`."""
+        """Return the block of at most `length` rows; the other arguments are those of `sweep`."""
         seen = reach.keys(rows, keys)
         # No stretch of far keys has a row's own among them, since distances are counted either way.
         cuts = [0, 1, *(cut for edge in edges for cut in (edge, 1 - edge))]

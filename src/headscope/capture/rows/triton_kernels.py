@@ -20,7 +20,7 @@ def _score(
     has_hidden: tl.constexpr, lowest: tl.constexpr, size: tl.constexpr, size_padded: tl.constexpr,
     keys_block: tl.constexpr,
 ):  # fmt: skip
-    """The scores of a block as exponents of 2; the lowest of all where a row does not see a key."""
+    """Return the scores of a block as exponents of 2; `lowest` where a row does not see a key."""
     place = tl.arange(0, size_padded)
     there = seen < keys
     # A block's first key is found in 64 bits, and the others from there in 32, which take half the registers.
@@ -42,7 +42,7 @@ def _score(
 @triton.jit
 @no_type_check
 def _add(total, lost, summand):
-    """A sum, and what its rounding has added so far, which the next summand makes up for (Kahan)."""
+    """Return a sum, and its rounding error so far, for which the next summand makes up (Kahan)."""
     summand -= lost
     higher = total + summand
     return higher, (higher - total) - summand

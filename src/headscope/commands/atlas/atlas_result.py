@@ -71,7 +71,7 @@ class AtlasResult:
 
     @classmethod
     def read(cls, source: str | Path) -> "AtlasResult":
-        """The atlas in a folder; of a head table in a file, with what else in its folder is of its model and corpus.
+        """Return the atlas in a folder, or of a head table and the files beside it of its model and corpus.
 
         Raises:
             TableError: a file is missing or damaged, or one in the folder is of another model or corpus.

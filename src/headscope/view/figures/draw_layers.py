@@ -216,7 +216,7 @@ BY_LAYER: Mapping[str, tuple[str, Callable[[xr.Dataset], Figure], Sequence[Serie
 
 
 def list_layer_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], Figure]]]:
-    """The figures by layer for which a table has numbers, by title; none is drawn yet."""
+    """Return the figures by layer for which a table has numbers, by title; none is drawn yet."""
     return {
         title: (name, partial(draw, table))
         for title, (name, draw, shown) in BY_LAYER.items()
