@@ -153,6 +153,7 @@ def test_the_benchmark_of_gpus_runs_tiny_on_a_processor() -> None:
     assert not [line for line in lines if "does not fit" in line or "no time" in line]
 
 
+@pytest.mark.full
 def test_the_benchmark_of_gpus_wants_a_gpu() -> None:
     if torch.cuda.is_available():
         pytest.skip("torch finds a GPU here")

@@ -178,6 +178,7 @@ def tables(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     }
 
 
+@pytest.mark.full
 def test_a_comparison_names_the_runs_on_the_terminal_and_on_its_pages(run, tables, tmp_path: Path) -> None:
     for name, table in tables.items():
         headscope.write_table(table, tmp_path / f"{name}.nc")

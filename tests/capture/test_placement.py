@@ -247,6 +247,7 @@ def test_a_type_is_declared_once_and_recorded(folder: Path, tmp_path: Path) -> N
     assert untrained_model(load(folder, dtype="float16")).module.dtype == torch.float16
 
 
+@pytest.mark.full
 def test_an_atlas_in_half_precision_is_explored_and_checked_in_it(folder: Path, tmp_path: Path) -> None:
     atlas = tmp_path / "atlas"
     headscope.atlas(

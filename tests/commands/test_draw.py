@@ -43,6 +43,7 @@ def atlas(draw_only, measured: Path, tmp_path: Path) -> Path:
     return shutil.copytree(measured, tmp_path / "atlas")
 
 
+@pytest.mark.full
 def test_the_atlas_is_what_it_is_when_its_figures_are_drawn_at_once(run, model: Path, atlas: Path) -> None:
     sums = atlas / ".heads.partial.npz"
     sums.write_bytes(b"of a killed run that goes on later")
@@ -109,8 +110,10 @@ def change(path: Path, **attributes: str) -> None:
         ("examples.nc", {"corpus_sha256": "0" * 64}, "{0} is of another corpus ('grammar:53') than {1}"),
         ("heads-norm.nc", {"corpus_sha256": "", "view": "norm"}, "{0} is of another corpus ('grammar:53') than {1}"),
         ("heads-norm.nc", {}, "{0} is not the file of its name in the atlas of {1}"),
-        ("head-distances.nc", {}, "{0} is not the file of its name in the atlas of {1}"),
-        ("probe.nc", {}, "{0} is not the file of its name in the atlas of {1}"),
+        *(
+            pytest.param(name, {}, "{0} is not the file of its name in the atlas of {1}", marks=pytest.mark.full)
+            for name in ("head-distances.nc", "probe.nc")
+        ),
     ],
 )  # fmt: skip
 def test_a_file_of_another_atlas_is_refused(run, atlas: Path, changed: str, attributes: dict, difference: str) -> None:

@@ -124,6 +124,7 @@ def kill(step: str, done: int, total: int) -> None:
         raise Killed
 
 
+@pytest.mark.full
 def test_the_page_can_be_opened_before_the_untrained_model_is_measured_and_says_so(model, tmp_path) -> None:
     shown: list[tuple[str, AtlasResult]] = []
     steps: list[str] = []

@@ -122,6 +122,7 @@ def test_a_killed_run_goes_on_where_a_reducer_is_refused(tmp_path: Path, monkeyp
     assert not [*(tmp_path / "out").glob(".*.npz")]
 
 
+@pytest.mark.full
 def test_an_atlas_of_a_decoder_has_roles_and_its_page_too(run, model: Path, tmp_path: Path) -> None:
     code, printed, complaint = run("atlas", model, "grammar:31", *LITTLE, "-o", tmp_path / "atlas")
     assert code == 0, complaint
