@@ -50,6 +50,26 @@ def _add(total, lost, summand):
 
 @triton.jit
 @no_type_check
+def _find_rows(
+    query, text_stride, head_stride, row_stride, heads, queries, size: tl.constexpr, size_padded: tl.constexpr,
+    rows_block: tl.constexpr,
+):  # fmt: skip
+    """Return a program's text, head, first and last row, its rows, and their queries; the longest rows go first."""
+    row_blocks = tl.cdiv(queries, rows_block)
+    pair = (tl.program_id(0) // row_blocks).to(tl.int64)
+    text, head = pair // heads, pair % heads
+    row_start = (row_blocks - 1 - tl.program_id(0) % row_blocks) * rows_block
+    last_row = tl.minimum(row_start + rows_block, queries) - 1
+    row, place = row_start + tl.arange(0, rows_block), tl.arange(0, size_padded)
+    query_block = tl.load(
+        query + text * text_stride + head * head_stride + row.to(tl.int64)[:, None] * row_stride + place,
+        mask=(row < queries)[:, None] & (place < size), other=0.0,
+    )  # fmt: skip
+    return text, head, row_start, last_row, row, query_block
+
+
+@triton.jit
+@no_type_check
 def add_up(
     query, key, hidden, log_sums,
     query_text, query_head, query_row, key_text, key_head, key_row,
@@ -58,17 +78,9 @@ def add_up(
     rows_block: tl.constexpr, keys_block: tl.constexpr,
 ):  # fmt: skip
     """Write the log-sum-exp of each row's scores."""
-    row_blocks = tl.cdiv(queries, rows_block)
-    pair = (tl.program_id(0) // row_blocks).to(tl.int64)
-    # The longest rows go first.
-    row_start = (row_blocks - 1 - tl.program_id(0) % row_blocks) * rows_block
-    last_row = tl.minimum(row_start + rows_block, queries) - 1
-    text, head = pair // heads, pair % heads
-    row, place = row_start + tl.arange(0, rows_block), tl.arange(0, size_padded)
-    query_block = tl.load(
-        query + text * query_text + head * query_head + row.to(tl.int64)[:, None] * query_row + place,
-        mask=(row < queries)[:, None] & (place < size), other=0.0,
-    )  # fmt: skip
+    text, head, row_start, last_row, row, query_block = _find_rows(
+        query, query_text, query_head, query_row, heads, queries, size, size_padded, rows_block
+    )
     peak = tl.full([rows_block], lowest, tl.float32)
     mass = tl.zeros([rows_block], tl.float32)
     start = tl.maximum(row_start - before, 0) // keys_block * keys_block
@@ -82,7 +94,7 @@ def add_up(
         higher = tl.maximum(peak, tl.max(scores, 1))
         mass = mass * tl.exp2(peak - higher) + tl.sum(tl.exp2(scores - higher[:, None]), 1)
         peak = higher
-    tl.store(log_sums + pair * queries + row, (peak + tl.log2(mass)) * nats, mask=row < queries)
+    tl.store(log_sums + (text * heads + head) * queries + row, (peak + tl.log2(mass)) * nats, mask=row < queries)
 
 
 @triton.jit
@@ -95,20 +107,13 @@ def answer(
     has_hidden: tl.constexpr, lowest: tl.constexpr, size: tl.constexpr, size_padded: tl.constexpr,
     buckets_padded: tl.constexpr, rows_block: tl.constexpr, keys_block: tl.constexpr, width_block: tl.constexpr,
 ):  # fmt: skip
-    """`parts` are those of columns. `features` are the masses in buckets, and last the mean distance."""
-    row_blocks = tl.cdiv(queries, rows_block)
-    pair = (tl.program_id(0) // row_blocks).to(tl.int64)
-    row_start = (row_blocks - 1 - tl.program_id(0) % row_blocks) * rows_block
-    last_row = tl.minimum(row_start + rows_block, queries) - 1
-    text, head = pair // heads, pair % heads
-    row, place = row_start + tl.arange(0, rows_block), tl.arange(0, size_padded)
+    """Write averages of columns in `parts` parts; with features, entropies, masses in buckets and mean distances."""
+    text, head, row_start, last_row, row, query_block = _find_rows(
+        query, query_text, query_head, query_row, heads, queries, size, size_padded, rows_block
+    )
     bucket = tl.arange(0, buckets_padded)
     column = first_column + tl.program_id(1) * width_block + tl.arange(0, width_block)
-    rows = pair * queries + row
-    query_block = tl.load(
-        query + text * query_text + head * query_head + row.to(tl.int64)[:, None] * query_row + place,
-        mask=(row < queries)[:, None] & (place < size), other=0.0,
-    )  # fmt: skip
+    rows = (text * heads + head) * queries + row
     given = tl.load(given_log_sums + rows, mask=row < queries, other=0.0)
     log_sum = given / nats
     mass = tl.zeros([rows_block], tl.float32)
