@@ -6,7 +6,6 @@ from types import ModuleType
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import headscope
 from fused_layers import DOCUMENTS, PLAIN, in_float64, load, observe, real
@@ -22,6 +21,7 @@ from headscope.capture.tokens.batch import collate
 from headscope.corpora import Document
 from headscope.errors import ModelError
 from headscope.reducers import Surface
+from operations import Operations
 
 HALF, WHOLE = torch.float16, torch.float32
 
@@ -115,16 +115,6 @@ def test_some_rows_are_shown_beside_an_untouched_output(kernel: ModuleType) -> N
     outputs = Capture(model, "interface").run(batch, lambda attention: None, chosen_rows={"decoder": rows})
     assert torch.equal(select_real(batch, outputs.verified), select_real(batch, untouched))
     assert all(way.startswith("some rows; the output without the matrix, by Triton") for _, _, way in outputs.paths)
-
-
-class Operations(TorchDispatchMode):
-    """Counts the operations that are dispatched."""
-
-    count = 0
-
-    def __torch_dispatch__(self, function, types, arguments=(), named=None):
-        self.count += 1
-        return function(*arguments, **named or {})
 
 
 def test_a_layer_dispatches_as_many_operations_whatever_the_texts(kernel: ModuleType) -> None:

@@ -23,6 +23,7 @@ from headscope.commands.measure.request import Measure
 from headscope.errors import HeadscopeError, ModelError
 from headscope.identity import REMARKS
 from headscope.runner.provenance import identify_model
+from interruptions import interrupt_measuring
 
 GIB = 1 << 30
 MOVE = nn.Module.to
@@ -184,14 +185,8 @@ def test_a_reason_is_no_part_of_the_identity_of_a_run(
         headscope.measure_shard(folder, "grammar:29", "surface", f"{number}/2", out=path, progress=False)
     assert headscope.merge(shards).attrs["documents"] == 29
 
-    def stop(step: str, done: int, total: int) -> None:
-        if done:
-            raise KeyboardInterrupt
-
     out = tmp_path / "heads.nc"
-    monkeypatch.setattr("headscope.runner.local.SAVE_EVERY", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        headscope.measure(folder, "grammar:29", "surface", out=out, batch_tokens=23, progress=stop)
+    interrupt_measuring(monkeypatch, folder, "grammar:29", out=out, batch_tokens=23)
     gpus(((7, 0), GIB))
     table = headscope.measure(folder, "grammar:29", "surface", out=out, batch_tokens=23, resume=True, progress=False)
     assert table.identical(expected.assign_attrs(table.attrs))

@@ -24,6 +24,7 @@ from headscope.runner.provenance import identify_model
 from headscope.view.check_report import print_check
 from headscope.view.comparison_report import render_markdown
 from headscope.view.comparison_summary import print_comparisons
+from interruptions import interrupt_measuring
 
 CORPUS = "grammar:29"
 
@@ -84,14 +85,8 @@ def test_each_part_by_itself_is_refused_by_what_joins_or_continues(
     with pytest.raises(HeadscopeError, match=rf"shards of different runs \(they differ in {attribute}"):
         headscope.merge(shards)
 
-    def stop(step: str, done: int, total: int) -> None:
-        if done:
-            raise KeyboardInterrupt
-
     out = tmp_path / "heads.nc"
-    monkeypatch.setattr("headscope.runner.local.SAVE_EVERY", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        headscope.measure(original, CORPUS, "surface", out=out, batch_tokens=23, progress=stop)
+    interrupt_measuring(monkeypatch, original, CORPUS, out=out, batch_tokens=23)
     with pytest.raises(HeadscopeError, match=rf"left by another run \(its (model, )?{attribute} differ from"):
         headscope.measure(other, CORPUS, "surface", out=out, batch_tokens=23, resume=True)
 
