@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headscope.analyse.metrics import Metric, ratio_metric
+from headscope.capture.model.dtypes import widen
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.model import Model
 from headscope.capture.passes.room import Room
@@ -177,8 +178,8 @@ def compute_divergence(
     is 0, it is ``log sum_i p_i exp(d_i)``. That keeps its digits in float32 however small it is, as two logarithms
     would not, and in float64 a vocabulary takes longer than most models do.
     """
-    dtype = torch.promote_types(logits.dtype, torch.float32)
-    probabilities, difference = whole.to(dtype).softmax(-1), logits.to(dtype) - whole
+    logits = widen(logits)
+    probabilities, difference = whole.to(logits.dtype).softmax(-1), logits - whole
     difference = difference - (probabilities * difference).sum(-1, keepdim=True)
     divergence = (probabilities * (difference.expm1() - difference)).sum(-1).log1p().double()
     if bool(divergence.isfinite().all()):

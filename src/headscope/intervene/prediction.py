@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers.models.auto import modeling_auto
 
 from headscope.capture.forward.loss import choose_masked
+from headscope.capture.model.dtypes import widen
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.align import DROPPED, Aligned, Alignment, begin_text, find_front, spell_token
 from headscope.capture.tokens.assign import SPECIAL
@@ -257,9 +258,9 @@ def batch_rows(model: Model, rows: Iterable[Row], batch_tokens: int) -> Iterator
 
 def score_rows(logits: Float[Tensor, "row token vocabulary"], rows: Sequence[Row]) -> Float[Tensor, " row"]:
     """The log-probability of what each row should predict, in nats."""
-    sums, dtype = [], torch.promote_types(logits.dtype, torch.float32)
+    sums = []
     # Row by row, since the logarithms are as large as the logits.
     for row, row_logits in zip(rows, logits, strict=True):
         targets = torch.tensor(row.targets, device=logits.device)[:, None]
-        sums.append(row_logits[row.places].to(dtype).log_softmax(-1).gather(-1, targets).double().sum())
+        sums.append(widen(row_logits[row.places]).log_softmax(-1).gather(-1, targets).double().sum())
     return torch.stack(sums)

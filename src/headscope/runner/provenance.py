@@ -7,9 +7,9 @@ from importlib import metadata
 from typing import Any
 
 from headscope.capture.forward.installed import describe_edits
+from headscope.capture.model.dtypes import spell_dtype
 from headscope.capture.model.hashes import hash_config, hash_tokenizer
 from headscope.capture.model.model import Model
-from headscope.capture.model.placement import spell_dtype
 from headscope.capture.passes.stream import Plan
 from headscope.capture.tokens.align import Alignment
 from headscope.heads import EDITED, KEY_VALUE_HEADS, KEY_VALUE_HEADS_BY_LAYER

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from headscope.capture.forward.head_edit import Edit, Visible, Z, silence
 from headscope.capture.forward.path import cut, find_scale
 from headscope.capture.forward.unembedding import Unembedding, Vocabulary
+from headscope.capture.model.dtypes import widen
 from headscope.capture.model.mask import Masks, Reach, count_rows, hide
 from headscope.capture.model.model import Model
 from headscope.capture.rows.attention import Attention
@@ -151,21 +152,20 @@ class Call:
     reach: Reach | None
     terms: Mapping[str, Any]
 
-    # In less than float32 the statistics would be rounded with the weights.
     @cached_property
     def query(self) -> Float[Tensor, "batch head query size"]:
         """The queries, in float32 at least."""
-        return _widen(self.given[0])
+        return widen(self.given[0])
 
     @cached_property
     def key(self) -> Float[Tensor, "batch key_head key size"]:
         """The keys, in float32 at least."""
-        return _widen(self.given[1])
+        return widen(self.given[1])
 
     @cached_property
     def value(self) -> Float[Tensor, "batch key_head key width"]:
         """The values, in float32 at least."""
-        return _widen(self.given[2])
+        return widen(self.given[2])
 
     @property
     def queries(self) -> int:
@@ -253,10 +253,6 @@ class Call:
 def _cut(side: Float[Tensor, "batch head token size"], part: slice | Int[Tensor, " row"]) -> Float[Tensor, "..."]:
     """Return some tokens of queries, keys or values."""
     return side if isinstance(part, slice) and part == slice(0, side.shape[2]) else side[:, :, part]
-
-
-def _widen(side: Tensor) -> Tensor:
-    return side.float() if side.dtype.itemsize < torch.float32.itemsize else side
 
 
 def _join(blocks: Sequence[slice], query: Tensor) -> slice | Int[Tensor, " row"]:

@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from headscope.capture.forward.head_edit import Edit, EditedLayer, apply_edits, silence
 from headscope.capture.forward.path import find_scale
+from headscope.capture.model.dtypes import widen
 from headscope.capture.model.mask import hide, shown
 from headscope.errors import HeadscopeError
 
@@ -190,20 +191,19 @@ def attend_edited(
         hidden = edges if ahead is None else edges | ahead
         mask = hide(attention_mask, hidden, query.dtype)
         output, _ = implementation(module, query, key, value, mask, **terms)
-        return silence(output.transpose(1, 2).to(width), visible(slice(0, queries)), hidden)
+        return silence(widen(output.transpose(1, 2)), visible(slice(0, queries)), hidden)
 
-    width = torch.promote_types(output.dtype, torch.float32)
     first = 0 if attention_type == "encoder" else installed.read
     # A cache may hold the last keys alone, or room for more than there are.
     first_key = 0 if attention_type == "cross" else max(0, first + queries - keys)
     layer = EditedLayer(
-        attention_type, number, query.shape[1], query.to(width), key.to(width),
-        find_scale(terms, query.shape[-1]), value.to(width),
+        attention_type, number, query.shape[1], widen(query), widen(key),
+        find_scale(terms, query.shape[-1]), widen(value),
         torch.arange(first, first + queries, device=query.device),
         torch.arange(first_key, first_key + keys, device=query.device),
         visible, attend_without,
     )  # fmt: skip
-    z = apply_edits(find_edits(module), output.transpose(1, 2).to(width), layer)
+    z = apply_edits(find_edits(module), widen(output.transpose(1, 2)), layer)
     return z.transpose(1, 2).to(output.dtype).contiguous(), weights
 
 

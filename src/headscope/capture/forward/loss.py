@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from headscope.capture.forward.outputs import Loss
+from headscope.capture.model.dtypes import widen
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.assign import SPECIAL
 from headscope.capture.tokens.batch import Batch
@@ -134,15 +135,11 @@ def _sum_losses(
     output: Any, *, predicted: Bool[Tensor, "batch token"], targets: Int[Tensor, "batch token"] | None
 ) -> Float[Tensor, ""]:
     """The loss of a prediction at each of some tokens; of what is most probable there, if it is not given."""
-    logits = _widen(output.logits[predicted])
+    logits = widen(output.logits[predicted])
     return cross_entropy(logits, logits.argmax(-1) if targets is None else targets[predicted], reduction="sum")
 
 
 def _sum_label_losses(output: Any, *, gold: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
     """The loss of a label for each text; of the most probable one where the gold is not known."""
-    logits = _widen(output.logits)
+    logits = widen(output.logits)
     return cross_entropy(logits, gold.where(gold >= 0, logits.argmax(-1)), reduction="sum")
-
-
-def _widen(logits: Tensor) -> Tensor:
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from headscope.capture.model.dtypes import is_half
 from headscope.capture.model.model import Model
 from headscope.capture.model.noise import NOISE_FACTOR
 from headscope.capture.rows.attention import Attention
@@ -226,4 +227,4 @@ def is_same(model: Model, expected: Float[Tensor, "*shape"], actual: Float[Tenso
 def find_tolerance(dtype: torch.dtype) -> float:
     """What rounding allows between two numbers of a type, as a share of the largest."""
     # Statistics are computed in float32 at best.
-    return max(1e-5, 16 * torch.finfo(dtype).eps if dtype.itemsize < torch.float32.itemsize else 0.0)
+    return max(1e-5, 16 * torch.finfo(dtype).eps if is_half(dtype) else 0.0)

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from headscope.capture.model.block_sizes import find_free_memory
-from headscope.capture.model.device_names import AUTO, DTYPES, PROCESSOR
+from headscope.capture.model.device_names import AUTO, PROCESSOR
+from headscope.capture.model.dtypes import is_half, spell_dtype
 from headscope.errors import ModelError, first_line
 
 logger = logging.getLogger("headscope")
@@ -101,30 +102,13 @@ def put_model(module: nn.Module, device: str, name: str) -> str:
 
 def warn_of_half_precision(name: str, device: torch.device, dtype: torch.dtype) -> None:
     """Say that a model runs in half precision on the processor, which is slower."""
-    if device.type == PROCESSOR and dtype in (torch.float16, torch.bfloat16):
+    if device.type == PROCESSOR and is_half(dtype):
         logger.warning("%s runs in %s on the processor, which is slower there than float32.", name, spell_dtype(dtype))
 
 
 def count_bytes(module: nn.Module) -> int:
     """Return the bytes of the weights of a model."""
     return sum(each.numel() * each.element_size() for each in (*module.parameters(), *module.buffers()))
-
-
-def spell_dtype(dtype: object) -> str:
-    """Return the name of a numerical type, such as ``bfloat16``."""
-    return str(dtype).removeprefix("torch.")
-
-
-def read_dtype(name: str) -> torch.dtype:
-    """Return the numerical type of a name.
-
-    Raises:
-        ModelError: a model is not run in it.
-    """
-    if name not in DTYPES:
-        raise ModelError(f"a model is not run in the numerical type {name!r}; give {', '.join(DTYPES)}.")
-    dtype: torch.dtype = getattr(torch, name)
-    return dtype
 
 
 def _refuse(name: str, device: str, error: Exception) -> ModelError:

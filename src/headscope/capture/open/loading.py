@@ -15,6 +15,7 @@ from transformers.utils import cached_file
 from headscope.capture.forward.loss import find_task, refuse_headless
 from headscope.capture.model.configuration import read_config
 from headscope.capture.model.device_names import AUTO
+from headscope.capture.model.dtypes import read_dtype, spell_dtype
 from headscope.capture.model.model import Model
 from headscope.capture.model.model_names import (
     DECODER_HEAD,
@@ -27,13 +28,7 @@ from headscope.capture.model.model_names import (
     has_saved_attention,
     refuse_pipes,
 )
-from headscope.capture.model.placement import (
-    put_model,
-    read_dtype,
-    refuse_device,
-    spell_dtype,
-    warn_of_half_precision,
-)
+from headscope.capture.model.placement import put_model, refuse_device, warn_of_half_precision
 from headscope.capture.model.saved import SavedTexts
 from headscope.capture.model.shape import Shape
 from headscope.capture.model.unwrap import Holder, unwrap
