@@ -2,27 +2,25 @@
 
 import json
 from collections.abc import Iterator
-from functools import cache
 
 import numpy as np
 import pytest
 import torch
-import transformers as hf
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 import headscope
 import tiny
 from headscope.capture.model.block_sizes import SHARE, BlockSizes, find_free_memory
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import Plan
+from headscope.capture.rows import second_pass
 from headscope.corpora import Document, Link
 from headscope.reducers import REDUCERS
 from headscope.runner import measure
-from operations import Operations
+from one_head import make_documents, make_model
+from operations import Operations, Uncounted
 
 GIB = 1 << 30
 MEASURE = BlockSizes.measure
-WORDS = tuple(f"w{number}" for number in range(50))
 MOST = {("surface",): 60, ("surface", "relations"): 120}
 """Operations a layer beyond those of the bare model."""
 
@@ -47,27 +45,6 @@ def test_the_blocks_of_a_gpu_follow_from_its_free_memory(monkeypatch: pytest.Mon
     assert find_free_memory(device) == 8 * GIB
     assert {*vars(MEASURE(device)).values()} == {8 * GIB // SHARE}
     assert MEASURE(torch.device("cpu")) == MEASURE(torch.device("meta")) == BlockSizes()
-
-
-def make_documents(texts: int, length: int, batches: int) -> list[Document]:
-    """Documents of words that are one token each, every one linked to the word before it."""
-    words = np.random.default_rng(0).choice(WORDS, (batches * texts, length))
-    links = tuple(Link(place, place - 1, ("nsubj", "obj")[place % 2]) for place in range(1, length))
-    return [Document(str(number), tuple(row), links) for number, row in enumerate(words.tolist())]
-
-
-@cache
-def make_model(layers: int) -> Model:
-    """A decoder of one head, so that long texts need little memory."""
-    vocabulary = {word: number for number, word in enumerate(("[PAD]", "[UNK]", *WORDS))}
-    words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]", pad_token="[PAD]")
-    config = hf.LlamaConfig(
-        vocab_size=len(vocabulary), hidden_size=8, intermediate_size=8, num_hidden_layers=layers,
-        num_attention_heads=1, num_key_value_heads=1, max_position_embeddings=8192, pad_token_id=0,
-    )  # fmt: skip
-    return Model.from_module(hf.LlamaModel(config).eval(), tokenizer)
 
 
 def count_a_layer(reducers: tuple[str, ...], texts: int, length: int) -> float:
@@ -97,6 +74,16 @@ def test_what_is_dispatched_grows_with_neither_texts_nor_length(reducers: tuple[
     counts = [count_a_layer(reducers, *shape) for shape in shapes]
     assert counts == [counts[0]] * len(shapes)
     assert counts[0] <= MOST[reducers]
+
+
+def test_with_the_kernel_no_more_is_dispatched(monkeypatch: pytest.MonkeyPatch, gpu) -> None:
+    """As on a GPU; what Triton's interpreter dispatches is not counted."""
+    monkeypatch.setattr("headscope.capture.rows.gpu._try_kernel", lambda device, size, dtype: second_pass)
+    for name in ("add_up", "answer"):
+        monkeypatch.setattr(second_pass, name, Uncounted(getattr(second_pass, name)))
+    counts = [count_a_layer(("surface",), *shape) for shape in ((3, 16), (2, 64))]
+    assert counts == [counts[0]] * 2
+    assert counts[0] <= MOST["surface",]
 
 
 @pytest.mark.full

@@ -100,7 +100,7 @@ def test_rising_and_falling_scores_keep_their_entropies(kernel: ModuleType, reac
     scores = scores.masked_fill(~reach.within(apart), -torch.inf)
     weights, sums = scores.softmax(-1), scores.logsumexp(-1)
     how = {"scale": 1.3, "reach": reach, "log_sum": None if given is None else (sums + given).float()}
-    swept = kernel.sweep_by_triton(query, key, first=0, edges=(1, 3), **how)
+    swept = kernel.sweep_by_triton(query, key, first=0, edges=(1, 3), rulers=Rulers(), **how)
     torch.testing.assert_close(swept.entropy.double(), torch.special.entr(weights).sum(-1), **CLOSE)
     torch.testing.assert_close(swept.log_sum, sums, **CLOSE)
     output, log_sum = kernel.attend_by_triton(query, key, kernel.lay_columns([key]), **how)
@@ -141,8 +141,9 @@ def test_where_all_is_hidden_nothing_is_nan(kernel: ModuleType, dtype: torch.dty
     columns = kernel.lay_columns([key])
     for log_sum in (None, torch.full((2, 6, 19), 1e30)):
         swept = kernel.sweep_by_triton(
-            query, key, columns, scale=0.4, reach=Reach(hidden=hidden), first=0, edges=EDGES, log_sum=log_sum
-        )
+            query, key, columns, scale=0.4, reach=Reach(hidden=hidden), first=0, edges=EDGES, rulers=Rulers(),
+            log_sum=log_sum,
+        )  # fmt: skip
         for answer in (swept.log_sum, swept.entropy, swept.features, *swept.averages):
             assert bool(answer.isfinite().all())
 
@@ -154,7 +155,7 @@ def test_a_processor_gets_plain_products() -> None:
 @pytest.mark.parametrize("dtype", [HALF, WHOLE])
 def test_a_gpu_gets_the_kernel_only_where_it_is_right(dtype: torch.dtype) -> None:
     def answer(query, key, columns, **how) -> Swept:
-        swept = sweep(query.float(), key.float(), columns[0].float(), **how, rulers=Rulers(), sizes=BlockSizes())
+        swept = sweep(query.float(), key.float(), columns[0].float(), **how, sizes=BlockSizes())
         return Swept(swept.log_sum, swept.entropy, swept.features, swept.output, (swept.output,))
 
     def answer_with_another_scale(*given, **how) -> Swept:
@@ -191,8 +192,8 @@ def test_a_mistake_of_ours_is_not_hidden(monkeypatch) -> None:
 def test_the_kernel_reads_what_lies_otherwise_in_memory(kernel: ModuleType) -> None:
     """Queries and keys as models hand them over are views whose heads lie behind one another."""
     query, key = (torch.randn(2, 19, heads, 8, generator=torch.Generator().manual_seed(5)) for heads in (6, 3))
-    how = {"scale": 0.4, "reach": Reach(after=0), "first": 0, "edges": EDGES}
-    theirs = sweep(query.transpose(1, 2), key.transpose(1, 2), None, **how, rulers=Rulers(), sizes=BlockSizes())
+    how = {"scale": 0.4, "reach": Reach(after=0), "first": 0, "edges": EDGES, "rulers": Rulers()}
+    theirs = sweep(query.transpose(1, 2), key.transpose(1, 2), None, **how, sizes=BlockSizes())
     pairs = (
         (query.transpose(1, 2), key.transpose(1, 2)),
         (query.permute(0, 2, 3, 1).contiguous().mT, key.permute(0, 2, 3, 1).contiguous().mT),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import torch
@@ -162,6 +163,7 @@ class Surface(Reducer):
         _, *bins = _lay_out_means(self)
         over, wanted = (torch.tensor(places, device=keys.ids.device) for places in bins)
         padded, length = not bool(queries.real.all()), keys.real.sum(1, keepdim=True)
+        batch.questions.expect(attention_type, tuple(self.edges), columns)
         return _Facts(columns, neighbours, shares, padded, length, over, wanted)
 
     def count(self, facts: "_Facts") -> Sums:
@@ -184,8 +186,8 @@ class Surface(Reducer):
         # Every column under every share, of which most are not wanted: one product is less than one a value.
         some = attention.batch.blocks.summed_rows
         chunks = zip(torch.split(facts.shares[:, rows], some, 1), torch.split(seen, some, 2), strict=True)
-        totals = [(shares[:, None].mT @ chunk.double()).sum(0) for shares, chunk in chunks]
-        return {"means": torch.stack(totals).sum(0).flatten(1)[:, facts.wanted]}
+        total = reduce(torch.add, ((shares[:, None].mT @ chunk.double()).sum(0) for shares, chunk in chunks))
+        return {"means": total.flatten(1)[:, facts.wanted]}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Each value for each layer and head; by distance, offset and class where there are several."""

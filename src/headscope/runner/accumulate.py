@@ -19,6 +19,7 @@ from torch import Tensor
 from headscope.capture.forward.interface import Capture
 from headscope.capture.forward.loss import make_loss
 from headscope.capture.forward.outputs import Outputs
+from headscope.capture.forward.own_sums import Reasons, run_again_with_matrix
 from headscope.capture.forward.verify import are_finite
 from headscope.capture.passes.room import Room
 from headscope.capture.passes.stream import Plan, Portion, Stream
@@ -83,7 +84,7 @@ def count_portion(portion: Portion) -> dict[Key, Tensor]:
 def _observe_finite(portion: Portion, reducers: Sequence[Reducer], plan: Plan) -> tuple[Portion, Mapping[Key, Tensor]]:
     """The portion without the documents for which the models' outputs are not finite, and the sums over it."""
     while portion.batches:
-        observed, finite = _observe_portion(portion, reducers, plan)
+        observed, finite = run_again_with_matrix(partial(_observe_portion, portion, reducers, plan))
         if bool(finite.all()):
             return portion, observed
         portion = portion.leave_out(~finite, NOT_FINITE)
@@ -91,7 +92,7 @@ def _observe_finite(portion: Portion, reducers: Sequence[Reducer], plan: Plan) -
 
 
 def _observe_portion(
-    portion: Portion, reducers: Sequence[Reducer], plan: Plan
+    portion: Portion, reducers: Sequence[Reducer], plan: Plan, with_matrix: Reasons
 ) -> tuple[dict[Key, Tensor], Bool[Tensor, " document"]]:
     """The sums that the reducers count and observe on a batch, and for which documents the models' outputs are finite.
 
@@ -143,6 +144,7 @@ def _observe_portion(
     seen = capture.run(
         posed if together else batch, see, gradients=bool(by_gradient) and together, loss=loss, rows=plan.rows,
         whole=whole, fused=plan.fused, chosen_rows={name: [*sample.blocks] for name, sample in samples.items()},
+        with_matrix=with_matrix,
     )  # fmt: skip
     for place, observed in by_place.items():
         _, attention_type, _ = place

@@ -5,6 +5,7 @@ prompt --tokenize--> tokens in each order --capture--> Attention --> shares of a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from jaxtyping import Float, Float32, Int
 from torch import Tensor
 
 from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.own_sums import Reasons, run_again_with_matrix
 from headscope.capture.forward.verify import are_finite, refuse_not_finite
 from headscope.capture.passes.room import Room
 from headscope.capture.rows.attention import Attention
@@ -58,7 +60,8 @@ def observe_ledger(
         batch = collate(capture.model, [make_text(name, prompts[row], own[:-1]) for row in rows])
         starts = torch.tensor([len(prompts[row].ids) - 1 for row in rows], device=batch.encoder.ids.device)
         queries = starts[:, None] + torch.arange(len(own), device=starts.device)
-        return _observe_batch(capture, batch, [numbers[row] for row in rows], queries, len(parts), fused)
+        of_texts = [numbers[row] for row in rows]
+        return run_again_with_matrix(partial(_observe_batch, capture, batch, of_texts, queries, len(parts), fused))
 
     room, shares = Room(capture.model), list[np.ndarray]()
     for first in range(0, len(prompts), size):
@@ -71,7 +74,7 @@ def observe_ledger(
 
 def _observe_batch(
     capture: Capture, batch: Batch, numbers: Sequence[Sequence[int]], queries: Int[Tensor, "order token"], parts: int,
-    fused: bool | None,
+    fused: bool | None, with_matrix: Reasons,
 ) -> Float32[np.ndarray, "order token layer head part"]:  # fmt: skip
     """The shares of the texts of a batch, given the part of each token, and the tokens that predict the model's own."""
     columns = torch.zeros(len(numbers), batch.encoder.length, parts, device=queries.device)
@@ -90,7 +93,7 @@ def _observe_batch(
         chosen = chosen.masked_fill(~held[:, None, :, None], 0)
         layers[attention.layer] = layers.get(attention.layer, 0) + chosen
 
-    outputs = capture.run(batch, observe, fused=fused)
+    outputs = capture.run(batch, observe, fused=fused, with_matrix=with_matrix)
     if not bool(are_finite(batch, outputs.verified).all()):
         raise refuse_not_finite(capture.model.name, f"for the prompt {batch.documents[0].id!r}")
     by_layer = torch.stack([layers[layer] for layer in sorted(layers)], dim=1)  # batch layer head token part

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from headscope.capture.forward.head_edit import Edit, Visible, Z, silence
+from headscope.capture.forward.own_sums import OwnSums, Reasons
 from headscope.capture.forward.path import cut, find_scale
 from headscope.capture.forward.unembedding import Unembedding, Vocabulary
 from headscope.capture.model.dtypes import widen
@@ -37,11 +38,14 @@ class Pass:
         model, batch: what is run on what.
         observe, edit, gradients, block_rows, whole, verify: as in `headscope.capture.forward.interface.Capture.run`.
         matrix_because: why the matrix is needed in every layer; empty where it is not.
+        with_matrix: why some layers need it.
         fused_from: keys from which on layers do without the matrix.
         norms: those by which the norm view is shown in place of the weights; None where these are.
         unembedding: by which it is found which tokens the values raise; None where nobody reads logits.
         chosen_rows: the blocks of rows that are shown, by attention type; of other types all rows are.
         kernels: which GPUs have the kernel that does without the matrix.
+        turn: the number of the pass, of those of its capture.
+        own_sums: those of the model's own kernel.
         layers: the calls of attention so far.
         paths: the way each layer was measured.
         masks: those that the model has asked for.
@@ -63,6 +67,9 @@ class Pass:
     unembedding: Unembedding | None = None
     chosen_rows: Mapping[str, Sequence[slice]] = field(default_factory=dict)
     kernels: Kernels = field(default_factory=Kernels)
+    with_matrix: Reasons = field(default_factory=dict)
+    turn: int = 0
+    own_sums: OwnSums = field(default_factory=OwnSums)
     layers: Counter[str] = field(default_factory=Counter)
     paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
@@ -104,6 +111,15 @@ class Pass:
         calls, numbers = self.layers[attention_type], self._numbers[attention_type]
         # What calls attention more often than it has layers is noticed by its count.
         return numbers[calls - 1] if calls <= len(numbers) else self.model.layers[attention_type] + calls
+
+    def is_checked(self) -> bool:
+        """Return whether rows of the layer that is called are compared with the model's own function.
+
+        In a layer with the output of the model's own kernel, whose sums are compared in all rows. The first pass
+        compares rows of every layer, and a later one those of one layer, each of another.
+        """
+        calls, layers = sum(self.layers.values()), sum(self.model.layers.values())
+        return self.turn == 0 or (calls - self.turn) % layers == 0
 
     @cached_property
     def _vocabularies(self) -> Sequence[Vocabulary]:

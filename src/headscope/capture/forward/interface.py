@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import count
 from threading import Lock
 from typing import Any
 
@@ -32,9 +33,10 @@ from headscope.capture.forward.head_edit import Edit, refuse_changes
 from headscope.capture.forward.installed import attend_edited, find_edits, install, suspend_edits
 from headscope.capture.forward.layer import attend_with_all_rows, attend_with_chosen_rows, pass_on
 from headscope.capture.forward.outputs import Loss, Outputs, differentiate, gather_outputs
+from headscope.capture.forward.own_sums import Reasons
 from headscope.capture.forward.unembedding import Unembedding
 from headscope.capture.forward.untouched import prepare_noise, run_untouched, verify_without_padding
-from headscope.capture.forward.verify import verify_numbers, verify_rows, verify_same
+from headscope.capture.forward.verify import are_finite, verify_numbers, verify_rows, verify_same
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.implementation import register
 from headscope.capture.model.model import Model
@@ -75,6 +77,7 @@ class Capture:
         view: another view that it shows in their place.
         unembedding: by which `run` finds which tokens the values raise; None if nobody reads logits.
         kernels: which GPUs have the kernel that does without the matrix.
+        turns: numbers its passes.
     """
 
     model: Model
@@ -84,6 +87,7 @@ class Capture:
     view: DenseView | None = field(default=None, repr=False)
     unembedding: Unembedding | None = field(default=None, repr=False)
     kernels: Kernels = field(default_factory=Kernels, repr=False)
+    turns: Iterator[int] = field(default_factory=count, repr=False)
 
     @classmethod
     def verified(cls, model: Model, batch: Batch) -> "Capture":
@@ -153,6 +157,7 @@ class Capture:
         fused: bool | None = None,
         verify: bool = False,
         chosen_rows: Mapping[str, Sequence[slice]] | None = None,
+        with_matrix: Reasons | None = None,
     ) -> Outputs:
         """The outputs of the model on `batch`, whose heads are observed, edited and differentiated on the way.
 
@@ -170,8 +175,10 @@ class Capture:
             verify: check that the values averaged by the weights are what the layer returns.
             chosen_rows: the blocks of rows to show, by attention type. Default: all rows, which route ``outputs``
                 always shows.
+            with_matrix: layers that are measured with their matrix, and why (`own_sums.run_again_with_matrix`).
 
         Raises:
+            LargeScoresError: some layers need their matrix, as is known now; what `observe` was shown is void.
             ModelError: the model does not use the attention interface, and cannot be edited or differentiated.
             HeadscopeError: an edit returns something else than a new z, or there is no loss.
         """
@@ -185,7 +192,8 @@ class Capture:
         fused_from = FUSED_FROM if fused is None else 0
         run = Pass(
             self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from, self.norms,
-            self.unembedding, chosen_rows or {}, self.kernels,
+            self.unembedding, chosen_rows or {}, self.kernels, with_matrix or {},
+            0 if verify else next(self.turns),
         )  # fmt: skip
         with (
             hold(self._configs),
@@ -208,7 +216,9 @@ class Capture:
                     f"fails under observation ({type(error).__name__}: {first_line(error)})."
                 ) from error
             by_layer = differentiate(run, output, loss) if gradients else {}
-        return gather_outputs(output, run.layers, run.paths, run.modules, by_layer)
+        outputs = gather_outputs(output, run.layers, run.paths, run.modules, by_layer)
+        run.own_sums.verify(self.model, lambda: bool(are_finite(batch, outputs.verified).all()))
+        return outputs
 
     @contextmanager
     def editing(self, edit: Edit) -> Iterator[None]:

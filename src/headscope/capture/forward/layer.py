@@ -18,7 +18,7 @@ from torch import Tensor
 from headscope.capture.forward.call import Call, Pass
 from headscope.capture.forward.head_edit import Edit, EditedLayer, Visible, apply_edits
 from headscope.capture.forward.own_kernel import attend_by_own_kernel
-from headscope.capture.forward.path import list_terms, may_be_large, may_leave_out, refuse_large_scores
+from headscope.capture.forward.path import describe_large_scores, list_terms, may_be_large, may_leave_out
 from headscope.capture.forward.verify import verify_average, verify_entropy, verify_output
 from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.mask import count_rows
@@ -30,12 +30,12 @@ MOST_HIDDEN = 1.2
 """The weights of small blocks that are worked out together, hidden ones included, for each that need not be hidden."""
 
 CHECKED_ROWS = 3
-"""Rows of every layer of every batch that are compared with the model's own function."""
+"""Rows of a layer that are compared with the model's own function: in every batch, or where `Pass.is_checked`."""
 
 
 def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
     """A layer's output, all of whose rows are shown; and the way that was chosen."""
-    attention, output = run.matrix_because or _prefer_matrix(run, call) or _fuse(run, call), None
+    attention, output = _explain_matrix(run, call) or _prefer_matrix(run, call) or _fuse(run, call), None
     if isinstance(attention, FusedRows):
         output, because = _attend_without_matrix(run, call, attention)
     else:
@@ -45,6 +45,11 @@ def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
     if because or not isinstance(attention, FusedRows):
         return output, f"with the matrix: {because}"
     return output, f"{attention.way}: {call.reach}"
+
+
+def _explain_matrix(run: Pass, call: Call) -> str:
+    """Return why the layer needs its matrix; empty if it does not."""
+    return run.matrix_because or run.with_matrix.get((call.attention_type, call.layer), "")
 
 
 def _prefer_matrix(run: Pass, call: Call) -> str:
@@ -84,18 +89,24 @@ def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple
     if norms is not None and not bool(norms.all()):
         return None, "nothing flows from some of its tokens"
     output, log_sum = attention.attended or (None, None)
+    compared_at_end = log_sum if norms is None else None
     if output is None and (run.gradients or norms is not None):
         # The pass that answers the reducers has no gradient, and does not average the values by a view.
         output, log_sum = replace(attention, query=call.query, key=call.key).attend(call.value)
-    if attention.attended is not None or may_be_large(attention.bound_scores(), call.keys):
+    if compared_at_end is None and (attention.attended or may_be_large(attention.bound_scores(), call.keys)):
         log_sum = attention.log_sum if log_sum is None else log_sum.detach()
-        if because := refuse_large_scores(log_sum, attention.queries.real):
+        if because := describe_large_scores(float(log_sum.abs().amax(1)[attention.queries.real].max())):
             return None, because
     rows = _choose_rows(call.layer, call.queries)
     # Shown first: a pass that answers the reducers finds the output, and the entropies for the check, as well.
     shown = replace(attention if norms is None else attention.with_norms(norms), raised_tokens=run.find_raised(call))
     run.show(shown)
     output = (shown.output() if output is None else output).transpose(1, 2).contiguous()
+    if compared_at_end is not None:
+        if run.observe is not None:  # else nobody needs our sums, which take a pass
+            run.own_sums.note(shown, compared_at_end)
+        if not run.is_checked():
+            return output, ""
     with torch.no_grad():
         expected, weights = call.attend_exactly(run, rows)
         weights = weights if norms is None else make_shares(weights, norms)
@@ -124,14 +135,15 @@ def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> t
 
     The output is that of a fused kernel where that may be, and a few rows of it are compared with the model's own.
     """
-    fused, way = run.matrix_because or _fuse(run, call), "some rows; the output "
+    fused, way = _explain_matrix(run, call) or _fuse(run, call), "some rows; the output "
     if isinstance(fused, FusedRows):
         attended = fused.attended or replace(fused, query=call.query, key=call.key).attend(call.value)
         output = attended[0].transpose(1, 2).contiguous()
-        rows = _choose_rows(call.layer, call.queries)
-        with torch.no_grad():
-            expected, _ = call.attend_exactly(run, rows)
-            verify_output(run.model, fused, rows, output[:, rows], expected)
+        if fused.attended is None or run.is_checked():
+            rows = _choose_rows(call.layer, call.queries)
+            with torch.no_grad():
+                expected, _ = call.attend_exactly(run, rows)
+                verify_output(run.model, fused, rows, output[:, rows], expected)
         way += f"{fused.way}: {call.reach}"
     else:
         way += f"with the matrix: {fused}"

@@ -42,7 +42,7 @@ def attend_by_own_kernel(run: Pass, call: Call) -> Attended | None:
     # The efficient kernel fills up the last block of rows; cuDNN's gives each number an axis of its own.
     rows = kernel.log_sum.detach().flatten(2)[..., : kernel.queries].reshape(call.given[0].shape[:3])
     # Of a row that sees no key, as padding may be, it may be any number.
-    padding = ~run.batch.queries(call.attention_type).real[:, None]
+    padding = run.batch.queries(call.attention_type).padding
     return output.transpose(1, 2), rows.float().masked_fill(padding, NOTHING)
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 LEAVES_SCORES_ALONE = frozenset(
@@ -40,12 +40,11 @@ def may_be_large(bound: float, keys: int) -> bool:
     return not bound + math.log(keys) <= LARGEST
 
 
-def refuse_large_scores(log_sum: Float[Tensor, "batch head query"], real: Bool[Tensor, "batch query"]) -> str:
-    """The reason why a layer's scores are too large to do without the matrix; empty where they are not.
+def describe_large_scores(largest: float) -> str:
+    """Return why a layer's scores are too large to do without the matrix, by their largest log-sum-exp; empty if not.
 
     Without it a weight is the exponential of a difference of scores, each rounded by itself.
     """
-    largest = float(log_sum.abs().amax(1)[real].max())
     return "" if largest <= LARGEST else f"scores of {largest:,.0f}, too large for float32 without it"
 
 

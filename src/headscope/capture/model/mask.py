@@ -36,6 +36,9 @@ class Reach:
     before: int | None = None
     after: int | None = None
     hidden: Bool[Tensor, "batch key"] | None = None
+    _counts: dict[tuple[int, int, int, torch.device], Float[Tensor, "batch query"]] = field(
+        default_factory=dict, repr=False
+    )
 
     @property
     def everywhere(self) -> bool:
@@ -73,6 +76,18 @@ class Reach:
         if self.hidden is None:
             return seen
         return seen & ~self.hidden.gather(1, keys.expand(len(self.hidden), -1))[:, None]
+
+    def count(self, texts: int, queries: int, keys: int, device: torch.device) -> Float[Tensor, "batch query"]:
+        """Return how many keys each query sees, found once for all layers that have the same mask."""
+        size = (texts, queries, keys, device)
+        if size not in self._counts:
+            place = torch.arange(queries, device=device)
+            shown = torch.ones(texts, keys, device=device) if self.hidden is None else (~self.hidden).float()
+            up_to = torch.nn.functional.pad(shown.cumsum(1), (1, 0))
+            first = (place - (keys if self.before is None else self.before)).clamp(0, keys)
+            last = (place + (keys if self.after is None else self.after + 1)).clamp_max(keys)
+            self._counts[size] = up_to[:, last] - up_to[:, first]
+        return self._counts[size]
 
     def hiding(self, keys: slice, queries: int, dtype: torch.dtype) -> Float[Tensor, "batch 1 query key"] | None:
         """A mask that hides padding from a kernel: one row for each text, expanded, so that it takes no memory."""
@@ -162,6 +177,7 @@ class Masks:
     """
 
     _kept: dict[int, _Kept] = field(default_factory=dict)
+    _everywhere: Reach = field(default_factory=Reach)
 
     def keep(self, arguments: Mapping[str, Any]) -> Tensor:
         """A ticket for the mask that these arguments of transformers' mask function would make."""
@@ -176,7 +192,7 @@ class Masks:
     def reach(self, attention_mask: Tensor | None) -> Reach | None:
         """Which keys a mask shows, if it is a matter of distance and padding and of nothing else."""
         if attention_mask is None:
-            return Reach()
+            return self._everywhere
         kept = self._find(attention_mask)
         return None if kept is None else kept.reach
 

@@ -170,7 +170,7 @@ class FusedRows(Attention):
                 sides = self.query.float(), self.key.float(), value
                 swept = sweep(*sides, columns, **how, rulers=batch.rulers, sizes=batch.blocks)
             else:
-                swept = self._sweep_by_kernel(self.kernel, value, **how)
+                swept = self._sweep_by_kernel(self.kernel, value, **how, rulers=self.batch.rulers)
             self._swept[edges] = swept
         return self._swept[edges]
 
@@ -259,14 +259,7 @@ class FusedRows(Attention):
 
     def visible(self) -> Float[Tensor, "batch query"]:
         """The number of keys that each query may attend to."""
-        keys, place = self.key.shape[2], torch.arange(self.query.shape[2], device=self.key.device)
-        hidden = self.reach.hidden
-        shown = torch.ones(len(self.key), keys, device=self.key.device) if hidden is None else (~hidden).float()
-        up_to = torch.nn.functional.pad(shown.cumsum(1), (1, 0))
-        first = (place - (keys if self.reach.before is None else self.reach.before)).clamp(0, keys)
-        beyond = keys if self.reach.after is None else self.reach.after + 1
-        last = (place + beyond).clamp_max(keys)
-        return up_to[:, last] - up_to[:, first]
+        return self.reach.count(len(self.key), self.query.shape[2], self.key.shape[2], self.key.device)
 
     def weights(self) -> Float[Tensor, "batch head query key"]:
         """The matrix itself, made for this question: query x key."""

@@ -62,10 +62,11 @@ def is_right(
     query, key, value = (torch.randn(2, heads, 150, size, generator=generator).to(device, dtype) for heads in (4, 2, 2))
     hidden = torch.arange(150, device=device).expand(2, -1) >= torch.tensor([[150], [70]], device=device)
     how: dict[str, Any] = {
-        "scale": size**-0.5, "reach": Reach(before=40, after=3, hidden=hidden), "first": 0, "edges": EDGES
+        "scale": size**-0.5, "reach": Reach(before=40, after=3, hidden=hidden), "first": 0, "edges": EDGES,
+        "rulers": Rulers(),
     }  # fmt: skip
     given = answer(query, key, lay([value]), **how)
-    expected = sweep(query.float(), key.float(), value.float(), **how, rulers=Rulers(), sizes=BlockSizes())
+    expected = sweep(query.float(), key.float(), value.float(), **how, sizes=BlockSizes())
     real = ~hidden[:, None, :, None]
     answers = ((given.log_sum, expected.log_sum), (given.entropy, expected.entropy))
     pairs = [(ours[..., None], theirs[..., None]) for ours, theirs in answers]

@@ -14,7 +14,7 @@ from subprocess import CalledProcessError
 
 import torch
 import triton
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from triton.errors import TritonError
 
@@ -22,6 +22,7 @@ from headscope.capture.model.mask import Reach
 from headscope.capture.rows.kernel import ALIGNED
 from headscope.capture.rows.sweep import LOWEST, NATS, Swept
 from headscope.capture.rows.triton_kernels import add_up, answer
+from headscope.capture.tokens.distance import FAR, Rulers
 
 FAILURES = (TritonError, RuntimeError, OSError, CalledProcessError)
 """What is raised where the kernel cannot run: for an unknown GPU, too little room on it, a compiler that is missing."""
@@ -35,9 +36,6 @@ WIDTH = 64
 
 SMALLEST = 16
 """No side of a product may be shorter."""
-
-FAR = 1 << 30
-"""Further than any key."""
 
 RAISED = 1 << 14
 """By which weights are multiplied in float16, so that small ones keep their digits there."""
@@ -89,6 +87,7 @@ def sweep_by_triton(
     reach: Reach,
     first: int,
     edges: tuple[int, ...],
+    rulers: Rulers,
     log_sum: Float[Tensor, "batch head query"] | None = None,
 ) -> Swept:
     """Return entropies, distances and averages of columns of all rows.
@@ -101,6 +100,7 @@ def sweep_by_triton(
         reach: which keys a row sees.
         first: the distance from the first query to the first key.
         edges: distances at which a bucket begins.
+        rulers: those of the batch.
         log_sum: that of each row's scores, or nearly so; None where it is to be found first.
 
     Returns:
@@ -113,7 +113,8 @@ def sweep_by_triton(
         torch.empty_like(log_sum, dtype=torch.float64), numbers, numbers.new_empty(*numbers.shape, buckets + 1),
         numbers.new_empty(*numbers.shape, 0), (),
     )  # fmt: skip
-    averages = rows.answer(log_sum, columns, slice(0, WIDTH), swept, first, edges)
+    borders = rulers.lay_borders(edges, log_sum.device)
+    averages = rows.answer(log_sum, columns, slice(0, WIDTH), swept, first, borders)
     if columns is None:
         return swept
     rows.answer(log_sum, columns, slice(WIDTH, None), averages=averages)
@@ -186,7 +187,7 @@ class _Rows:
         some: slice,
         swept: Swept | None = None,
         first: int = 0,
-        edges: tuple[int, ...] = (),
+        borders: Int[Tensor, " border"] | None = None,
         averages: Float[Tensor, "batch head query column"] | None = None,
     ) -> Float[Tensor, "batch head query column"]:
         """Write the averages of some columns, to a tensor for all of them, and the other answers to `swept`."""
@@ -197,20 +198,19 @@ class _Rows:
         if swept is not None:
             programs = max(1, programs)
             answers = (swept.log_sum, swept.entropy, swept.features)
-            borders = torch.tensor(
-                [-FAR, *(1 - edge for edge in reversed(edges)), *edges, FAR], dtype=torch.int32, device=log_sum.device
-            )
         else:
-            answers, borders = (log_sum,) * 3, log_sum
+            answers = (log_sum,) * 3
+        buckets = 1 if borders is None else len(borders) - 1
         high, low, sizes = (log_sum,) * 3 if columns is None else (columns.high, columns.low, columns.size)
         parts = 0 if columns is None else 1 if low is None else 2
         if programs:
             with torch.cuda.device(self.query.get_device()):
                 answer[self._blocks, programs](
-                    self.query, self.key, self.covered, log_sum, high, high if low is None else low, sizes, borders,
+                    self.query, self.key, self.covered, log_sum, high, high if low is None else low, sizes,
+                    log_sum if borders is None else borders,
                     averages, *answers, *self._strides, *self.numbers[:2], high.shape[1], *self.numbers[2:],
                     width, some.start, *self.reach, first, **self.settings,
-                    **choose_more(2 * len(edges) + 1, parts, has_features=swept is not None),
+                    **choose_more(buckets, parts, has_features=swept is not None),
                 )  # fmt: skip
         return averages
 

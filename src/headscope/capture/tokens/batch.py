@@ -44,6 +44,11 @@ class Tokens:
     sep: Bool[Tensor, "batch token"]
     punctuation: Bool[Tensor, "batch token"]
 
+    @cached_property
+    def padding(self) -> Bool[Tensor, "batch 1 token"]:
+        """True where padding, for all heads alike."""
+        return ~self.real[:, None]
+
     @property
     def length(self) -> int:
         """Tokens in each row, padding included."""

@@ -8,6 +8,9 @@ from torch import Tensor
 
 from headscope.capture.model.block_sizes import BlockSizes
 
+FAR = 1 << 30
+"""Further than any key."""
+
 EDGES = tuple(2**power for power in range(13))
 """Distances at which a bucket begins, if nobody asks for others."""
 
@@ -51,6 +54,15 @@ class Rulers:
     """The rulers of a batch: every layer asks for the same blocks of rows, which are kept while they are small."""
 
     _kept: dict[tuple[Stretches, int, int, tuple[int, ...]], _Ruler] = field(default_factory=dict)
+
+    _borders: dict[tuple[tuple[int, ...], torch.device], Int[Tensor, " border"]] = field(default_factory=dict)
+
+    def lay_borders(self, edges: tuple[int, ...], device: torch.device) -> Int[Tensor, " border"]:
+        """Return the distances at which each bucket begins, and behind them the one at which the last ends."""
+        if (edges, device) not in self._borders:
+            borders = [-FAR, *(1 - edge for edge in reversed(edges)), *edges, FAR]
+            self._borders[edges, device] = torch.tensor(borders, dtype=torch.int32, device=device)
+        return self._borders[edges, device]
 
     def total(
         self, weights: Float[Tensor, "batch head query key"], keys: Stretches, edges: tuple[int, ...], step: int = 1

@@ -11,6 +11,9 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
+BEFORE_LAYERS = 0
+"""In place of a layer's number, which are counted from 1: what all of them are going to be asked."""
+
 MOST_COLUMNS = 128
 """More columns are not remembered: they are the words of a text, say, laid out anew for each layer."""
 
@@ -53,6 +56,11 @@ class Questions:
         if names not in self._laid:
             self._laid[names] = lay([each[:, None] for each in question.columns])
         return self._laid[names]
+
+    def expect(self, attention_type: str, edges: tuple[int, ...], columns: Float[Tensor, "batch key feature"]) -> None:
+        """Announce what every layer of a type will be asked, so that the first one's pass can answer it too."""
+        self.note_edges(attention_type, BEFORE_LAYERS, edges)
+        self.note_columns(attention_type, BEFORE_LAYERS, columns)
 
     def note_edges(self, attention_type: str, layer: int, edges: tuple[int, ...]) -> None:
         """Remember that a layer was asked for buckets."""
