@@ -78,6 +78,7 @@ def test_the_index_leads_to_every_page() -> None:
 
 RUN_ELSEWHERE = {  # page: the file that runs its Python
     "own-reducer.md": "test_own_reducer.py",
+    "howto/attend.md": "test_attention_maps.py",
     "howto/check.md": "commands/test_check.py",
     "howto/decoders.md": "reducers/test_induction.py",
     "howto/explore.md": "commands/test_explore.py",

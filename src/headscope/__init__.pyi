@@ -16,6 +16,7 @@ from .analyse.report import assess as assess
 from .analyse.run_effects import summarize_effects as summarize_effects
 from .analyse.shortlist import shortlist_heads as shortlist_heads
 from .analyse.significance import add_significance as add_significance
+from .attention_maps import attend as attend
 from .capture.model.model import Model as Model
 from .capture.model.model import untrained_model as untrained_model
 from .capture.open.loading import load as load

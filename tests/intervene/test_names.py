@@ -140,6 +140,13 @@ def test_attention_types_stand_before_the_heads() -> None:
     assert table.attrs["edited"] == "zero in place of cross 1-2, decoder 2"
 
 
+def test_an_attention_type_alone_is_all_of_its_heads() -> None:
+    model = make("bart")
+    assert select_heads(model, " cross ") == select_heads(model, ["cross 1", "cross 2", "cross 3"])
+    assert select_heads(model, "decoder 1-2,encoder") == select_heads(model, ["encoder 1", "encoder 2", "decoder 1-2"])
+    assert select_heads(make(), "encoder") == select_heads(make(), [1, 2])
+
+
 def test_sums_of_an_edited_model_are_not_those_of_the_model(tmp_path: Path) -> None:
     model, paths = make(), [tmp_path / "1.npz", tmp_path / "2.npz"]
     for number, path in enumerate(paths, start=1):

@@ -13,7 +13,7 @@ from typing import Any
 from headscope.corpora.conversations import list_roles, read_messages, split_messages
 from headscope.corpora.document import Document, Link, Span
 from headscope.corpora.jsontext import is_text
-from headscope.corpora.written_text import WrittenText, split_text
+from headscope.corpora.written_text import WrittenText, split_text, split_words
 from headscope.errors import CorpusError
 
 COLUMNS = ("text", "sentence", "words", "tokens", "messages")
@@ -126,6 +126,20 @@ def read_memory(corpus: Iterable[Any], *, column: str | None = None) -> Iterable
         _refuse_others(items)
         return items
     return tuple(chain.from_iterable(_convert(place, item) for place, item in enumerate(items)))
+
+
+def read_text(text: str, place: int = 0) -> Document:
+    """Return a text that somebody types as a document: punctuation around its words is words of its own.
+
+    Args:
+        text: as it is written.
+        place: where it is among several, counted from 0.
+
+    Raises:
+        CorpusError: it has no words.
+    """
+    words, written = split_words(text)
+    return Document(str(place), _check_words(place, "an empty string", words), written=written)
 
 
 def _open_stream(dataset: Any, column: str | None) -> StreamedDataset:

@@ -19,7 +19,8 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
 
     The name ``3-1`` is of the first head of the third layer, ``3`` (or the number 3) of the whole layer, and ``3-kv1``
     of its first key/value head with all query heads that share it. Where a model has several attention types, one of
-    them stands before: ``cross 3-1``. One string may hold several names: ``3-1,4-10``.
+    them stands before: ``cross 3-1``. An attention type alone, ``cross``, is all of its layers. One string may hold
+    several names: ``3-1,4-10``.
 
     Raises:
         HeadscopeError: nothing is named, or the names have another form (`list_names`), or the model has no such head,
@@ -28,6 +29,9 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
     shape = model.sizes
     selected: dict[tuple[str, int], set[int]] = {}
     for name in list_names(names):
+        if (attention_type := name.strip()) in shape.layers:
+            selected |= _select_type(model, attention_type)
+            continue
         attention_type, where = _split(model, name)
         layers, heads = shape.layers[attention_type], shape.heads[attention_type]
         if match := re.fullmatch(r"(\d{1,9})(?:-kv(\d{1,9}))?", where):
@@ -49,6 +53,13 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
     if not selected:
         raise HeadscopeError("no head is named; give heads such as 3-1, or layers such as 3.")
     return {layer: tuple(sorted(selected[layer])) for layer in sorted(selected)}
+
+
+def _select_type(model: Model, attention_type: str) -> dict[tuple[str, int], set[int]]:
+    """All heads of an attention type, in the layers that have attention."""
+    shape = model.sizes
+    numbers = (layer for layer in range(1, shape.layers[attention_type] + 1) if layer not in shape.without_attention)
+    return {(attention_type, layer): {*range(shape.heads[attention_type])} for layer in numbers}
 
 
 def name_selection(model: Model, selection: Selection) -> list[str]:

@@ -181,7 +181,7 @@ def _describe_text(
         content=document.text.content,
         offsets=document.text.offsets,
         boundary=document.boundary,
-        sides={name: _describe_side(tokenizer, tokens, row, len(document.words)) for name, tokens in sides.items()},
+        sides={name: describe_side(tokenizer, tokens, row, len(document.words)) for name, tokens in sides.items()},
         links=tuple((link.source, link.target, link.label) for link in document.links),
         spans=tuple(
             (span.start, span.end, span.label, span.kind) for span in document.spans if span.kind not in HIDDEN_KINDS
@@ -192,8 +192,15 @@ def _describe_text(
     )
 
 
-def _describe_side(tokenizer: PreTrainedTokenizerFast, tokens: Tokens, row: int, words: int) -> Side:
-    """One side of a text of so many words; the words of a translation, which are none of these, are shown as tokens."""
+def describe_side(tokenizer: PreTrainedTokenizerFast, tokens: Tokens, row: int, words: int) -> Side:
+    """Return one side of a text of so many words; those of a translation, which are none of these, are shown as tokens.
+
+    Args:
+        tokenizer: that made the tokens.
+        tokens: of a batch.
+        row: of the text in it.
+        words: of the text.
+    """
     real = tokens.real[row]
     return Side(
         tuple(spell_token(tokenizer, token) for token in tokens.ids[row][real].tolist()),

@@ -26,7 +26,8 @@ class Pointing:
 class Words:
     """Attention between words: to a split word the sum over its tokens, from it their mean (Clark et al. 2019, 4.1).
 
-    Special tokens belong to no word and are left out.
+    Left out are special tokens, which belong to no word, and what a word attends to itself: a row sums to less than 1.
+    `headscope.attend` leaves nothing out.
 
     Attributes:
         weights: 0 from a word to itself, and wherever a word has no token.

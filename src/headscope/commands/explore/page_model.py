@@ -15,7 +15,7 @@ from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import Plan
 from headscope.capture.tokens.align import Aligned, Alignment, explain_cut, explain_unread
 from headscope.corpora import Document, WrittenText, read
-from headscope.corpora.written_text import split_words
+from headscope.corpora.memory import read_text
 from headscope.errors import HeadscopeError
 from headscope.files import has_surrogate
 from headscope.intervene.prediction import find_known_start, find_start, spell_front
@@ -97,9 +97,7 @@ def read_question(question: Any) -> Document:
                 "text", tuple(words), boundary=boundary, random_tokens=tuple(map(_read_place, places)), written=written
             )
         case {"text": str(text)} if text.strip():
-            (document,) = read([text])
-            separate, written = split_words(text)
-            return replace(document, words=separate, written=written)
+            return read_text(text)
     raise HeadscopeError("the text is empty; type some words.")
 
 
