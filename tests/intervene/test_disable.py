@@ -198,7 +198,7 @@ def test_another_thread_is_told_that_the_model_is_changed() -> None:
         subject.run()
     assert errors == [
         "a model was run while its heads are edited in another thread; run it in the thread that edits it, or run a "
-        "copy of the model."
+        "copy of the model that was made before."
     ]
 
 

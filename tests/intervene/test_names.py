@@ -22,6 +22,7 @@ from headscope.intervene import edit
 from headscope.intervene.head_names import list_names
 from headscope.intervene.selected_heads import select_heads
 from headscope.runner import Run, ShardSums, measure, merge_shards
+from headscope.view.check_report import print_check
 from headscope.view.table_report import print_table
 
 DOCUMENTS = tiny.documents_with_roles(5)
@@ -60,6 +61,20 @@ def test_what_names_no_head_is_refused_with_the_right_spelling(names) -> None:
         pass
     with pytest.raises(HeadscopeError, match=r"^heads are named '3-1'"):
         _ = Lesions("no-model", "no-task", {"obj": names}).heads
+
+
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [
+        ((3, 1), "write '3-1' for a head, ['3', '1'] for two layers."),
+        ((np.int64(2), np.int64(11)), "write '2-11' for a head, ['2', '11'] for two layers."),
+        ({2: [0]}, "write each by its name, as in ['3-1', '4-10'], or as in ['L2H0'], which counts from 0."),
+        ([(3, 1)], "write them so, as in ['3-1', '4-10'], and a whole layer as '3'."),
+    ],
+)
+def test_what_was_meant_is_spelt_out(names, advice: str) -> None:
+    with pytest.raises(HeadscopeError, match=f"came; {re.escape(advice)}$"):
+        list_names(names)
 
 
 @pytest.mark.parametrize("names", [0, -1, [0], [1, -1], (1, 0, 2), "0", "0-1", "1-0", "-1", "2.1"])
@@ -110,6 +125,64 @@ def test_a_table_says_within_which_edits_it_was_measured(name: str, tmp_path: Pa
     text = io.StringIO()
     print_table(table, Console(file=text, width=200))
     assert f"Measured while heads of the model were edited: {description}." in text.getvalue()
+
+
+@pytest.mark.full
+def test_an_atlas_of_an_edited_model_says_so_and_its_untrained_model_is_whole(tmp_path: Path) -> None:
+    model, corpus = make(), "grammar:60"
+    with headscope.disable(model, "1-1,2-3", "zero"):
+        atlas = headscope.atlas(model, corpus, tmp_path, permutations=0, examples=0, roles=False)
+    untrained = read_table(tmp_path / "untrained.nc")
+    assert atlas.table.attrs["edited"] == "zero in place of 1-1, 2-3"
+    assert "edited" not in untrained.attrs
+    sentence = "Measured while heads of the model were edited: zero in place of 1-1, 2-3."
+    assert sentence in (tmp_path / "atlas.html").read_text()
+    intact = headscope.atlas(model, corpus, permutations=0, examples=0, roles=False)
+    xr.testing.assert_equal(intact.table["untrained_accuracy"], atlas.table["untrained_accuracy"])
+    with headscope.explore(atlas, model=model, no_browser=True) as explorer:
+        assert explorer.notes == (f"{sentence} The model reads the texts that you type as it is.",)
+        assert sentence in explorer.page
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+def test_an_untrained_model_is_made_while_heads_are_edited(implementation: str) -> None:
+    module, tokenizer = tiny.make("bert")
+    module.set_attn_implementation(implementation)
+    model = Model.from_module(module, tokenizer)
+    whole = measure(headscope.untrained_model(model), DOCUMENTS, ["surface"])
+    with edit.zero(model, "1-1"):
+        untrained = headscope.untrained_model(model)
+        within = measure(untrained, DOCUMENTS, ["surface"])
+    assert untrained.module.config._attn_implementation == implementation
+    assert model.module.config._attn_implementation == implementation
+    xr.testing.assert_equal(within, whole)
+
+
+@pytest.mark.full
+def test_a_page_does_not_wait_for_the_end_of_an_edit() -> None:
+    """What is typed is answered by another thread, which would wait for the block to end."""
+    model = make()
+    atlas = headscope.atlas(model, "grammar:20", permutations=0, examples=0, roles=False)
+    with headscope.disable(model, "1-1"), headscope.explore(atlas, model=model, no_browser=True) as explorer:
+        (note,) = explorer.notes
+        assert note == (
+            "The page shows no text that you type while heads of the model are edited here: uniform in place of 1-1."
+        )
+        with pytest.raises(HeadscopeError, match=f"^there is no model behind this page: {re.escape(note)}$"):
+            explorer.widget()
+
+
+def test_a_check_says_within_which_edits_a_model_was_measured(tmp_path: Path) -> None:
+    model = make()
+    headscope.measure(model, "grammar:60", ["relations"], permutations=0, out=tmp_path / "whole.nc")
+    with headscope.disable(model, "1-2", "zero"):
+        headscope.measure(model, "grammar:60", ["relations"], permutations=0, out=tmp_path / "edited.nc")
+    for new, old, side in (("whole", "edited", "old"), ("edited", "whole", "new")):
+        checked = headscope.check(tmp_path / f"{new}.nc", tmp_path / f"{old}.nc", every=True).table
+        text = io.StringIO()
+        print_check(checked, Console(file=text, width=200))
+        sentence = f"The {side} model was measured while its heads were edited: zero in place of 1-2."
+        assert sentence in text.getvalue()
 
 
 def test_a_mean_names_the_texts_that_it_is_of() -> None:

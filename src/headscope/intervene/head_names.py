@@ -46,7 +46,10 @@ def _is_number(name: object) -> bool:
 
 def _refuse(names: Any) -> HeadscopeError:
     came = " ".join(reprlib.repr(names).split())
-    return HeadscopeError(
-        f"heads are named '3-1', layer-head, both counted from 1, and {came} came; write them so, as in "
-        "['3-1', '4-10'], and a whole layer as '3'."
-    )
+    advice = "write them so, as in ['3-1', '4-10'], and a whole layer as '3'."
+    if isinstance(names, tuple) and len(names) == 2 and all(map(_is_number, names)):
+        first, second = map(int, names)
+        advice = f"write '{first}-{second}' for a head, ['{first}', '{second}'] for two layers."
+    elif isinstance(names, Mapping):
+        advice = "write each by its name, as in ['3-1', '4-10'], or as in ['L2H0'], which counts from 0."
+    return HeadscopeError(f"heads are named '3-1', layer-head, both counted from 1, and {came} came; {advice}")

@@ -168,7 +168,7 @@ def attend_edited(
     if installed is None:
         raise HeadscopeError(
             "a model was run while its heads are edited in another thread; run it in the thread that edits it, or run "
-            "a copy of the model."
+            "a copy of the model that was made before."
         )
     attention_type, number = installed.layers[installed.calls % len(installed.layers)]
     installed.calls += 1

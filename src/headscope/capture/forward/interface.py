@@ -38,7 +38,7 @@ from headscope.capture.forward.unembedding import Unembedding
 from headscope.capture.forward.untouched import prepare_noise, run_untouched, verify_without_padding
 from headscope.capture.forward.verify import are_finite, verify_numbers, verify_rows, verify_same
 from headscope.capture.model.forward import run_model
-from headscope.capture.model.implementation import register
+from headscope.capture.model.implementation import EDITED, EDITED_PREFIX, NAME, register
 from headscope.capture.model.model import Model
 from headscope.capture.model.turns import hold, list_configs
 from headscope.capture.model.weights import quiet
@@ -48,14 +48,6 @@ from headscope.capture.rows.gpu import Kernels
 from headscope.capture.rows.norms import Norms
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError, ModelError, first_line
-
-NAME = "headscope"
-"""Our name among transformers' attention implementations."""
-
-EDITED_PREFIX = f"{NAME}-edited-"
-
-EDITED = {name: f"{EDITED_PREFIX}{name}" for name in ("eager", "sdpa")}
-"""The names of the implementations of which the output can be edited, and of the edited ones."""
 
 FUSED_FROM = 1536
 """Keys from which on attention is measured without its matrix; below, the matrix is the faster way."""

@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headscope.capture.model.direction import sees_ahead
+from headscope.capture.model.implementation import EDITED_PREFIX
 from headscope.capture.model.modality import refuse_other_inputs
 from headscope.capture.model.parameters import hash_parameters
 from headscope.capture.model.saved import SavedTexts
 from headscope.capture.model.shape import WITHOUT_ATTENTION, Shape
 from headscope.capture.model.sizes import find_limit, read_first, refuse_form
 from headscope.capture.model.tokenizer import refuse_tokenizer
+from headscope.capture.model.turns import list_configs
 from headscope.errors import ModelError
 
 _UNLIMITED = 10**6
@@ -196,6 +198,9 @@ def untrained_model(model: Model, *, seed: int = 0, keep_embeddings: bool = Fals
         torch.manual_seed(seed)
         module = type(model.module)(config)
     module = module.to(model.device, model.module.dtype)
+    for part in list_configs(module):
+        if (chosen := part._attn_implementation or "").startswith(EDITED_PREFIX):  # while heads of the model are edited
+            part._attn_implementation = chosen.removeprefix(EDITED_PREFIX)
     name = f"random weights (seed {seed}) of {model.name}"
     if keep_embeddings:
         trained = _list_embeddings(model.module)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import xarray as xr
 from rich.console import Console
 
+from headscope.capture.forward.installed import describe_edits
 from headscope.capture.model.model import Model
 from headscope.capture.open.loading import Loadable
 from headscope.commands.atlas.atlas_result import TABLE, AtlasResult
@@ -39,7 +40,7 @@ from headscope.identity import name_differences
 from headscope.intervene.prediction import SentenceReader
 from headscope.runner.provenance import identify_model
 from headscope.text_forms import GIVEN, WRITTEN, find_form
-from headscope.view.headings import name_model
+from headscope.view import headings
 from headscope.view.notebook import frame_page, make_widget
 from headscope.view.page import Live
 
@@ -58,7 +59,7 @@ class Explorer:
         self, atlas: AtlasResult, model: Model | None, port: int, notes: tuple[str, ...] = (), start: str | None = None
     ) -> None:
         self.notes = notes
-        self.title = f"Head atlas of {name_model(atlas.table.attrs['model'])}"
+        self.title = f"Head atlas of {headings.name_model(atlas.table.attrs['model'])}"
         self.page = replace(atlas, folder=None).render()  # the figures stay in their folder
         form = find_form(atlas.table.attrs)
         self._model = None if model is None else PageModel(model, WRITTEN if form == GIVEN else form, start)
@@ -128,6 +129,12 @@ def run(request: Explore, progress: Progress) -> Explorer:
         opened = atlas(loaded, request.corpus, permutations=0, roles=False, progress=progress)
     if loaded is not None and request.start is not None:
         _ = SentenceReader(loaded, start=request.start).first
+    if loaded is not None and (edits := describe_edits(loaded.module)):
+        # Another thread answers, which would wait for the end of the block.
+        notes += (f"The page shows no text that you type while heads of the model are edited here: {edits}.",)
+        loaded = None
+    elif loaded is not None and (edited := headings.describe_edits(opened.table)):
+        notes += (f"{edited} The model reads the texts that you type as it is.",)
     explorer = Explorer(opened, loaded, request.port, notes, request.start)
     if not request.no_browser:
         explorer.open_browser()
