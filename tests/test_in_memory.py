@@ -49,6 +49,7 @@ def test_the_result_can_be_looked_at(folder: Path, capsys) -> None:
     place = {dim: row[dim] for dim in ("layer", "head", "relation", "direction")}
     assert row["relation_accuracy"] == table["relation_accuracy"].sel(place).item()
     assert len(frame) == table["relation_accuracy"].notnull().sum()
+    assert len(names["heads"]) == table.sizes["layer"] * table.sizes["head"]
     assert names["head"].equals(table.sel(layer=1, head=3))
     assert list(names["entropy"].columns) == ["layer", "head", "entropy"]
     assert names["again"].equals(table)

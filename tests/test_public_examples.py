@@ -7,7 +7,7 @@ import pytest
 
 import headscope
 
-FUNCTIONS = ("attend", "top_heads")
+FUNCTIONS = ("attend", "to_frame", "top_heads")
 
 
 def read_example(name: str) -> list[str]:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -228,9 +229,10 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
 
 
 def read_table(path: str | Path) -> xr.Dataset:
-    """The head table in a file that `write_table` wrote, with its sums.
+    """The head table in a file that `write_table` wrote, with its sums, or that ``table.to_netcdf`` did.
 
-    ``xarray.open_dataset`` gives the same table without the sums by fold and the permutations.
+    ``xarray.open_dataset`` gives the same table without the sums by fold and the permutations. A file that xarray wrote
+    states no version of the schema, so it is read by the version of headscope alone that measured its table.
 
     Raises:
         TableError: there is no such file, it is not a head table, it has another format, its bytes are not those that
@@ -244,7 +246,7 @@ def read_table(path: str | Path) -> xr.Dataset:
         check_version, advice = partial(_check_version, path), "copy it again, or measure again"
         tree = netcdf.read(path, FORMAT_ATTRIBUTE, check_version, groups=(SUMS,), advice=advice)
         table = tree.to_dataset()
-        del table.attrs[FORMAT_ATTRIBUTE]
+        table.attrs.pop(FORMAT_ATTRIBUTE, None)
         if SUMS in tree.children:  # a user may have left them out to send a smaller file
             inner = tree[SUMS].to_dataset()
             variables = {**table.data_vars, **inner.data_vars}
@@ -279,6 +281,13 @@ def _check_seal(path: Path) -> None:
 
 def _check_version(path: Path, version: int | None) -> None:
     """Refuse a file that is no head table, or one of another format."""
+    if version is None and (measured := _read_version(path)):
+        if measured != metadata.version("headscope"):
+            raise TableError(
+                f"{path} is a table of headscope {measured} that xarray wrote, and this is headscope "
+                f"{metadata.version('headscope')}; write it by headscope.write_table of the version that measured it."
+            )
+        return
     if version is None:
         raise TableError(f"{path} is a netCDF file but not a head table; it has no attribute {FORMAT_ATTRIBUTE}.")
     if version != FORMAT:
@@ -286,6 +295,14 @@ def _check_version(path: Path, version: int | None) -> None:
             f"{path} has format {version}, and this headscope reads format {FORMAT}; "
             "measure again, or use the version that wrote it."
         )
+
+
+def _read_version(path: Path) -> str:
+    """Return the version of headscope that measured the table in a file; empty where it holds none that says so."""
+    texts = netcdf.read_texts(path, (*_TEXTS, "versions"))
+    versions = parse_json(texts.get("versions", "{}"))
+    stated = {"model", "weights_sha256", "corpus", "corpus_sha256", "call"} <= texts.keys()
+    return str(versions.get("headscope", "")) if stated and isinstance(versions, dict) else ""
 
 
 _TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "corpus_notes", "call", EDITED)

@@ -101,6 +101,13 @@ def read(
     return decode(path)
 
 
+def read_texts(path: Path, names: Collection[str]) -> dict[str, str]:
+    """Return the attributes of a file among these that are text, by name."""
+    with h5py.File(path) as root:
+        values = {name: root.attrs[name] for name in names if name in root.attrs}
+    return {name: value for name, value in values.items() if isinstance(value, str)}
+
+
 def _add_sizes(group: h5py.Group, groups: Collection[str] = ()) -> int:
     """The bytes of all arrays and attributes in a group and the groups within, unpacked."""
     if len(group) > _MOST_ARRAYS:

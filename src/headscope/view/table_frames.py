@@ -6,12 +6,18 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 import xarray as xr
 
+from headscope.analyse.rank import PLACE
 from headscope.analyse.report import at_reported
-from headscope.errors import TableError
+from headscope.errors import TableError, suggest
 from headscope.heads import DIMENSIONS
 from headscope.score import HEAD, Score, read_scores
+from headscope.view.glosses import gloss_row
+from headscope.view.reports import row_key
 
 _LEFT_OUT = {"fold", "permutation", "run"}
+
+_OF_MODEL = {"layer_other", "head_other", "layer_before", "head_before"}
+"""The dimensions of other heads."""
 
 
 def make_frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
@@ -36,34 +42,102 @@ def make_frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
     return frames | {"columns": _columns(frames, table)}
 
 
-def to_frame(table: xr.Dataset, name: str) -> pd.DataFrame:
-    """A part of a head table as a tidy data frame: a row for each head and row that has a value.
+def to_frame(table: xr.Dataset, name: str | None = None) -> pd.DataFrame:
+    """Return a part of a head table as a tidy data frame: a row for each head and row that has a value.
+
+    >>> table = headscope.measure("minilm", "grammar:60", ["surface", "relations"])
+    >>> heads = headscope.to_frame(table)  # a row for each head
+    >>> relations = headscope.to_frame(table, "relations")  # a row for each head and relation
+    >>> entropy = headscope.to_frame(table, "entropy")  # a variable
 
     Args:
-        table: a head table.
-        name: what a score has a row for, such as ``relations``: all that is known of each head and relation; a frame of
-            `make_frames`, such as ``relation``, with the reported heads; or a variable, such as ``entropy``.
+        table: a head table, of any reducers.
+        name: what a score has a row for, such as ``relations``: all that is known of each head and relation, with the
+            count of the relation and what it is called in plain words; a frame of `make_frames`, such as ``relation``,
+            with the reported heads; or a variable, such as ``entropy``. By default there is one row for each head, with
+            a column for each variable that has one value for it, for each label of a variable with one further
+            dimension (``mass_distance:4``), and for each row of a score, of which it has the larger value of two
+            directions (``relation:obj``). Averages by part of the text, distances to other heads, and sums have no
+            column there; name them.
 
     Raises:
         TableError: there is nothing of that name.
     """
+    if not isinstance(table, xr.Dataset):
+        raise TableError(f"a head table was wanted, and {type(table).__name__} came; headscope.read_table reads one.")
+    if name is None:
+        return _frame_heads(table)
     if name in table.data_vars:
+        if not table[name].dims:
+            return pd.DataFrame({name: [table[name].item()]})
         frame = table[name].to_dataframe().reset_index()
         return frame.dropna(subset=name, ignore_index=True)
     frames = make_frames(table)
-    scores = {score.rows: f"{score.stem.replace('_', '-')}-heads" for score in read_scores(table)}
-    chosen = name if name in frames else scores.get(name, name)
-    if chosen not in frames:
-        rows = [rows for rows, frame in scores.items() if frame in frames]
-        raise TableError(
-            f"the table has nothing of the name {name!r}; there are {', '.join([*rows, *frames])}, and its variables."
-        )
-    return frames[chosen]
+    scores = read_scores(table)
+    by_rows = {score.rows: score for score in scores if f"{_stem(score)}-heads" in frames}
+    alone = {score.rows for score in scores if score.has_report and not score.row_dimension(table)}
+    if name in frames:
+        return frames[name]
+    if name == "heads" or name in alone:
+        return _frame_heads(table)
+    if name in by_rows:
+        return _describe_rows(frames[f"{_stem(by_rows[name])}-heads"], table, by_rows[name])
+    known = [*by_rows, *alone, *frames]
+    raise TableError(
+        f"the table has nothing of the name {name!r}{suggest(str(name), [*known, *map(str, table.data_vars)])}; there "
+        f"are {', '.join(known)}, and its variables."
+    )
+
+
+def _stem(score: Score) -> str:
+    """The name with which the frames of a score begin."""
+    return score.stem.replace("_", "-")
+
+
+def _frame_heads(table: xr.Dataset) -> pd.DataFrame:
+    """A row for each head, and for each run where there are several."""
+    place = {dim for dim in (*PLACE, "run") if dim in table.dims}
+    scores = {score.variable: score for score in read_scores(table)}
+    rows = {score.row_dimension(table) for score in scores.values()}
+    columns: dict[str, xr.DataArray] = {}
+    for name, values in ((str(name), values) for name, values in table.data_vars.items()):
+        further = {*map(str, values.dims)} - place
+        if not {"layer", "head"} <= {*values.dims}:
+            continue
+        if not further:
+            columns[name] = values
+        elif name in scores and further <= {*rows, "direction"}:
+            larger = values.max("direction") if "direction" in further else values
+            for where in scores[name].places(table):
+                columns[row_key(scores[name], where)] = larger.sel(where, drop=True)
+        elif len(further) == 1 and not further & {*rows, *_LEFT_OUT, *_OF_MODEL, "direction"}:
+            (dim,) = further
+            columns |= {f"{name}:{label}": values.sel({dim: label}, drop=True) for label in table[dim].values.tolist()}
+    if columns:
+        return _frame(xr.Dataset(columns), list(columns))
+    dims = [dim for dim in (*PLACE, "run") if dim in place]
+    return pd.MultiIndex.from_product([table[dim].values for dim in dims], names=dims).to_frame(index=False)
+
+
+def _describe_rows(frame: pd.DataFrame, table: xr.Dataset, score: Score) -> pd.DataFrame:
+    """The heads of the rows of a score, with the count of each row and what it is called in plain words."""
+    row, count = score.row_dimension(table), f"{score.stem}_count"
+    ways = frame["direction"] if "direction" in frame else [""] * len(frame)
+    names = {
+        (label, way): gloss_row(row_key(score, {row: label}), way, score.label.format(label)).title
+        for label, way in {*zip(frame[row], ways, strict=True)}
+    }
+    described = frame.assign(**{f"{row}_name": [names[each] for each in zip(frame[row], ways, strict=True)]})
+    if count in table and count not in frame and table[count].dims and {*table[count].dims} <= {*frame.columns}:
+        described = described.join(table[count].to_series(), on=[*map(str, table[count].dims)])
+    first = [column for column in (row, f"{row}_name", count) if column in described]
+    place = [column for column in frame.columns if column in HEAD]
+    return described[[*place, *first, *(each for each in described.columns if each not in {*place, *first})]]
 
 
 def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.DataFrame]]:
     """The frames of a score."""
-    name, row = score.stem.replace("_", "-"), score.row_dimension(table)
+    name, row = _stem(score), score.row_dimension(table)
     dims = {row} if row else set()
     own = _list_own(table, score)
     if about := [variable for variable in own if set(table.variables[variable].dims) == dims]:
