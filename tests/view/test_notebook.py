@@ -1,6 +1,7 @@
 """An atlas in a notebook: the whole page in a frame, which follows its own links and saves its files."""
 
 import html
+import io
 import json
 import re
 import sys
@@ -9,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.formatters import DisplayFormatter
+from PIL import Image
 
 from headscope.commands.atlas.atlas_result import AtlasResult
 from headscope.corpora.written_text import join_words
 from headscope.errors import HeadscopeError
 from headscope.examples import pack
+from headscope.view.figures.draw_heatmaps import draw_score_heatmap
 from headscope.view.notebook import frame_page, make_widget
 from headscope.view.page import Live, describe_text, render_page, write_page
 from view.parsed import OpenPage
@@ -36,6 +40,15 @@ def test_an_atlas_shows_its_page(tmp_path: Path) -> None:
     assert shown.startswith("<iframe title='Head atlas of tiny/bert' sandbox='allow-scripts allow-downloads'")
     (content,) = re.findall(r"srcdoc='([^']*)'", shown)
     assert html.unescape(content) == page.read_text(encoding="utf-8")
+
+
+def test_a_figure_is_shown_where_it_is_the_value_of_a_cell() -> None:
+    """IPython asks for `_repr_png_`, and its own way of showing figures knows those of pyplot alone."""
+    figure = draw_score_heatmap(head_table(), row="obj")
+    shown, _ = DisplayFormatter().format(figure)
+    with Image.open(io.BytesIO(shown["image/png"])) as picture:
+        assert picture.size == pytest.approx(figure.get_size_inches() * 100, abs=1)
+        assert len(picture.convert("RGB").getcolors(maxcolors=1 << 20) or []) > 100
 
 
 OBJECTS = (": object → its verb", ": verb → its object")

@@ -60,7 +60,7 @@ def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
     heads = make_frames(comparison)["heads"]
     marked = heads[heads[name_outcome(comparison, "q")] <= LEVEL]
     height = style.height_of_cells(comparison)
-    figure = Figure(figsize=(1.4 + 3.1 * len(groups), 0.9 + height))
+    figure = style.NotebookFigure(figsize=(1.4 + 3.1 * len(groups), 0.9 + height))
     panels = figure.subplots(1, len(groups), squeeze=False)[0]
     for axes, group in zip(panels, groups, strict=True):
         draw_cells(axes, change.sel(group=group), scale, style.DIVERGING)
@@ -135,7 +135,7 @@ def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
     """
     groups, frames = list_groups(check_comparison(comparison)), make_frames(comparison)
     heads, runs = frames["heads"], frames["runs"].set_index("group")
-    figure = Figure(figsize=(0.8 + 3.3 * len(groups), 3.9))
+    figure = style.NotebookFigure(figsize=(0.8 + 3.3 * len(groups), 3.9))
     panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
     for axes, group in zip(panels, groups, strict=True):
         axes.axhline(0, color="0.4", linewidth=0.8, zorder=1)

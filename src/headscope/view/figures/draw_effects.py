@@ -53,7 +53,8 @@ def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     wide = 3.1
     columns = len(ways) * len(types) if len(ways) * len(types) < 3 else 2
     rows = math.ceil(len(ways) * len(types) / columns)
-    figure = Figure(figsize=(1.2 + wide * columns, 0.5 + (style.height_of_cells(table, 0.94 * wide) + 0.5) * rows))
+    height = 0.5 + (style.height_of_cells(table, 0.94 * wide) + 0.5) * rows
+    figure = style.NotebookFigure(figsize=(1.2 + wide * columns, height))
     grid = figure.subplots(rows, columns, squeeze=False)
     scale = style.centre(effects)
     colours = style.DIVERGING if sign < 0 or not metric["better"] else style.DIVERGING.removesuffix("_r")

@@ -80,7 +80,7 @@ def draw_head_tree(table: xr.Dataset) -> Figure:
     _require(table, "cluster_merge")
     types = style.list_attention_types(table)
     leaves = [min(len(_list_heads(table, attention_type)), MOST_LEAVES) for attention_type in types]
-    figure = Figure(figsize=(6.4, 0.9 + 0.115 * sum(leaves) + 0.4 * len(types)))
+    figure = style.NotebookFigure(figsize=(6.4, 0.9 + 0.115 * sum(leaves) + 0.4 * len(types)))
     grid = figure.subplots(len(types), 1, squeeze=False, height_ratios=leaves)
     for axes, attention_type in zip(grid[:, 0], types, strict=True):
         _draw_tree(axes, table, attention_type)

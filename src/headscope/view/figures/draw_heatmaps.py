@@ -239,7 +239,7 @@ def _draw_panels(
     titles = [style.wrap(_title_panel(panel, name), int(15.5 * wide)) for name, panel in places]
     rows = math.ceil(len(places) / columns)
     above = 0.14 * max(title.count("\n") + 2 for title in titles)
-    figure = Figure(figsize=(1.2 + wide * columns, 0.3 + (height + above + 0.25) * rows))
+    figure = style.NotebookFigure(figsize=(1.2 + wide * columns, 0.3 + (height + above + 0.25) * rows))
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, above_it, (attention_type, panel) in zip(grid.flat, titles, places, strict=False):
         _draw_heatmap(axes, panel, attention_type, above_it, scale, colours)

@@ -143,7 +143,7 @@ def _draw_by_layer(
         raise TableError(f"the head table has none of {wanted}; measure {measured} first.")
     attention_types = style.list_attention_types(table)
     width = max(6.5, 2.4 * len(attention_types)) + 0.12 * max(0, table.sizes["layer"] - 16)
-    figure = Figure(figsize=(width, 0.3 + 2.7 * len(rows)))
+    figure = style.NotebookFigure(figsize=(width, 0.3 + 2.7 * len(rows)))
     points: dict[Axes, list[Points]] = {}
     for part, panel in zip(figure.subfigures(len(rows), 1, squeeze=False)[:, 0], rows, strict=True):
         if panel.title:

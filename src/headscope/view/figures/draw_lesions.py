@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from headscope.analyse.lesions import SUFFERS
 from headscope.analyse.metrics import read_metrics
-from headscope.view.figures.style import DIVERGING, add_colour_bar, centre, finish, styled
+from headscope.view.figures.style import DIVERGING, NotebookFigure, add_colour_bar, centre, finish, styled
 from headscope.view.lesions_report import describe_random_sets, list_lesions
 
 LEVELS = ("phenomenon", "paradigm")
@@ -45,7 +45,7 @@ def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "
     )
     scale = centre(excess)
     colours = DIVERGING.removesuffix("_r") if metric["better"] > 0 else DIVERGING
-    figure = Figure(figsize=(4.2 + 0.42 * len(names), 1.9 + 0.2 * len(parts)))
+    figure = NotebookFigure(figsize=(4.2 + 0.42 * len(names), 1.9 + 0.2 * len(parts)))
     axes = figure.subplots()
     axes.pcolormesh(
         np.arange(len(names) + 1) - 0.5, np.arange(len(parts) + 1) - 0.5, excess, cmap=colours, norm=scale,

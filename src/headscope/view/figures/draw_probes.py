@@ -127,7 +127,7 @@ def draw_weights(table: xr.Dataset) -> Figure:
         "head_to_dependent": "a head attends to its dependent",
     }
     titles = directions if table.attrs["links"] == "dependency" else dict.fromkeys(directions)
-    figure = Figure(figsize=(7.4, 0.7 + (style.height_of_cells(table) + 0.4) * len(types)))
+    figure = style.NotebookFigure(figsize=(7.4, 0.7 + (style.height_of_cells(table) + 0.4) * len(types)))
     grid = figure.subplots(len(types), len(directions), squeeze=False)
     scale = style.centre(strength)
     for row, attention_type in zip(grid, types, strict=True):

@@ -55,7 +55,7 @@ def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None
     lowest = min(math.floor(least * 10) / 10, 0.9)
     scale = Normalize(lowest, 1.0)
     height = style.height_of_cells(table)
-    figure = Figure(figsize=(5.8, 0.8 + height * len(similarity)))
+    figure = style.NotebookFigure(figsize=(5.8, 0.8 + height * len(similarity)))
     grid = figure.subplots(len(similarity), 2, squeeze=False, width_ratios=[3, 1.1])
     for (heat, side), (group, values) in zip(grid, similarity.items(), strict=True):
         draw_cells(heat, values.mean("run"), scale, style.COLOURS)
@@ -100,7 +100,7 @@ def draw_class_heatmaps(
     change = max(float(np.abs(end - begin).max()) for begin, end in zip(start, runs, strict=True))
     scales = Normalize(0, most if most > 0 else 1), CenteredNorm(0, change if change > 0 else 1)
     height = style.height_of_cells(before, 2.7)
-    figure = Figure(figsize=(10.6, 0.8 + height * len(present)))
+    figure = style.NotebookFigure(figsize=(10.6, 0.8 + height * len(present)))
     grid = figure.subplots(len(present), 3, squeeze=False)
     for panels, name, begin, end in zip(grid, present, start, runs, strict=True):
         shown = {"before": begin, "after": end, "change": end - begin}

@@ -3,6 +3,7 @@
 No global state of pyplot is used, and nothing is shown.
 """
 
+import io
 import math
 import re
 import textwrap
@@ -53,6 +54,17 @@ Arguments = ParamSpec("Arguments")
 
 FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 """The files of a figure, and the dates that are left out of them."""
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows where it is the value of a cell, though pyplot does not know it."""
+
+    def _repr_png_(self) -> bytes:
+        """The figure as PNG (100 dpi)."""
+        content = io.BytesIO()
+        with mpl.rc_context(STYLE):
+            self.savefig(content, format="png", dpi=100)
+        return content.getvalue()
 
 
 def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False, pdf: bool = True) -> list[Path]:
@@ -178,7 +190,7 @@ def annotate(figure: Figure, table: xr.Dataset, what: str, note: str, *keys: str
 
 def make_figure(width: float, height: float) -> tuple[Figure, SubFigure]:
     """Return a figure of so many inches, to which its title adds some, and its body for panels and a legend."""
-    figure = Figure(figsize=(width, height))
+    figure = NotebookFigure(figsize=(width, height))
     return figure, add_body(figure)
 
 
