@@ -53,6 +53,11 @@ def test_the_result_can_be_looked_at(folder: Path, capsys) -> None:
     assert names["head"].equals(table.sel(layer=1, head=3))
     assert list(names["entropy"].columns) == ["layer", "head", "entropy"]
     assert names["again"].equals(table)
+    assert names["both"].attrs["model"] == "my-model"
+    assert "corpus" not in names["both"].attrs
+    assert [line.get_ydata().tolist() for line in names["lines"]] == [
+        each["entropy"].mean("head").values.tolist() for each in (table, names["other"])
+    ]
     assert isinstance(names["every"], pd.DataFrame)
 
 
