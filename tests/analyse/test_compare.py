@@ -22,7 +22,7 @@ from analyse.run_tables import (
 )
 from headscope import heads
 from headscope.analyse import compare_variable as compare
-from headscope.analyse import top_heads
+from headscope.analyse import list_highest
 from headscope.errors import TableError
 
 
@@ -216,7 +216,7 @@ def test_stacks_are_compared_head_by_head() -> None:
     before, after, control = (deeper(table) for table in tables())
     found = compare(before, after, control)
     assert (found.attrs["heads"], found.attrs["heads_left_out"]) == (25, 0)
-    assert found.attrs["best_head"] == top_heads(before, "scope_f1", 1)[0][0]
+    assert found.attrs["best_head"] == list_highest(before, "scope_f1", 1)[0][0]
     assert found.attrs["best_head"].startswith("encoder ")
     plain = compare(*tables())
     np.testing.assert_allclose(found["p"].sel(attention_type="encoder"), plain["p"])

@@ -182,7 +182,7 @@ def test_a_head_that_looks_at_the_word_before_has_the_largest_coefficient_of_the
     stories = headscope.read(data / "negation/conandoyle_zhao/data_story.json")
     table = add_regression(headscope.measure("minilm", stories, ["scope"]))
     assert table["scope_words"] == 17_888
-    (name, value), *_ = headscope.analyse.top_heads(table, "scope_label_coefficient")
+    (name, value), *_ = headscope.analyse.list_highest(table, "scope_label_coefficient")
     assert (name, round(value, 3)) == ("1-3", 0.078)
     best = table.sel(layer=6, head=10)
     assert best["scope_label_coefficient"].item() == pytest.approx(0.0481, abs=2e-4)

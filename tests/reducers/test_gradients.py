@@ -19,7 +19,7 @@ import laws
 import planted
 import tiny
 import witnesses
-from headscope.analyse import top_heads
+from headscope.analyse import list_highest
 from headscope.capture.forward.head_edit import EditedLayer
 from headscope.capture.forward.interface import Capture
 from headscope.capture.forward.loss import choose_masked, make_loss
@@ -211,7 +211,7 @@ def test_a_head_whose_attention_to_sep_decides_is_first() -> None:
     least = {name: float(table[name].sel(layer=2, head=3)) for name in read}
     assert min(least.values()) > 1e-3
     for name in read:
-        assert top_heads(table, name)[0] == ("2-3", least[name])
+        assert list_highest(table, name)[0] == ("2-3", least[name])
         assert float(table[name].sum()) == least[name]
     for name in set(table.data_vars) - read:  # layer norms leave a little of their own
         assert float(table[name].max()) < 1e-6 * least["gradient_sep"]

@@ -3,7 +3,7 @@
 import pytest
 
 import planted
-from headscope.analyse import add_intervals, add_report, top_heads
+from headscope.analyse import add_intervals, add_report, list_highest
 from headscope.capture.model.model import untrained_model
 from headscope.runner.local import measure
 
@@ -17,11 +17,11 @@ def table():
 
 
 def test_the_planted_surface_heads_stand_out(table) -> None:
-    (best, share), (_, second) = top_heads(table, "mass_previous", 2)
+    (best, share), (_, second) = list_highest(table, "mass_previous", 2)
     assert best == "1-4"
     assert share == pytest.approx(1, abs=1e-3)
     assert second < 0.5
-    (best, share), (_, second) = top_heads(table, "mass_sep", 2)
+    (best, share), (_, second) = list_highest(table, "mass_sep", 2)
     assert best == "3-1"
     assert share == pytest.approx(1, abs=1e-3)
     assert second < 0.5

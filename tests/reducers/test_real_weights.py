@@ -58,7 +58,7 @@ def test_both_halves_of_the_documents_choose_that_head(table, relation) -> None:
 
 
 def test_head_1_3_looks_at_the_previous_token(table) -> None:
-    (name, share), (_, second) = headscope.analyse.top_heads(table, "mass_previous", 2)
+    (name, share), (_, second) = headscope.analyse.list_highest(table, "mass_previous", 2)
     assert name == "1-3"
     assert share > 0.98
     assert second < 0.5

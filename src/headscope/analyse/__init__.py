@@ -19,7 +19,7 @@
 `match_heads`       which head of the model before has become which
 `compare_variable`  what tuning changed in the heads, and whether more than its control
 `rank_sum`          the exact test of two samples of runs
-`top_heads`         the heads with the largest values of a variable, by name
+`list_highest`      the heads with the largest values of a variable, by name
 ==================  ===========================================================================
 """
 
@@ -29,7 +29,7 @@ from headscope.analyse.check import check_heads
 from headscope.analyse.compare import compare_variable
 from headscope.analyse.head_map import add_head_map
 from headscope.analyse.match import match_heads
-from headscope.analyse.rank import top_heads
+from headscope.analyse.rank import list_highest
 from headscope.analyse.ranktests import rank_sum
 from headscope.analyse.regression import add_regression
 from headscope.analyse.replicate import add_replication
@@ -52,9 +52,9 @@ __all__ = [
     "compare_variable",
     "consistencies",
     "consistency",
+    "list_highest",
     "match_heads",
     "name_behaviours",
     "rank_sum",
     "shortlist_heads",
-    "top_heads",
 ]

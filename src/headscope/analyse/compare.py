@@ -16,7 +16,7 @@ from headscope import heads
 from headscope.analyse.change_against_baseline import correlate_change
 from headscope.analyse.comparable import check_before_after, name_table, runs_of, seeds_of, split_runs
 from headscope.analyse.ends import describe_ends
-from headscope.analyse.rank import top_heads, values_of_heads
+from headscope.analyse.rank import list_highest, values_of_heads
 from headscope.analyse.ranktests import WILCOXON, least_rank_sum, least_signed_rank, rank_sums, signed_ranks
 from headscope.analyse.significance import BENJAMINI, count_needed, false_discoveries
 from headscope.analyse.student import t_interval
@@ -122,7 +122,7 @@ def compare_variable(
         | {
             "variable": variable,
             "where": json.dumps(dict(where or {})),
-            "best_head": top_heads(xr.Dataset({"x": start.where(known)}), "x", 1)[0][0],
+            "best_head": list_highest(xr.Dataset({"x": start.where(known)}), "x", 1)[0][0],
             "heads": int(known.sum()),
             "heads_left_out": int((partly & ~known).sum()),
             "task": str(after.attrs.get("task", "")),

@@ -31,7 +31,7 @@ def values_of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
     return values.transpose(*dims)
 
 
-def top_heads(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[str, float]]:
+def list_highest(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[str, float]]:
     """The heads with the largest values of a variable over layer and head, by name.
 
     In an encoder-decoder a name begins with its attention type: ``decoder 2-3``. Heads without a value are

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import xarray as xr
 
-from headscope.analyse import top_heads
+from headscope.analyse import list_highest
 from headscope.analyse.report import DOES_NOT, STANDS_OUT
 from headscope.heads import get_share
 from headscope.view.answers import answer_row
@@ -33,7 +33,7 @@ def _describe_targets(table: xr.Dataset) -> Iterator[str]:
     targets: dict[tuple[float, str], str] = {}
     for name, each in table.data_vars.items():
         if target := each.attrs.get("target"):
-            for head, value in top_heads(table, str(name), 1):
+            for head, value in list_highest(table, str(name), 1):
                 targets.setdefault((value, head), target)  # [CLS] is the first token too
     share = get_share(table).removeprefix("share ")
     for value, head in sorted(targets, reverse=True):

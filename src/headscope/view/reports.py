@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from headscope.analyse import top_heads
+from headscope.analyse import list_highest
 from headscope.analyse.folding import find_folded
 from headscope.analyse.report import STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
@@ -261,7 +261,7 @@ def _describe_regression(table: xr.Dataset, score: Score) -> str:
     names = ("label_coefficient", "distance_coefficient", "r_squared")
     label, distance, explained = (float(table[f"{score.stem}_{name}"].isel(where)) for name in names)
     larger = (table[coefficients] > 0) & (table[f"{score.stem}_label_q"] < LEVEL)
-    ((name, _),) = top_heads(table, score.variable, 1)
+    ((name, _),) = list_highest(table, score.variable, 1)
     return (
         f"{attention[0].upper()}{attention[1:]}, in {name} (the head with the best {format_measure(score)}): "
         f"{label:+.3f} if {gold}, {distance:+.4f} for each word of distance; R² {explained:.2f}. In "

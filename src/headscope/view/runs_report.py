@@ -6,7 +6,7 @@ import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 
-from headscope.analyse import top_heads
+from headscope.analyse import list_highest
 from headscope.predictions import find_single_labels
 from headscope.score import HEAD, read_scores
 from headscope.view.headings import name_head
@@ -36,7 +36,7 @@ def print_runs(table: xr.Dataset, console: Console, *, whole: bool = False) -> N
         print_more([f"{hidden} more rows" if hidden else ""], console)
     for score in read_scores(table):
         if score.ascending:
-            lowest = top_heads((-table[[score.variable]]).mean("run"), score.variable)
+            lowest = list_highest((-table[[score.variable]]).mean("run"), score.variable)
             heads = "   ".join(f"[bold]{name}[/] {-value:.3f}" for name, value in lowest)
             console.print(f"\n{score.title}: the heads with the lowest values\n{heads}")
 

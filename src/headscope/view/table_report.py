@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from headscope.analyse import top_heads
+from headscope.analyse import list_highest
 from headscope.analyse.head_roles import PROFILE
 from headscope.analyse.rank import rank_heads, values_of_heads
 from headscope.analyse.replicate import SURVIVES
@@ -116,11 +116,11 @@ def _list_top_heads(table: xr.Dataset, variable: str) -> str:
     """The heads with the largest values, each with its interval if the table was estimated from a sample."""
     ends = [f"{variable}_{end}" for end in ("lower", "upper")]
     if ends[0] not in table:
-        return "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in top_heads(table, variable))
+        return "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in list_highest(table, variable))
     lower, upper = (dict(rank_heads(values_of_heads(table, end))) for end in ends)
     return "  ".join(
         f"[bold]{head}[/] {value:.2f} \\[{_short(lower[head])} {_short(upper[head])}]"
-        for head, value in top_heads(table, variable)
+        for head, value in list_highest(table, variable)
     )
 
 
@@ -135,7 +135,7 @@ def _print_descriptions(table: xr.Dataset, console: Console) -> None:
             if not values[score.variable].notnull().any():
                 continue
             sign = -1 if score.ascending else 1
-            best = top_heads(sign * values, score.variable)
+            best = list_highest(sign * values, score.variable)
             heads = "   ".join(f"[bold]{head}[/] {sign * value:.2f}" for head, value in best)
             control = [f"{table[score.control].sel(place).item():.2f}"] if score.control in table else []
             lines.add_row(Text(" ".join(place.values()) or score.title), heads, *control)
