@@ -1,4 +1,4 @@
-"""The attention of heads on texts that one has in hand, as labelled arrays.
+"""The attention of heads on given texts, as labelled arrays.
 
 text --align--> tokens --model--> attention --average over a word's tokens--> `AttentionMap`: layer, head, query, key
 """
@@ -105,7 +105,7 @@ def attend(
 
 
 def _read_documents(text: Any) -> tuple[list[Document], bool]:
-    """The texts that were given, each with a name of its own, and True where they are several."""
+    """Return the texts, each with a name of its own, and whether they are several."""
     if isinstance(text, str):
         if not text.strip():
             raise HeadscopeError("the text is empty; give one with words.")
@@ -127,7 +127,7 @@ def _read_documents(text: Any) -> tuple[list[Document], bool]:
 
 
 def _select(model: Model, heads: HeadNames | None) -> Selection:
-    """The heads that were named, or all, which are of one attention type.
+    """Return the named heads, or all, which are of one attention type.
 
     Raises:
         HeadscopeError: they are of several.
@@ -144,7 +144,7 @@ def _select(model: Model, heads: HeadNames | None) -> Selection:
 
 
 def _check_length(model: Model, document: Document, limit: int, which: str) -> None:
-    """Refuse a text that the model cannot read as a whole, or of which there is nothing to see."""
+    """Raise an error for a text that the model cannot read as a whole, or of which there is nothing to see."""
     aligned, skipped = Alignment.for_model(model, pair_tokens=limit).align([document])
     if aligned and aligned[0].length > 1 and not is_cut(skipped):
         return
@@ -159,7 +159,7 @@ def _check_length(model: Model, document: Document, limit: int, which: str) -> N
 
 @dataclass(frozen=True, slots=True)
 class _Units:
-    """What attends in a text, or what is attended to.
+    """The words or tokens of a text that attend, or that are attended to.
 
     Attributes:
         labels: each word, or a token as one reads it, in their order.
@@ -173,7 +173,7 @@ class _Units:
 def _read_maps(
     model: Model, documents: Sequence[Document], selection: Selection, between: Between, plan: Plan
 ) -> list[AttentionMap]:
-    """The attention of the heads on each document, in their order."""
+    """Return the attention of the heads on each document, in their order."""
     maps: dict[str, AttentionMap] = {}
     room = Room.measure(model, plan.batch_tokens)
     attention_type = next(name for name, _ in selection)
@@ -195,7 +195,7 @@ def _read_maps(
 
 
 def _read_batch(capture: Capture, batch: Batch, selection: Selection, between: Between) -> list[AttentionMap]:
-    """The attention of the heads on each text of a batch."""
+    """Return the attention of the heads on each text of a batch."""
     attention_type = next(name for name, _ in selection)
     sides = [
         [_list_units(capture.model, batch, tokens, row, between) for row in range(len(batch.documents))]
@@ -222,7 +222,7 @@ def _read_batch(capture: Capture, batch: Batch, selection: Selection, between: B
 
 
 def _list_units(model: Model, batch: Batch, tokens: Tokens, row: int, between: Between) -> _Units:
-    """The words and special tokens of a text of a batch, or its tokens, in their order."""
+    """Return the words and special tokens of a text of a batch, or its tokens, in their order."""
     words = batch.documents[row].words
     side = describe_side(model.tokenizer, tokens, row, len(words))
     labels: list[str] = []
@@ -239,7 +239,7 @@ def _list_units(model: Model, batch: Batch, tokens: Tokens, row: int, between: B
 
 
 def _mark_units(of_texts: Sequence[_Units], device: torch.device) -> Float[Tensor, "batch token unit"]:
-    """1 where a token is part of a unit."""
+    """Return 1 where a token is part of a unit, 0 elsewhere."""
     numbers = torch.tensor([units.numbers for units in of_texts], device=device)
     return membership(numbers, max(len(units.labels) for units in of_texts))
 
@@ -251,7 +251,7 @@ def _label(
     keys: _Units,
     between: Between,
 ) -> AttentionMap:
-    """The attention on one text with the numbers of layers and heads and the names of units; NaN where no head is."""
+    """Return the attention on one text, labelled with layers, heads and units; NaN where no head is."""
     numbers = sorted({head for of_layer in heads.values() for head in of_layer})
     values = np.full((len(layers), len(numbers), len(queries.labels), len(keys.labels)), np.nan, np.float32)
     for place, layer in enumerate(sorted(layers)):

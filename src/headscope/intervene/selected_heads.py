@@ -15,7 +15,7 @@ Selection: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
 
 
 def select_heads(model: Model, names: HeadNames) -> Selection:
-    """The heads of a model that a user names.
+    """Return the heads of a model that a user names.
 
     The name ``3-1`` is of the first head of the third layer, ``3`` (or the number 3) of the whole layer, and ``3-kv1``
     of its first key/value head with all query heads that share it. Where a model has several attention types, one of
@@ -73,7 +73,7 @@ def name_selection(model: Model, selection: Selection) -> list[str]:
 
 
 def _split(model: Model, name: str) -> tuple[str, str]:
-    """The attention type that a name states, or the only one that the model has, and the rest of the name."""
+    """Return the attention type that a name states, or the only one that the model has, and the rest of the name."""
     match = re.fullmatch(r"\s*(?:([a-z]+)\s+)?(.*?)\s*", name, flags=re.DOTALL)
     stated, where = match.groups() if match else (None, name)
     types = list(model.layers)

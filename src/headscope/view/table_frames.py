@@ -21,7 +21,7 @@ _OF_MODEL = {"layer_other", "head_other", "layer_before", "head_before"}
 
 
 def make_frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
-    """The data frames by name, which are those of the CSV files.
+    """Return the data frames by name, which are those of the CSV files.
 
     ``heads`` has a row for each head, where more than scores was measured, and ``distances`` one for each head and
     bucket of distance; so has any other dimension of heads. For each score there is, named by its stem, a frame with a
@@ -90,12 +90,12 @@ def to_frame(table: xr.Dataset, name: str | None = None) -> pd.DataFrame:
 
 
 def _stem(score: Score) -> str:
-    """The name with which the frames of a score begin."""
+    """Return the name with which the frames of a score begin."""
     return score.stem.replace("_", "-")
 
 
 def _frame_heads(table: xr.Dataset) -> pd.DataFrame:
-    """A row for each head, and for each run where there are several."""
+    """Return a row for each head, and for each run where there are several."""
     place = {dim for dim in (*PLACE, "run") if dim in table.dims}
     scores = {score.variable: score for score in read_scores(table)}
     rows = {score.row_dimension(table) for score in scores.values()}
@@ -120,7 +120,7 @@ def _frame_heads(table: xr.Dataset) -> pd.DataFrame:
 
 
 def _describe_rows(frame: pd.DataFrame, table: xr.Dataset, score: Score) -> pd.DataFrame:
-    """The heads of the rows of a score, with the count of each row and what it is called in plain words."""
+    """Return the heads of the rows of a score, with the count of each row and what it is called in plain words."""
     row, count = score.row_dimension(table), f"{score.stem}_count"
     ways = frame["direction"] if "direction" in frame else [""] * len(frame)
     names = {
@@ -136,7 +136,7 @@ def _describe_rows(frame: pd.DataFrame, table: xr.Dataset, score: Score) -> pd.D
 
 
 def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The frames of a score."""
+    """Return the frames of a score."""
     name, row = _stem(score), score.row_dimension(table)
     dims = {row} if row else set()
     own = _list_own(table, score)
@@ -158,7 +158,7 @@ def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.Dat
 
 
 def _list_own(table: xr.Dataset, score: Score) -> list[str]:
-    """The variables that the frames of a score can hold: of its rows, where it has any, and no other score's."""
+    """Return the variables that the frames of a score can hold: of its rows, where it has any, and no other score's."""
     prefixes = {other.stem: (f"{other.stem}_", other.report_prefix or "_") for other in read_scores(table)}
     row = score.row_dimension(table)
     sharing = {other.stem for other in read_scores(table) if other.row_dimension(table) == row} - {score.stem}
@@ -169,7 +169,7 @@ def _list_own(table: xr.Dataset, score: Score) -> list[str]:
 
 
 def _select(table: xr.Dataset, dims: set[str]) -> list[str]:
-    """The variables of each head along some other dimensions, in one direction or both."""
+    """Return the variables of each head along some other dimensions, in one direction or both."""
     return [
         str(name)
         for name, values in table.variables.items()
@@ -188,7 +188,7 @@ def _frame(table: xr.Dataset, names: list[str]) -> pd.DataFrame:
 
 
 def _columns(frames: Mapping[str, pd.DataFrame], table: xr.Dataset) -> pd.DataFrame:
-    """The meaning of each column of each table: a variable, or a dimension of the head table."""
+    """Return the meaning of each column of each table: a variable, or a dimension of the head table."""
     rows = []
     for name, frame in frames.items():
         for column in map(str, frame.columns):

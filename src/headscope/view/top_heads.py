@@ -84,7 +84,7 @@ def top_heads(table: xr.Dataset, name: str, n: int = 5) -> pd.DataFrame:
 
 
 def _find_row(table: xr.Dataset, name: str) -> Row | None:
-    """The row of a score that has this name; None of a variable with a value for each head.
+    """Return the row of a score that has this name; None of a variable with a value for each head.
 
     Raises:
         TableError: there is none, or there are several.
@@ -117,7 +117,7 @@ def _find_row(table: xr.Dataset, name: str) -> Row | None:
 def _rank_values(
     table: xr.Dataset, variable: str, place: Mapping[str, str], n: int, *, ascending: bool = False
 ) -> pd.DataFrame:
-    """The heads with the largest values of a variable, or the lowest, in their better direction."""
+    """Return the heads with the largest values of a variable, or the lowest, in their better direction."""
     ends = [each for each in (f"{variable}_lower", f"{variable}_upper") if each in table]
     values = table[[variable, *ends]].sel(place).reset_coords(drop=True)
     dims = [dim for dim in HEAD if dim in values[variable].dims]
@@ -128,7 +128,7 @@ def _rank_values(
 
 
 def _name_columns(table: xr.Dataset, score: Score) -> list[str]:
-    """The columns of the best heads of a row of a score."""
+    """Return the columns of the best heads of a row of a score."""
     place = [dim for dim in HEAD if dim in table[score.variable].dims]
     held_out = [f"heldout_{score.measure}", "heldout_lower", "heldout_upper", "heldout_count"]
     lift = ["lift", "lift_lower", "lift_upper", "lift_rival", f"rival_{score.measure}"]
@@ -138,7 +138,7 @@ def _name_columns(table: xr.Dataset, score: Score) -> list[str]:
 
 
 def _list_held_out(table: xr.Dataset, row: Row, n: int) -> Iterator[dict[str, Any]]:
-    """The heads of a row of a score in the order of one half of the texts, each scored on the other."""
+    """Return the heads of a row of a score in the order of one half of the texts, each scored on the other."""
     score, place = row
     if f"{score.report_prefix}reported_verdict" not in table:
         table = add_report(add_significance(table))
@@ -175,14 +175,14 @@ def _list_held_out(table: xr.Dataset, row: Row, n: int) -> Iterator[dict[str, An
 
 
 def _judge(before: str, own: str, *, beats: bool) -> str:
-    """The verdict on a head, from that on the head before it and its own: no better than the first."""
+    """Return the verdict on a head, from that on the head before it and its own: no better than the first."""
     if UNDECIDED in (before, own):
         return UNDECIDED
     return before if beats and before in (STANDS_OUT, NOT_YET) else DOES_NOT
 
 
 def _read_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tuple[Reported, int]:
-    """The report of a row of a score, and the number of rows that can be decided."""
+    """Return the report of a row of a score, and the number of rows that can be decided."""
     report = read_report(table, score)
     assert report is not None
     key = row_key(score, place)
@@ -201,7 +201,7 @@ def _select_row(table: xr.Dataset, row: Row) -> xr.Dataset:
 
 
 def _leave_out(table: xr.Dataset, score: Score, head: Reported) -> xr.Dataset:
-    """The table without the sums of a head, in both of its directions."""
+    """Return the table without the sums of a head, in both of its directions."""
     place = {dim: getattr(head, dim) for dim in PLACE if dim in table[score.numerator[0]].dims}
     others = xr.ones_like(table[score.numerator[0]].isel(fold=0, drop=True), dtype=bool)
     others.loc[place] = False

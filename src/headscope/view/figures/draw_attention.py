@@ -66,7 +66,7 @@ def draw_attention(attention: xr.DataArray, ax: Axes | None = None) -> Figure:
 
 @style.styled
 def _draw_panels(attention: xr.DataArray, maps: Sequence[xr.DataArray], scale: Normalize, colours: str) -> Figure:
-    """A figure with a map for each head."""
+    """Return a figure with a map for each head."""
     labelled = len(maps) <= LABELLED
     if labelled:
         abreast = min(ABREAST, len(maps))
@@ -90,7 +90,7 @@ def _draw_panels(attention: xr.DataArray, maps: Sequence[xr.DataArray], scale: N
 
 
 def _list_maps(attention: xr.DataArray) -> list[xr.DataArray]:
-    """The map of each head that has values, layer by layer."""
+    """Return the map of each head that has values, layer by layer."""
     dims = [dim for dim in ("layer", "head") if dim in attention.dims]
     stacked = [attention]
     for dim in dims:
@@ -99,14 +99,14 @@ def _list_maps(attention: xr.DataArray) -> list[xr.DataArray]:
 
 
 def _choose_scale(attention: xr.DataArray) -> tuple[Normalize, str]:
-    """The scale of all maps, and its colours: from 0, or around it where there are values below."""
+    """Return the scale of all maps, and its colours: from 0, or around it where there are values below."""
     if float(attention.min()) < 0:
         return style.centre(attention), style.DIVERGING
     return Normalize(0, float(attention.max()) or 1.0), style.COLOURS
 
 
 def _draw_map(axes: Axes, values: xr.DataArray, scale: Normalize, colours: str, *, labelled: bool = True) -> None:
-    """A cell for each pair of words, the first word at the top left; NaN stays empty."""
+    """Draw a cell for each pair of words, the first word at the top left; NaN stays empty."""
     axes.pcolormesh(np.ma.masked_invalid(values.values), cmap=colours, norm=scale)
     axes.invert_yaxis()
     axes.set_aspect("equal")
