@@ -240,7 +240,7 @@ def test_what_is_not_a_checkpoint_is_refused(tmp_path) -> None:
     )
 
 
-@pytest.mark.parametrize("schema", [1, 2, 3, 4])
+@pytest.mark.parametrize("schema", [1, 2, 3, 4, 5])
 def test_a_checkpoint_of_another_version_is_refused(tmp_path, schema: int) -> None:
     saved = tmp_path / "sums.npz"
     sums = {"seen/batches": np.array(1), "surface/encoder/-/defined": np.array([1])}
@@ -249,7 +249,7 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path, schema: int) -> No
     with pytest.raises(HeadscopeError) as refused:
         measure(model("bert"), DOCUMENTS, ["surface"], checkpoint=saved, resume=True)
     assert str(refused.value) == (
-        f"{saved} was written by another version of headscope (its schema is {schema}, not 5), so it cannot be used; "
+        f"{saved} was written by another version of headscope (its schema is {schema}, not 6), so it cannot be used; "
         "delete it, or run without --resume."
     )
 

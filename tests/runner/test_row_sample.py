@@ -24,6 +24,7 @@ from headscope.reducers import REDUCERS, Copying
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.reducers.sinks import Sinks
 from headscope.runner import Plan, Run, ShardSums, measure, merge_shards, resolve_reducers, row_sample
+from headscope.runner.local import open_stream
 from headscope.runner.row_sample import FIRST_ROWS, LEAST_ROWS, SAMPLES, RowSample, find_interval, find_result
 
 SAMPLED = [name for name, reducer in REDUCERS.items() if reducer.samples_queries and not reducer.reads_logits]
@@ -58,9 +59,11 @@ def list_intervals(table: xr.Dataset) -> list[str]:
     return [str(name).removesuffix("_lower") for name in table.data_vars if str(name).endswith("_lower")]
 
 
-def draw_all(batch, attention_type: str, rows: int, seed: int) -> RowSample:
-    """The samples of all starts, which are all rows."""
+def draw_all(batch, attention_type: str, rows: int, seed: int) -> RowSample | None:
+    """The samples of all starts, which are all rows; none of a text that has too few for so many."""
     queries = batch.queries(attention_type)
+    if queries.length < row_sample.FIRST_ROWS + STEP:
+        return None
     special = (queries.cls | queries.sep)[:, row_sample.FIRST_ROWS :].any(0).nonzero()[:, 0] + row_sample.FIRST_ROWS
     starts = range(row_sample.FIRST_ROWS, row_sample.FIRST_ROWS + STEP)
     return RowSample(queries.length, STEP, starts, special.tolist())
@@ -82,6 +85,7 @@ def assert_all_starts_are_all_rows(
     exact = tabulate(model, plan, reducers=reducers)
     monkeypatch.setattr(row_sample, "FIRST_ROWS", 7)
     monkeypatch.setattr(row_sample, "PARTS", 3)
+    monkeypatch.setattr(row_sample, "PART_ROWS", 29)
     monkeypatch.setattr(row_sample, "SAMPLES", STEP)
     monkeypatch.setattr(RowSample, "draw", draw_all)
     table = tabulate(model, replace(plan, sample_queries=ROWS), reducers=reducers)
@@ -110,7 +114,8 @@ def test_what_heads_copy_is_sampled_too(monkeypatch) -> None:
 @pytest.mark.parametrize("family", ["deberta", "mpnet"])
 def test_a_model_that_returns_its_attention_is_measured_whole(family) -> None:
     model = make(family)
-    table, exact = (tabulate(model, Plan(sample_queries=rows)) for rows in (ROWS, None))
+    # Texts of which rows are sampled are read alone.
+    table, exact = (tabulate(model, Plan(batch_tokens=1, sample_queries=rows)) for rows in (ROWS, None))
     assert_is_exact(table, exact)
 
 
@@ -165,6 +170,31 @@ def test_short_texts_are_measured_whole() -> None:
     model, documents = make("bert"), tiny.documents(7)
     table, exact = (tabulate(model, Plan(sample_queries=rows), documents) for rows in (ROWS, None))
     assert_is_exact(table, exact)
+
+
+@pytest.mark.parametrize("family", ["llama", "t5"])
+def test_a_sample_is_the_same_whatever_a_text_is_read_with(family) -> None:
+    model, threshold = make(family), FIRST_ROWS + ROWS
+    around = [write_text(threshold + more, 7 + more) for more in (-3, -2, -1, 0, 1, 13)]
+    (reducer,) = resolve_reducers(["surface"], summarize(around))
+    alone, together = (Plan(batch_tokens=tokens, sample_queries=ROWS) for tokens in (1, 10_007))
+    expected = tabulate(model, alone, around, [reducer])
+    laws.assert_same(tabulate(model, together, around[::-1], [reducer]), expected)
+    assert np.nanmin(expected["entropy_upper"] - expected["entropy_lower"]) > 1e-5
+
+
+def draw_starts(texts: Sequence[Document], rows: int = LEAST_ROWS) -> list[Sequence[int]]:
+    """Return where the samples of each text begin, in the order in which they are read."""
+    portions = open_stream(make("llama"), texts, REDUCED, Plan(sample_queries=rows))
+    samples = [RowSample.draw(batch, "decoder", rows, seed=0) for portion in portions for batch in portion.batches]
+    return [sample.starts for sample in samples if sample is not None]
+
+
+def test_each_text_has_rows_of_its_own_under_any_name() -> None:
+    first, second = (write_text(127, seed) for seed in (1, 2))
+    starts, other, renamed = draw_starts([first, second, replace(first, id="another")])
+    assert starts != other
+    assert starts == renamed
 
 
 def test_a_seed_gives_one_sample_and_another_gives_another() -> None:

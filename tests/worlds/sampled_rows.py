@@ -30,11 +30,13 @@ HEADINGS = {"nearby_tokens": "tokens nearby", "induction": "tokens that come aga
 
 NEAR, FAR = 5, 40
 KINDS = ("uniform", "sink", "words", "near", "earlier")
-"""What heads look at: anything; the first token; words that are liked; near tokens alike; earlier tokens alike."""
+"""What heads look at: anything; the first token; words that are liked; near tokens alike; earlier tokens alike.
+
+Heads of the kind ``places`` like some places of any text more than others."""
 
 WORLDS = {
     "heads of all kinds": KINDS, "heads that look at all near tokens": ("near",),
-    "heads that look at all earlier tokens": ("earlier",),
+    "heads that look at all earlier tokens": ("earlier",), "heads that look at some places": ("places",),
 }  # fmt: skip
 
 
@@ -86,6 +88,8 @@ def attend(
         weights[..., 0] *= 30 * habits["size"][:, None]
     if kind == "words":
         weights *= habits["words"][:, ids].swapaxes(0, 1)[:, :, None]
+    if kind == "places":
+        weights *= habits["places"][:, None, : batch.words]
     if kind == "near":
         weights *= np.where(np.abs(far) <= NEAR, FAR * habits["size"][:, None, None], 1)
     if kind == "earlier":
@@ -107,6 +111,7 @@ def tabulate(seed: int, kinds: Sequence[str] = KINDS, *, planted: float = 0.0) -
     habits = {
         kind: {
             "size": draw.uniform(0.5, 2, HEADS), "words": draw.exponential(size=(HEADS, VOCABULARY)),
+            "places": draw.exponential(size=(HEADS, LONGEST)),
         }
         for kind in kinds
     }  # fmt: skip

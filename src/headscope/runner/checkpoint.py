@@ -16,7 +16,7 @@ from headscope.guards.archives import load_arrays
 from headscope.guards.formats import SUMS
 from headscope.identity import drop_remarks
 
-SCHEMA = 5
+SCHEMA = 6
 """Version of the file. Another one is refused, since its sums may mean something else."""
 
 ADVICE = "delete it, or run without --resume"

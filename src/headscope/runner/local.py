@@ -37,6 +37,7 @@ from headscope.runner.completed_table import complete_table
 from headscope.runner.impossible import refuse_impossible_numbers, refuse_impossible_values
 from headscope.runner.provenance import identify_model, identify_reading, list_versions
 from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, refuse_view, resolve_reducers
+from headscope.runner.row_sample import find_shortest
 
 SAVE_EVERY = 20.0
 """Seconds between two savings of the sums so far."""
@@ -205,9 +206,10 @@ def open_stream(
     every_layer = needs_head(reducers, plan.view) or any(reducer.scope == "pass" for reducer in reducers)
     beside = () if before is None else (before,)
     held = (model, *beside) if every_layer else beside
+    alone_from = None if plan.sample_queries is None else find_shortest(plan.sample_queries)
     return Stream(
         documents, (model, *beside), plan, max_tokens=min(limits, default=None), held=held,
-        reads_logits=any(reducer.reads_logits for reducer in reducers),
+        reads_logits=any(reducer.reads_logits for reducer in reducers), alone_from=alone_from,
     )  # fmt: skip
 
 

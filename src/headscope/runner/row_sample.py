@@ -1,8 +1,10 @@
 """Statistics of long texts, estimated from a random sample of their query rows, and how far off they may be.
 
-batch --RowSample.draw--> blocks of rows --observe--> sums of each block --estimate--> sums, and how samples deviate
+text --RowSample.draw--> blocks of rows --observe--> sums of each block --estimate--> sums, and how samples deviate
 
-A batch is sampled `SAMPLES` times. Each sample is of every so manieth row, from a random row on, so that it has rows
+Each text has rows of its own, whatever it is read with: texts that shared theirs would be wrong together, where a
+head prefers some places, and count as so many witnesses. So a text of which rows are sampled is a batch by itself. It
+is sampled `SAMPLES` times. Each sample is of every so manieth row, from a random row on, so that it has rows
 from all over the text: systematic samples with several random starts (Gautschi 1957, Some remarks on systematic
 sampling). Each estimates the sum over all rows without bias; their mean is the estimate, and how far they lie apart
 says how far off it may be, whatever the reducer makes of the sums. The rows that are like no others, the first and
@@ -27,7 +29,7 @@ from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner.checkpoint import Key, add_sums
 
 SAMPLES = 16
-"""Samples of each batch."""
+"""Samples of each text."""
 
 LEAST_ROWS = 2 * SAMPLES
 """Rows of all samples together, at least."""
@@ -37,7 +39,10 @@ FIRST_ROWS = 64
 and some heads give most of what they give to a neighbour there."""
 
 PARTS = 4
-"""Parts of a text; the rows of a sample in each of them are a block."""
+"""Parts of a text, at most; the rows of a sample in each of them are a block."""
+
+PART_ROWS = 1024
+"""Rows of a part, at least: where rows see few keys, fewer blocks are faster than blocks that leave keys out."""
 
 LEVEL = 0.95
 """Of the intervals."""
@@ -48,7 +53,7 @@ DEVIATION = ":deviation"
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """The rows of the texts of a batch that are measured.
+    """The rows of a text that are measured.
 
     Attributes:
         length: all rows.
@@ -65,12 +70,14 @@ class RowSample:
 
     @classmethod
     def draw(cls, batch: Batch, attention_type: str, rows: int, seed: int) -> "RowSample | None":
-        """A sample of about so many rows of each text, the same for the same texts and seed; None for all rows."""
+        """Return about so many rows, the same for the same text and seed; None for all rows, and of several texts."""
+        if len(batch.documents) > 1:
+            return None
         queries = batch.queries(attention_type)
         step = -(-(queries.length - FIRST_ROWS) * SAMPLES // rows)
         if step <= SAMPLES:
             return None
-        identity = repr((seed, attention_type, [document.id for document in batch.documents]))
+        identity = repr((seed, attention_type, batch.encoder.ids.tolist()))
         generator = np.random.default_rng(int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8]))
         starts = FIRST_ROWS + generator.choice(step, SAMPLES, replace=False)
         special = (queries.cls | queries.sep)[:, FIRST_ROWS:].any(0).nonzero()[:, 0] + FIRST_ROWS
@@ -84,7 +91,7 @@ class RowSample:
             yield slice(row, row + 1)
         # Part by part of the text, since the rows of a part see about the same keys.
         rest = self.length - FIRST_ROWS
-        part = self.step * -(-rest // (self.step * PARTS))
+        part = self.step * -(-rest // (self.step * min(PARTS, -(-rest // PART_ROWS))))
         for begin in range(0, rest, part):
             for start in self.starts:
                 block = slice(begin + start, min(FIRST_ROWS + begin + part, self.length), self.step)
@@ -116,8 +123,16 @@ class RowSample:
         return estimates
 
 
+def find_shortest(rows: int) -> int:
+    """Return from how many tokens on a text may have more rows than are measured of it.
+
+    A decoder reads up to two tokens more than its text has: one to start with, and one of padding.
+    """
+    return FIRST_ROWS + rows - 1
+
+
 def add_no_deviations(sums: Sums) -> Sums:
-    """The sums over all rows of a batch, from which no sample deviates."""
+    """Return the sums over all rows of texts, from which no sample deviates."""
     return sums | {f"{name}{DEVIATION}": value.new_zeros((*value.shape, SAMPLES)) for name, value in sums.items()}
 
 

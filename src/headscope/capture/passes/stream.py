@@ -139,6 +139,7 @@ class Stream:
         max_tokens: of a document, if neither the plan's limit nor a model's is lower still.
         held: the models of which the attention of all layers is held at once; their batches are kept small.
         reads_logits: it is also found which tokens the values of the first model raise.
+        alone_from: tokens from which on a text is a batch by itself; None if only its length decides.
         originals: under which names the documents count that repeat others.
 
     Raises:
@@ -152,6 +153,7 @@ class Stream:
     max_tokens: int | None = None
     held: tuple[Model, ...] = ()
     reads_logits: bool = False
+    alone_from: int | None = None
     originals: Originals = field(default_factory=Originals, repr=False)
 
     def __post_init__(self) -> None:
@@ -221,6 +223,8 @@ class Stream:
 
     def _documents_of_batch(self, longest: int) -> int:
         """The number of documents of a batch whose longest has so many tokens."""
+        if self.alone_from is not None and longest >= self.alone_from:
+            return 1
         count = self.batch_tokens // longest
         if self.held:
             count = min(count, HELD_WEIGHTS // sum(model.shape.together for model in self.held) // longest**2)
