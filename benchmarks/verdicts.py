@@ -22,7 +22,7 @@ from headscope.analyse.probes import score_best_layer
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from worlds import gains, layers, lesion_worlds, pairs, replications, sampled_rows, shares, untrained
+from worlds import gains, layers, lesion_worlds, pairs, replications, sampled_rows, shares, trees, untrained
 
 BEGIN, END = "<!-- benchmarks/verdicts.py writes from here -->", "<!-- to here, verdicts -->"
 
@@ -156,6 +156,18 @@ def judge_layers(worlds: int) -> Iterator[Row]:
     yield Row("the layer is the best", "one of 13 layers that finds .05 more", True, count, worlds)
 
 
+def judge_trees(worlds: int) -> Iterator[Row]:
+    """The sentence on the structural probe, of hidden states of three layers."""
+    with TemporaryDirectory() as folder:
+        nothing = [trees.read_sentence(Path(folder), seed) for seed in range(worlds)]
+        where = f"hidden states of {trees.LAYERS} layers that are noise"
+        yield Row("layer has trees", where, False, sum(map(trees.finds_trees, nothing)), worlds)
+        planted = [trees.read_sentence(Path(folder), seed, size=trees.SIZE) for seed in range(worlds)]
+        count = sum(trees.finds_trees(each) and each[0] == trees.BEST for each in planted)
+        where = f"the layer of {trees.LAYERS} whose hidden states have the trees, in noise"
+        yield Row("layer has trees", where, True, count, worlds)
+
+
 def judge_placebos(worlds: int) -> Iterator[Row]:
     """Untrained models, and a planted head."""
     for family in untrained.FAMILIES:
@@ -192,11 +204,11 @@ def judge_intervals(worlds: int) -> Iterator[Row]:
 
 VERDICTS: Mapping[str, Callable[[int], Iterator[Row]]] = {
     "lesions": judge_lesions, "pairs": judge_pairs, "stars": judge_stars, "sampled": judge_sampled,
-    "replication": judge_replication, "gain": judge_gain, "layers": judge_layers,
+    "replication": judge_replication, "gain": judge_gain, "layers": judge_layers, "trees": judge_trees,
     "intervals": judge_intervals, "placebos": judge_placebos,
 }  # fmt: skip
 
-WORLDS = {"placebos": 100, "pairs": 300, "sampled": 300}
+WORLDS = {"placebos": 100, "trees": 100, "pairs": 300, "sampled": 300}
 """Worlds of verdicts of which 1,000 take hours."""
 
 

@@ -16,21 +16,30 @@ SHARES = {
 }  # fmt: skip
 
 
-def make_probes(shares: Mapping[str, float] = SHARES, seed: int = 0, **attrs: str) -> xr.Dataset:
-    """The table of probes that get these shares of choices right, whichever choices; UUAS is highest on layer 2."""
+STRUCTURAL = {
+    "links_found": np.array([[10], [20], [25], [15]]).repeat(FOLDS, 1), "links": np.full(FOLDS, 31),
+}  # fmt: skip
+"""What the structural probe finds of each layer by fold, most on layer 2, and all links."""
+
+
+def make_probes(
+    shares: Mapping[str, float] = SHARES, seed: int = 0, structural: Mapping[str, np.ndarray] = STRUCTURAL, **attrs: str
+) -> xr.Dataset:
+    """The table of probes that get these shares of choices right, whichever choices."""
     random = np.random.default_rng(seed)
     right = np.stack([random.binomial(CHOICES, share, (SEEDS, 1, FOLDS)) for share in shares.values()], 1)
     sums = {
         RIGHT: (right / SEEDS, ("seed", "probe", "relation", "fold")),
         COUNT: (np.full((SEEDS, 1, FOLDS), CHOICES / SEEDS), ("seed", "relation", "fold")),
-        "structural_found": (np.array([[10], [20], [25], [15]]).repeat(FOLDS, 1), ("hidden_layer", "fold")),
-        "structural_links": (np.full(FOLDS, 31), ("fold",)),
+        "structural_found": (structural["links_found"], ("hidden_layer", "fold")),
+        "structural_links": (structural["links"], ("fold",)),
     }
     variables = {
         name: variable(values, dims, name=name, units="choices", source="planted")
         for name, (values, dims) in sums.items()
     }
-    coords = {"probe": [*shares], "relation": ["obj"], "seed": [*range(SEEDS)], "hidden_layer": [*range(4)]}
+    layers = len(structural["links_found"])
+    coords = {"probe": [*shares], "relation": ["obj"], "seed": [*range(SEEDS)], "hidden_layer": [*range(layers)]}
     table = xr.Dataset(variables, coords=coords).assign_coords(layer=[1, 2, 3], head=[1, 2])
     about = {
         "model": "planted", "weights_sha256": "", "corpus": "trees", "corpus_sha256": "", "documents": 7, "tokens": 70,

@@ -10,14 +10,9 @@ import torch
 from headscope.learn.probe_data import Block, Questions
 from headscope.learn.structural_probe import StructuralProbe, list_links, measure_tree_distances, measure_uuas
 from probe_worlds import TEXTS, WORDS, make_block
+from worlds.trees import by_tree, place_words
 
 LAYERS, WIDTH = 3, 13
-
-
-def by_tree(maps: np.ndarray, types: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """A random tree in each text: every word but the first has a head before it, and the first is the root."""
-    heads = [[random.integers(0, word) if word else WORDS for word in range(WORDS)] for _ in types]
-    return np.array(heads)
 
 
 def make_tree_block(folder: Path, name: str, random: np.random.Generator) -> Block:
@@ -25,12 +20,7 @@ def make_tree_block(folder: Path, name: str, random: np.random.Generator) -> Blo
     block = make_block(folder, name, by_tree, random)
     turn = np.linalg.qr(np.random.default_rng(5).normal(size=(WIDTH, WIDTH)))[0]
     states = random.normal(size=(LAYERS, TEXTS, WORDS, WIDTH))
-    states[1] = 0
-    for text, heads in enumerate(block.questions.target.tolist()):
-        for word in range(1, WORDS):
-            # Each link is a direction of its own, along which a word is one further than its head.
-            states[1, text, word] = states[1, text, heads[word]]
-            states[1, text, word, word] += 1
+    states[1] = [place_words(heads, WIDTH) for heads in block.questions.target.tolist()]
     states[2] = (
         states[1] + np.pad(random.normal(size=(TEXTS, WORDS, WIDTH - WORDS)), ((0, 0), (0, 0), (WORDS, 0)))
     ) @ turn
