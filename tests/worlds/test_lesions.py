@@ -74,8 +74,9 @@ def count_false(name: str, tables: int) -> tuple[int, float]:
 
 @pytest.mark.parametrize("name", ["skewed", "30 x 9 heads"])
 def test_few_tables_of_exchangeable_sets_say_suffers(name: str) -> None:
-    false, runs = count_false(name, 150)
-    assert false <= binom.ppf(0.999, 400, 0.05)
+    tables = 150
+    false, runs = count_false(name, tables)
+    assert false <= binom.ppf(0.999, tables, 0.05)
     assert runs <= 22
 
 
