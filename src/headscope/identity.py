@@ -14,7 +14,10 @@ MODEL_PARTS: Mapping[str, str] = {
 GPU_UNUSED = "gpu_unused"
 """The attribute that says why a model was not run on a GPU that was there."""
 
-REMARKS = frozenset({GPU_UNUSED})
+PLACEMENT = "placement"
+"""The attribute that says on which device each part of a model ran that lies on several; `device` lists these."""
+
+REMARKS = frozenset({GPU_UNUSED, PLACEMENT})
 """Attributes that change no number: runs that differ in them alone are the same."""
 
 DIFFERS_IN = "differs_in"

@@ -7,6 +7,7 @@ from transformers import masking_utils as hf
 from headscope.capture.model import mask
 from headscope.capture.model.mask import Masks
 
+CPU = torch.device("cpu")
 TOKENS, TEXTS = 13, 3
 LENGTHS = (13, 7, 2)
 PADDING = torch.arange(TOKENS) < torch.tensor(LENGTHS)[:, None]
@@ -40,7 +41,7 @@ def arguments(mask_function, padding):
 def test_reach_is_what_transformers_would_have_made(kind: str, padding) -> None:
     mask_function, window = KNOWN[kind]
     masks = Masks()
-    reach = masks.reach(masks.keep(arguments(mask_function, padding)))
+    reach = masks.reach(masks.keep(arguments(mask_function, padding)), CPU)
     assert reach is not None
     assert (reach.before, reach.after) == window
     expected = hf.sdpa_mask(**arguments(mask_function, padding), allow_is_causal_skip=False)
@@ -65,7 +66,7 @@ def test_reach_is_what_transformers_would_have_made(kind: str, padding) -> None:
 def test_what_is_not_known_is_not_guessed(kind: str) -> None:
     masks = Masks()
     ticket = masks.keep(arguments(UNKNOWN[kind], None))
-    assert masks.reach(ticket) is None
+    assert masks.reach(ticket, CPU) is None
     block, allowed = masks.block(ticket, slice(3, 7), slice(0, TOKENS), torch.zeros(TEXTS, 1, TOKENS, 1), TOKENS)
     wanted = hf.sdpa_mask(**arguments(UNKNOWN[kind], None), allow_is_causal_skip=False)[:, :, 3:7]
     torch.testing.assert_close(block == 0, wanted.expand_as(block))
@@ -73,7 +74,7 @@ def test_what_is_not_known_is_not_guessed(kind: str) -> None:
 
 
 def test_a_mask_that_a_model_made_is_not_known_either() -> None:
-    assert Masks().reach(torch.zeros(TEXTS, 1, TOKENS, TOKENS)) is None
+    assert Masks().reach(torch.zeros(TEXTS, 1, TOKENS, TOKENS), CPU) is None
 
 
 @pytest.mark.parametrize("wrong", [(None, None), (None, 0), (6, 0), (5, 5)])
@@ -84,9 +85,9 @@ def test_in_a_long_text_what_is_thought_of_a_mask_is_compared_with_the_mask(wron
     padding = torch.arange(length) < torch.tensor([length, 7, 2])[:, None]
     for given in (None, padding):
         asked = arguments(KNOWN["causal window"][0], given) | sizes
-        assert Masks().reach(Masks().keep(asked)) is None  # of another pass
+        assert Masks().reach(Masks().keep(asked), CPU) is None  # of another pass
         masks = Masks()
-        assert masks.reach(masks.keep(asked)) is not None
+        assert masks.reach(masks.keep(asked), CPU) is not None
         with monkeypatch.context() as patched:
             patched.setattr(mask, "_find_window", lambda _: wrong)
-            assert masks.reach(masks.keep(asked)) is None
+            assert masks.reach(masks.keep(asked), CPU) is None

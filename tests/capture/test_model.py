@@ -203,6 +203,6 @@ def test_a_model_that_is_spread_over_devices_is_refused(where: str) -> None:
         load(module, tokenizer)
     there = "cpu and no device (meta)" if where == "a layer" else "no device (meta)"
     assert str(refused.value) == (
-        f"the weights of 'LlamaModel' lie on {there}, and a model is measured on one device; load it without "
-        "device_map, in bfloat16 if it is too large for one."
+        f"the weights of 'LlamaModel' lie on {there}, and no hook of accelerate brings them together when it runs; "
+        "load it with device_map, or put all of it on one device."
     )

@@ -94,7 +94,7 @@ def test_where_torch_has_no_kernel_no_matrix_is_made(kernel: ModuleType) -> None
 @pytest.mark.parametrize("family", ["mistral", "modernbert"])
 def test_another_mask_than_ours_is_noticed(kernel: ModuleType, monkeypatch, family: str) -> None:
     model, batch = load(family, documents=1, dtype=HALF)
-    monkeypatch.setattr(Masks, "own", lambda masks, mask: None)
+    monkeypatch.setattr(Masks, "own", lambda masks, mask, device: None)
     with pytest.raises(ModelError, match=r"(the sums that the model's own kernel finds in|the outputs of) layer \d"):
         Capture(model, "interface").run(batch, lambda attention: None)
 

@@ -212,12 +212,13 @@ def test_a_text_that_does_not_fit_alone_is_named(dtype: torch.dtype, model: Mode
 
 
 def test_the_room_of_a_gpu_is_found_from_its_free_memory(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Model, "device", property(lambda _: torch.device("cuda:0")))
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 1 << 36))
+    gpus = {torch.device("cuda:0"): 1 << 30, torch.device("cuda:1"): 1 << 35}
+    monkeypatch.setattr(Model, "devices", property(lambda _: (*gpus,)))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (gpus[device], 1 << 36))
     free = 1 << 30
     (small, large) = (Room.measure(model, None).tokens, None)
     assert small == int(free * rooms.USED) // rooms.estimate_token_bytes(model)
-    free = 1 << 34
+    free = gpus[torch.device("cuda:0")] = 1 << 34
     large = Room.measure(model, None).tokens
     assert large is not None
     assert 15 < large / small < 17

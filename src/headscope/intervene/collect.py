@@ -73,7 +73,7 @@ def _collect(
             return z
 
         capture.run(batch, edit=look)
-        return {layer: (z, batch.queries(layer[0]).real) for layer, z in outputs.items()}
+        return {layer: (z, batch.on(z.device).queries(layer[0]).real) for layer, z in outputs.items()}
 
     for portion in Stream(documents, (model,), Plan(cut=True)):
         if portion.batches:

@@ -209,7 +209,7 @@ class _Passes:
         for layer in edit.ablation.unit.selection:
             z, about = self.recorded.heads[layer]
             heads = torch.arange(z.shape[1], device=z.device)
-            changed += self.projections[layer].apply(edit(z, about) - z, heads).to(last.dtype)
+            changed += self.projections[layer].apply(edit(z, about) - z, heads).to(last)
         scale = self.stream.freeze_scale(last) if edit.ablation.path == DIRECT else nullcontext()
         with scale, self.recorded.end_with(changed):
             return compute_logits(self.capture.model, self.batch)
@@ -251,4 +251,5 @@ def _choose_run(passes: _Passes, edits: Sequence[DisabledUnit]) -> Callable[[_Pa
 
 def _sum_real(squares: Float[Tensor, "row token"], batch: EvaluationBatch) -> Tensor:
     """The sum over tokens, padding left out."""
-    return (squares * batch.real if squares.shape == batch.real.shape else squares).double().sum()
+    real = batch.real.to(squares.device)
+    return (squares * real if squares.shape == real.shape else squares).double().sum()

@@ -85,11 +85,11 @@ class _Watch:
 @contextmanager
 def _without_gradients(module: nn.Module) -> Iterator[None]:
     """Within, no gradients by weights are computed: only those by the heads are wanted."""
-    trainable = [weights for weights in module.parameters() if weights.requires_grad]
-    for weights in trainable:
-        weights.requires_grad_(False)
+    trainable = {name for name, weights in module.named_parameters() if weights.requires_grad}
+    module.requires_grad_(False)
     try:
         yield
     finally:
-        for weights in trainable:
-            weights.requires_grad_(True)
+        # Weights that are offloaded are other tensors after a pass.
+        for name, weights in module.named_parameters():
+            weights.requires_grad_(name in trainable)

@@ -78,7 +78,8 @@ def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], 
     counts: dict[Layer, int] = {}
     outputs: dict[Layer, dict[int, Tensor]] = {}
     for batch, layer, z in _watch(capture, evaluation):
-        real = batch.real if batch.real.shape[1] == z.shape[2] else torch.ones_like(z[:, 0, :, 0], dtype=torch.bool)
+        real = batch.real.to(z.device)
+        real = real if real.shape[1] == z.shape[2] else torch.ones_like(z[:, 0, :, 0], dtype=torch.bool)
         total = torch.einsum("bhqw,bq->hw", z.double(), real.double())
         sums[layer] = sums[layer] + total if layer in sums else total
         counts[layer] = counts.get(layer, 0) + int(real.sum())

@@ -348,7 +348,8 @@ def _pool_hidden(portion: Portion, words: int) -> np.ndarray:
     (capture,), (batch,) = portion.captures, portion.batches
     tokens = membership(batch.encoder.word, words)
     share = (tokens / tokens.sum(1, keepdim=True).clamp_min(1)).mT
-    return torch.stack([(share @ state).half().cpu() for state in compute_hidden_states(capture.model, batch)]).numpy()
+    states = compute_hidden_states(capture.model, batch)
+    return torch.stack([(share.to(state.device) @ state).half().cpu() for state in states]).numpy()
 
 
 def _mark_special(

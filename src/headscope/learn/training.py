@@ -37,6 +37,7 @@ from transformers import (
 
 from headscope.capture.model.configuration import read_config
 from headscope.capture.model.device_names import AUTO
+from headscope.capture.model.dispatched import hold_weights
 from headscope.capture.model.model import Model
 from headscope.capture.model.placement import choose_device
 from headscope.capture.model.weights import quiet
@@ -114,7 +115,8 @@ class Pretrained:
         copied = tempfile.mkdtemp(prefix="headscope-")
         pretrained = cls(loaded.name, copied, *about)
         weakref.finalize(pretrained, shutil.rmtree, copied, ignore_errors=True)
-        loaded.module.save_pretrained(copied)
+        with hold_weights(loaded.module):
+            loaded.module.save_pretrained(copied)
         return pretrained
 
     def build_model(self, task: Task) -> PreTrainedModel:

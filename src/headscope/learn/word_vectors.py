@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headscope.capture.model.dispatched import hold_weights
 from headscope.capture.model.model import Model
 from headscope.capture.tokens.assign import find_lead
 from headscope.errors import HeadscopeError, quote
@@ -90,7 +91,9 @@ def embed_words(model: Model, types: Iterable[str]) -> WordVectors:
     types = list(dict.fromkeys(types))
     lead = find_lead(model.tokenizer)
     encoded = model.tokenizer([f"{lead}{word}" for word in types], add_special_tokens=False)
-    table = model.module.get_input_embeddings().weight.detach().float().cpu()
+    embeddings = model.module.get_input_embeddings()
+    with hold_weights(embeddings):
+        table = embeddings.weight.detach().float().cpu()
     missing = torch.full((table.shape[1],), torch.nan)
     rows = [table[ids].mean(0) if ids else missing for ids in encoded["input_ids"]]
     values = torch.stack(rows)

@@ -24,6 +24,7 @@ from headscope.capture.forward.verify import are_finite
 from headscope.capture.passes.room import Room
 from headscope.capture.passes.stream import Plan, Portion, Stream
 from headscope.capture.rows.attention import Attention
+from headscope.capture.rows.dense import DenseRows
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Reducer, Sums
@@ -44,7 +45,7 @@ def accumulate(
         HeadscopeError: a sum in `done` has another shape or type than what is added to it.
     """
     done = done or RunSums({})
-    sums = {key: torch.as_tensor(value, device=stream.models[0].device) for key, value in done.values.items()}
+    sums = {key: torch.as_tensor(value) for key, value in done.values.items()}
     room = Room.measure(stream.models[0], stream.plan.batch_tokens)
     for portion in islice(stream, done.select_run("seen").get("portions", 0), None):
         counts: dict[Key, Tensor] = {("seen", "portions"): torch.tensor(1)}
@@ -57,6 +58,8 @@ def accumulate(
                 f"the sums of an interrupted run do not hold numbers of the kind that {describe_key(key)} adds up; "
                 f"{ADVICE}."
             )
+        # Each layer adds up where it runs.
+        sums |= {key: sums[key].to(value.device) for key, value in (counts | observed).items() if key in sums}
         add_sums(sums, counts)
         add_sums(sums, observed)
         yield sums
@@ -102,16 +105,23 @@ def _observe_portion(
     by_gradient = [reducer for reducer in reducers if reducer.scope == "gradient"]
     posed, loss = make_loss(capture.model, batch) if needs_head(reducers, plan.view) else (batch, None)
     sums: dict[Key, Tensor] = {}
-    facts: dict[tuple[str, str], Any] = {}
+    facts: dict[tuple[str, str, torch.device], Any] = {}
 
     def add(reducer: Reducer, attention_type: str, layer: str, values: Sums) -> None:
         add_sums(sums, {(reducer.name, attention_type, layer, name): value for name, value in values.items()})
 
+    def prepare(reducer: Reducer, attention_type: str, device: torch.device) -> Any:
+        """What a reducer knows of the batch, where the layers run that it is shown."""
+        place = (reducer.name, attention_type, device)
+        if place not in facts:
+            read = posed if reducer.scope == "gradient" or plan.view is not None else batch
+            with torch.inference_mode(False):  # a layer may ask in the middle of a pass
+                facts[place] = reducer.prepare(read.on(device), attention_type)
+        return facts[place]
+
     for reducer in reducers:
         for attention_type in capture.model.layers:
-            read = posed if reducer.scope == "gradient" or plan.view is not None else batch
-            prepared = facts[reducer.name, attention_type] = reducer.prepare(read, attention_type)
-            add(reducer, attention_type, COUNTED, reducer.count(prepared))
+            add(reducer, attention_type, COUNTED, reducer.count(prepare(reducer, attention_type, batch.device)))
     held, outputs_beside = [], []
     for capture_beside, batch_beside in zip(captures_beside, batches_beside, strict=True):
         layers_beside, outputs = _hold_layers(capture_beside, batch_beside, plan)
@@ -124,18 +134,19 @@ def _observe_portion(
     by_layer = [reducer for reducer in reducers if reducer.scope in ("rows", "layer")]
 
     def see(attention: Attention) -> None:
-        attention_type, layer = attention.attention_type, attention.layer
+        attention_type, layer, device = attention.attention_type, attention.layer, attention.batch.device
         # Each layer is let go of when it has been compared.
-        attentions = (attention, *(layers.pop((attention_type, layer)) for layers in held))
+        attentions = (attention, *(_bring(layers.pop((attention_type, layer)), device) for layers in held))
         for reducer in by_layer:
-            values = reducer.observe(facts[reducer.name, attention_type], *attentions[: reducer.models])
+            values = reducer.observe(prepare(reducer, attention_type, device), *attentions[: reducer.models])
             if attention_type in samples:
                 by_place[reducer.name, attention_type, str(layer)].append((attention.rows, values))
             else:
                 exact = values if plan.sample_queries is None else add_no_deviations(values)
                 add(reducer, attention_type, str(layer), exact)
         if by_pass:
-            passes[attention_type].append(attentions)
+            # All layers are compared in one place.
+            passes[attention_type].append(tuple(_bring(each, batch.device) for each in attentions))
 
     whole = any(reducer.scope in ("layer", "pass") or reducer.models > 1 for reducer in reducers)
     # Where words are masked for the loss, other reducers see the text as it is, in a pass of their own; a view of the
@@ -155,12 +166,13 @@ def _observe_portion(
         differentiated = capture.run(posed, gradients=True, loss=loss, rows=plan.rows, fused=plan.fused)
     for (attention_type, layer), gradient in differentiated.gradients.items():
         for reducer in by_gradient:
-            add(reducer, attention_type, str(layer), reducer.observe(facts[reducer.name, attention_type], gradient))
+            prepared = prepare(reducer, attention_type, gradient.g.device)
+            add(reducer, attention_type, str(layer), reducer.observe(prepared, gradient))
     for reducer in by_pass:
         for attention_type, layers in passes.items():
             # All layers of the model, and behind them those of the one before.
             attentions = chain.from_iterable(list(zip(*layers, strict=True))[: reducer.models])
-            values = reducer.observe(facts[reducer.name, attention_type], *attentions)
+            values = reducer.observe(prepare(reducer, attention_type, batch.device), *attentions)
             add(reducer, attention_type, ALL_LAYERS, values)
     for (attention_type, layer, way), texts in seen.paths.items():
         sums["path", f"{attention_type} {layer} {way}"] = torch.tensor(texts)
@@ -176,6 +188,11 @@ def _draw_rows(capture: Capture, batch: Batch, plan: Plan) -> dict[str, RowSampl
         return {}
     samples = {name: RowSample.draw(batch, name, plan.sample_queries, plan.seed) for name in capture.model.layers}
     return {name: sample for name, sample in samples.items() if sample is not None}
+
+
+def _bring(attention: Attention, device: torch.device) -> Attention:
+    """A layer that is held, with its matrix, on a device where it can be compared."""
+    return attention.on(device) if isinstance(attention, DenseRows) else attention
 
 
 def _hold_layers(capture: Capture, batch: Batch, plan: Plan) -> tuple[dict[tuple[str, int], Attention], Outputs]:

@@ -7,8 +7,10 @@ those that were chosen --read_texts--> words, the attention of all heads, and wh
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+import torch
 import xarray as xr
 from jaxtyping import Bool, UInt8
 from torch import Tensor
@@ -104,23 +106,30 @@ def _read_batch(
     """Of each text of a batch, its items and, by attention type, weights and right items of all heads of all layers."""
     maps: dict[str, dict[int, list[np.ndarray]]] = {name: {} for name in model.layers}
     right: dict[str, dict[int, np.ndarray]] = {name: {} for name in model.layers}
-    facts = {name: [(reducer, reducer.prepare(batch, name)) for reducer in reducers] for name in model.layers}
+    facts: dict[tuple[str, torch.device], list[tuple[ItemReducer, Any]]] = {}
+
+    def prepare(name: str, device: torch.device) -> list[tuple[ItemReducer, Any]]:
+        if (name, device) not in facts:
+            facts[name, device] = [(reducer, reducer.prepare(batch.on(device), name)) for reducer in reducers]
+        return facts[name, device]
 
     def observe(attention: Attention) -> None:
         name, layer = attention.attention_type, attention.layer
         maps[name][layer] = _read_maps(attention)
         if reducers:
-            words = attention.words()
-            right[name][layer] = np.concatenate(
-                [_number_directions(reducer.judge(prepared, words)) for reducer, prepared in facts[name]]
-            ).T
+            words, prepared = attention.words(), prepare(name, attention.batch.device)
+            judged = [_number_directions(reducer.judge(known, words)) for reducer, known in prepared]
+            right[name][layer] = np.concatenate(judged).T
 
     capture.run(batch, observe, whole=True)
     # Links and mentions are the same for all attention types.
-    items = [item for reducer, prepared in next(iter(facts.values())) for item in reducer.list_items(prepared)]
+    first = prepare(next(iter(model.layers)), batch.device)
+    items = [item for reducer, known in first for item in reducer.list_items(known)]
     counts = {
-        name: np.concatenate([_number_directions(reducer.find_counting(prepared)) for reducer, prepared in of_type])
-        for name, of_type in facts.items()
+        name: np.concatenate(
+            [_number_directions(reducer.find_counting(known)) for reducer, known in prepare(name, batch.device)]
+        )
+        for name in model.layers
         if reducers
     }
     for row in range(len(batch.documents)):

@@ -83,12 +83,13 @@ def _observe_batch(
     layers: dict[int, Tensor] = {}
 
     def observe(attention: Attention) -> None:
-        rows = attention.rows
-        held = (queries >= rows.start) & (queries < rows.stop)
+        rows, device = attention.rows, attention.batch.device
+        places = queries.to(device)
+        held = (places >= rows.start) & (places < rows.stop)
         if not bool(held.any()):
             return
-        average = attention.average(columns)
-        index = (queries - rows.start).clamp(0, average.shape[2] - 1)[:, None, :, None]
+        average = attention.average(columns.to(device))
+        index = (places - rows.start).clamp(0, average.shape[2] - 1)[:, None, :, None]
         chosen = average.gather(2, index.expand(-1, average.shape[1], -1, parts))
         chosen = chosen.masked_fill(~held[:, None, :, None], 0)
         layers[attention.layer] = layers.get(attention.layer, 0) + chosen
@@ -96,8 +97,8 @@ def _observe_batch(
     outputs = capture.run(batch, observe, fused=fused, with_matrix=with_matrix)
     if not bool(are_finite(batch, outputs.verified).all()):
         raise refuse_not_finite(capture.model.name, f"for the prompt {batch.documents[0].id!r}")
-    by_layer = torch.stack([layers[layer] for layer in sorted(layers)], dim=1)  # batch layer head token part
-    result: Float32[np.ndarray, "order token layer head part"] = by_layer.movedim(3, 1).float().cpu().numpy()
+    by_layer = torch.stack([layers[layer].cpu() for layer in sorted(layers)], dim=1)  # batch layer head token part
+    result: Float32[np.ndarray, "order token layer head part"] = by_layer.movedim(3, 1).float().numpy()
     return result
 
 

@@ -7,13 +7,14 @@ from importlib import metadata
 from typing import Any
 
 from headscope.capture.forward.installed import describe_edits
+from headscope.capture.model.dispatched import describe_placement
 from headscope.capture.model.dtypes import spell_dtype
 from headscope.capture.model.hashes import hash_config, hash_tokenizer
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import Plan
 from headscope.capture.tokens.align import Alignment
 from headscope.heads import EDITED, KEY_VALUE_HEADS, KEY_VALUE_HEADS_BY_LAYER
-from headscope.identity import GPU_UNUSED
+from headscope.identity import GPU_UNUSED, PLACEMENT
 from headscope.layers import write_without_attention
 
 PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
@@ -32,9 +33,11 @@ def identify_model(model: Model) -> dict[str, Any]:
         "config_sha256": hash_config(model.module.config),
         "tokenizer_sha256": hash_tokenizer(model.tokenizer),
         "dtype": spell_dtype(model.module.dtype),
-        "device": str(model.device),
+        "device": ", ".join(map(str, model.devices)),
         "tokenizer": type(model.tokenizer).__name__,
     }
+    placed = describe_placement(model.module)
+    placement = {PLACEMENT: json.dumps(placed)} if placed else {}
     adapter = {"adapter_of": model.adapter_of} if model.adapter_of else {}
     shape = model.shape
     groups = {*shape.key_value_heads.values()}
@@ -45,7 +48,7 @@ def identify_model(model: Model) -> dict[str, Any]:
     edits = describe_edits(model.module)
     edited = {EDITED: edits} if edits else {}
     unused = {GPU_UNUSED: model.gpu_unused} if model.gpu_unused else {}
-    return about | adapter | edited | unused | write_without_attention(shape.without_attention)
+    return about | placement | adapter | edited | unused | write_without_attention(shape.without_attention)
 
 
 def identify_reading(model: Model, plan: Plan) -> dict[str, str]:

@@ -50,6 +50,7 @@ class Pass:
         paths: the way each layer was measured.
         masks: those that the model has asked for.
         modules: the module of each layer, whose attention it is.
+        vocabularies: the tokens of the texts whose logits are read, by the device of the layers that ask for them.
         outputs: z as it went on, v, and the keys that may be seen, of each layer, where gradients are asked for.
     """
 
@@ -74,6 +75,7 @@ class Pass:
     paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
     modules: dict[tuple[str, int], nn.Module] = field(default_factory=dict)
+    vocabularies: dict[torch.device, Sequence[Vocabulary]] = field(default_factory=dict)
     outputs: dict[tuple[str, int], tuple[Tensor, Tensor, Visible]] = field(default_factory=dict)
 
     def show(self, attention: Attention) -> None:
@@ -86,15 +88,24 @@ class Pass:
         """The norms of what each head takes from each key; None where the weights themselves are shown."""
         if self.norms is None:
             return None
-        real = self.batch.keys(call.attention_type).real
+        real = self.find_batch(call).keys(call.attention_type).real
         return self.norms.measure(call.attention_type, call.layer, call.value.detach(), real)
 
     def find_raised(self, call: "Call") -> Int[Tensor, "batch head key"] | None:
         """The token that the value of each key raises most; None where nobody reads logits."""
         if self.unembedding is None:
             return None
+        device = call.value.device
+        if device not in self.vocabularies:
+            # Only a decoder alone has logits that are read; all of its layers see the same tokens.
+            keys = self.batch.keys("decoder")
+            self.vocabularies[device] = self.unembedding.read(keys.ids, keys.word >= 0, device)
         with torch.no_grad():
-            return self.unembedding.find_raised(call.attention_type, call.layer, call.value, self._vocabularies)
+            return self.unembedding.find_raised(call.attention_type, call.layer, call.value, self.vocabularies[device])
+
+    def find_batch(self, call: "Call") -> Batch:
+        """The batch on the device on which a call of attention runs."""
+        return self.batch.on(call.device)
 
     def get_attention_type(self, queries: int, keys: int) -> str:
         """The attention type that a call belongs to, by its numbers of queries and keys."""
@@ -122,12 +133,6 @@ class Pass:
         return self.turn == 0 or (calls - self.turn) % layers == 0
 
     @cached_property
-    def _vocabularies(self) -> Sequence[Vocabulary]:
-        # Only a decoder alone has logits that are read; all of its layers see the same tokens.
-        keys = self.batch.keys("decoder")
-        return () if self.unembedding is None else self.unembedding.read(keys.ids, keys.word >= 0)
-
-    @cached_property
     def _numbers(self) -> Mapping[str, Sequence[int]]:
         return self.model.attention_layers
 
@@ -141,11 +146,12 @@ class Pass:
         decoder = self.batch.decoder.length
         return {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
 
-    def blocks(self, batch: int, heads: int, queries: int, keys: int) -> Iterator[slice]:
-        """Yield blocks of query rows, of the length that was asked for or that the device allows."""
-        rows = self.block_rows or max(1, self.batch.blocks.weights // (batch * heads * keys))
-        for start in range(0, queries, rows):
-            yield slice(start, min(start + rows, queries))
+    def blocks(self, call: "Call") -> Iterator[slice]:
+        """Yield blocks of query rows of a call, of the length that was asked for or that its device allows."""
+        batch, heads, _, _ = call.given[0].shape
+        rows = self.block_rows or max(1, self.find_batch(call).blocks.weights // (batch * heads * call.keys))
+        for start in range(0, call.queries, rows):
+            yield slice(start, min(start + rows, call.queries))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +190,11 @@ class Call:
         return widen(self.given[2])
 
     @property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return self.given[0].device
+
+    @property
     def queries(self) -> int:
         """The number of queries."""
         return self.given[0].shape[2]
@@ -215,8 +226,8 @@ class Call:
 
     def attend_without(self, run: Pass, edges: Bool[Tensor, "#batch #head query key"]) -> Z:
         """Z of the model's own function, with some keys out of sight of some queries."""
-        (batch, heads, queries, _), keys, outputs = self.query.shape, self.key.shape[2], []
-        for rows in run.blocks(batch, heads, queries, keys):
+        keys, outputs = self.keys, []
+        for rows in run.blocks(self):
             hidden, query = edges[:, :, rows], self.query[:, :, rows]
             output, _, _ = self._eager(run, query, self.key, self.value, [rows], slice(0, keys), hidden)
             visible = run.masks.visible(self.attention_mask, rows, self.query, keys)
@@ -229,7 +240,7 @@ class Call:
         For so few rows a sum over tens of thousands of keys is further off in float32 than the fused kernel's is.
         """
         query, *sides = self.given
-        some, keys = run.batch.blocks.key_heads, slice(0, self.keys)
+        some, keys = run.find_batch(self).blocks.key_heads, slice(0, self.keys)
         queries = torch.split(query[:, :, rows].double(), some * (query.shape[1] // sides[0].shape[1]), dim=1)
         outputs, weights = [], []
         for few, key, value in zip(queries, *(torch.split(side, some, dim=1) for side in sides), strict=True):

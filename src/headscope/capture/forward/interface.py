@@ -262,7 +262,8 @@ class Capture:
             # The mask is not shown to us; a masked key has a weight of exactly 0 in every head.
             allowed = (weights > 0).any(dim=1).sum(-1, dtype=torch.float32)
             if observe is not None:
-                observe(DenseRows(layer, attention_type, everything, batch, weights.float(), everything, allowed))
+                there = batch.on(weights.device)
+                observe(DenseRows(layer, attention_type, everything, there, weights.float(), everything, allowed))
             paths[attention_type, layer, "with the matrix: the model returns it and offers no other way"] = len(weights)
         return gather_outputs(output, {attention_type: len(attentions)}, paths, {}, {})
 
@@ -299,7 +300,7 @@ def _attend(
     """Our attention implementation, chosen for the layer, which shows, edits and holds what the layer does."""
     run = _get_current()
     attention_type = run.get_attention_type(query.shape[2], key.shape[2])
-    layer, reach = run.number_layer(attention_type), run.masks.reach(attention_mask)
+    layer, reach = run.number_layer(attention_type), run.masks.reach(attention_mask, query.device)
     run.modules[attention_type, layer] = module
     call = Call(module, attention_type, layer, (query, key, value), attention_mask, reach, terms)
     if (chosen := run.chosen_rows.get(attention_type)) is not None:

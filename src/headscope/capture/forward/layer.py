@@ -61,7 +61,7 @@ def _prefer_matrix(run: Pass, call: Call) -> str:
         return f"fewer than {run.fused_from:,} keys, for which it is faster"
     weights = query.shape[0] * query.shape[1] * keys**2
     # A processor is as fast without a matrix, and has blocks that are too small for one that is long.
-    fits = BlockSizes.weights < weights <= run.batch.blocks.weights
+    fits = BlockSizes.weights < weights <= run.find_batch(call).blocks.weights
     return "it fits into memory, and there is no kernel without it" if fits else ""
 
 
@@ -77,8 +77,8 @@ def _fuse(run: Pass, call: Call) -> FusedRows | str:
     if call.reach is None:
         return "the mask is of a kind that is not known"
     rows = FusedRows(
-        call.layer, call.attention_type, slice(0, query.shape[2]), run.batch, query, key, call.scale, call.reach,
-        value=value, kernels=run.kernels,
+        call.layer, call.attention_type, slice(0, query.shape[2]), run.find_batch(call), query, key, call.scale,
+        call.reach, value=value, kernels=run.kernels,
     )  # fmt: skip
     return rows if rows.kernel is None else replace(rows, attended=attend_by_own_kernel(run, call))
 
@@ -117,9 +117,8 @@ def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple
 
 def _attend_with_matrix(run: Pass, call: Call) -> Tensor:
     """A layer's output by the model's own function, a block of rows at a time."""
-    (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
     outputs, held = [], []
-    for output, attention in _make_rows(run, call, ([rows] for rows in run.blocks(batch, heads, queries, keys))):
+    for output, attention in _make_rows(run, call, ([rows] for rows in run.blocks(call))):
         outputs.append(output)
         if run.whole:
             held.append(attention)
@@ -147,9 +146,7 @@ def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> t
         way += f"{fused.way}: {call.reach}"
     else:
         way += f"with the matrix: {fused}"
-        (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
-        blocks = run.blocks(batch, heads, queries, keys)
-        parts = (call.attend_in_blocks(run, [rows], _find_columns(run, call, [rows])) for rows in blocks)
+        parts = (call.attend_in_blocks(run, [rows], _find_columns(run, call, [rows])) for rows in run.blocks(call))
         output = _join_rows([output for ((output, _, _),) in parts])
     for _, attention in _make_rows(run, call, _group_blocks(run, call, chosen)):
         run.show(attention)
@@ -166,7 +163,7 @@ def _make_rows(run: Pass, call: Call, groups: Iterable[Sequence[slice]]) -> Iter
                 call.layer,
                 call.attention_type,
                 rows,
-                run.batch,
+                run.find_batch(call),
                 _let_go(run, weights),
                 columns,
                 allowed,
@@ -186,14 +183,14 @@ def _let_go(run: Pass, part: Tensor) -> Tensor:
 
 def _group_blocks(run: Pass, call: Call, blocks: Iterable[slice]) -> Iterator[list[slice]]:
     """The blocks that are worked out together: not too many weights, and few of keys that no row of a block sees."""
-    batch, heads, _, _ = call.query.shape
+    (batch, heads, _, _), most_held = call.query.shape, run.find_batch(call).blocks.held
     group: list[slice] = []
     rows = weights = 0
     for block in blocks:
         together, own = _find_columns(run, call, [*group, block]), _find_columns(run, call, [block])
         size = count_rows(block)
         seen, most = weights + size * (own.stop - own.start), (rows + size) * (together.stop - together.start)
-        if group and (batch * heads * most > run.batch.blocks.held or most > MOST_HIDDEN * seen):
+        if group and (batch * heads * most > most_held or most > MOST_HIDDEN * seen):
             yield group
             group, rows, seen = [], 0, size * (own.stop - own.start)
         group.append(block)
@@ -239,7 +236,7 @@ def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width
 def _find_visible(run: Pass, call: Call) -> Visible:
     """The keys that the queries of a call may see, block by block; it holds nothing of what is differentiated."""
     masks, mask, query, keys = run.masks, call.attention_mask, call.given[0].detach(), call.keys
-    real = run.batch.keys(call.attention_type).real[:, None]
+    real = run.find_batch(call).keys(call.attention_type).real[:, None]
     # A causal mask need not hide padding, which stands behind all that is read.
     return lambda rows: masks.visible(mask, rows, query, keys) & real
 

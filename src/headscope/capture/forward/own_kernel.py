@@ -31,7 +31,7 @@ NOTHING = 1e30
 
 def attend_by_own_kernel(run: Pass, call: Call) -> Attended | None:
     """Return output and log-sum-exp of the model's own fused kernel; None where torch has none for such a call."""
-    mask, kernel = run.masks.own(call.attention_mask), _Kernel()
+    mask, kernel = run.masks.own(call.attention_mask, call.device), _Kernel()
     try:
         with _Choice(), kernel:
             output, _ = sdpa_attention_forward(call.module, *call.given, mask, **call.terms)
@@ -42,7 +42,7 @@ def attend_by_own_kernel(run: Pass, call: Call) -> Attended | None:
     # The efficient kernel fills up the last block of rows; cuDNN's gives each number an axis of its own.
     rows = kernel.log_sum.detach().flatten(2)[..., : kernel.queries].reshape(call.given[0].shape[:3])
     # Of a row that sees no key, as padding may be, it may be any number.
-    padding = run.batch.queries(call.attention_type).padding
+    padding = run.find_batch(call).queries(call.attention_type).padding
     return output.transpose(1, 2), rows.float().masked_fill(padding, NOTHING)
 
 

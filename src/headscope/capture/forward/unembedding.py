@@ -30,13 +30,18 @@ class Unembedding:
     norm: Float[Tensor, "model model"]
     embeddings: Float[Tensor, "vocabulary model"]
 
-    def read(self, ids: Int[Tensor, "batch key"], of_words: Bool[Tensor, "batch key"]) -> "list[Vocabulary]":
-        """The different tokens of words of each text, and how the logit of each is read."""
-        different = [tokens[shown].unique() for tokens, shown in zip(ids, of_words, strict=True)]
-        return [
-            Vocabulary(types, (self.embeddings[types].to(self.norm.dtype) @ self.norm).mT, shown)
-            for types, shown in zip(different, of_words, strict=True)
-        ]
+    def read(
+        self, ids: Int[Tensor, "batch key"], of_words: Bool[Tensor, "batch key"], device: torch.device
+    ) -> "list[Vocabulary]":
+        """The different tokens of words of each text, and how the logit of each is read, on a device."""
+        vocabularies = []
+        for tokens, shown in zip(ids, of_words, strict=True):
+            types = tokens[shown].unique()
+            chosen = self.embeddings[types.to(self.embeddings.device)]
+            vocabularies.append(
+                Vocabulary(types.to(device), (chosen.to(self.norm) @ self.norm).mT.to(device), shown.to(device))
+            )
+        return vocabularies
 
     def find_raised(
         self,

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.masking_utils import sdpa_mask
 
+from headscope.capture.model.dispatched import NOWHERE, find_device
 from headscope.capture.model.implementation import register
 from headscope.capture.model.mask import shown
 from headscope.capture.model.turns import hold, list_configs
@@ -49,9 +50,10 @@ def sees_ahead(module: PreTrainedModel) -> bool | None:
     Returns:
         None if the model cannot be run on text, or shows neither its mask nor its attention.
     """
-    if module.device.type == "meta":  # without weights
+    device = find_device(module)
+    if device.type == NOWHERE:
         return None
-    ids = torch.arange(TOKENS, device=module.device)[None]
+    ids = torch.arange(TOKENS, device=device)[None]
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     configs = list_configs(module)
     try:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from headscope.capture.model.dispatched import is_dispatched
 from headscope.capture.model.modality import KINDS, describe_input
 from headscope.capture.model.model import Model
 from headscope.capture.model.turns import hold
@@ -34,7 +35,7 @@ def run_model(model: Model, inputs: Mapping[str, Any], **options: Any) -> Any:
     kept = {"use_cache": False} if hasattr(model.module.config, "use_cache") else {}
     with _name_padding(model.module, inputs), run_uncompiled(model.module):
         try:
-            return model.module(**{**inputs, **kept, **options})
+            return _bring_outputs(model.module(**{**inputs, **kept, **options}), model.device)
         except HeadscopeError:
             raise
         except Exception as error:  # what a model raises on input that it cannot take, it alone knows
@@ -59,6 +60,15 @@ def refuse_run(model: Model, error: Exception) -> ModelError:
         f"{model.title} cannot be run on text ({type(error).__name__}: {first_line(error)}); mend what this says, or "
         "give another model with its own tokenizer."
     )
+
+
+def _bring_outputs(output: Any, device: torch.device) -> Any:
+    """Bring what is read of all texts to the device that the inputs came from; what single layers give stays there."""
+    for name in ("last_hidden_state", "logits", "loss"):
+        part = getattr(output, name, None)
+        if isinstance(part, Tensor) and part.device != device:
+            setattr(output, name, part.to(device))
+    return output
 
 
 @contextmanager
@@ -105,6 +115,12 @@ def _explain(model: Model, inputs: Mapping[str, Any], error: Exception) -> str:
         return (
             f"has embeddings of {limit} positions, and a text has {length} tokens; lower --max-tokens to {limit}, or "
             "state the limit in its configuration"
+        )
+    if DEVICES.search(text) and is_dispatched(module):
+        there = " and ".join(map(str, model.devices))
+        return (
+            f"cannot be run where its parts lie, on {there} ({first_line(error)}); load it with another device_map, "
+            "whose parts are whole layers, or without one"
         )
     if DEVICES.search(text) and len(devices := _list_devices(module)) > 1:
         return f"has weights on {' and '.join(devices)}; put all of it on one device, as with model.to({devices[0]!r})"

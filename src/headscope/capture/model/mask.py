@@ -2,8 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -44,6 +44,10 @@ class Reach:
     def everywhere(self) -> bool:
         """Every query sees every key."""
         return self.before is None and self.after is None and self.hidden is None
+
+    def on(self, device: torch.device) -> "Reach":
+        """The same for queries and keys on a device."""
+        return self if self.hidden is None else replace(self, hidden=self.hidden.to(device))
 
     def __str__(self) -> str:
         """In words, as the table's paths name it."""
@@ -119,18 +123,22 @@ class _Kept:
     """The arguments of a mask that is built when its rows are known.
 
     Attributes:
-        ticket: the tensor that stands for the mask until then.
+        tickets: the tensors that stand for the mask until then, by the devices of layers.
+        size: of these.
         given: those arguments as they came.
         arguments: those of transformers' mask function, for a mask that is built whatever it shows.
         reach: what they come to, if that is known.
-        blocks: those that were asked for last, by their rows, keys and type.
+        reaches: the same on the devices of the layers that have asked for it.
+        blocks: those that were asked for last, by their rows, keys, type and device.
     """
 
-    ticket: Tensor
+    tickets: dict[torch.device, Tensor]
+    size: tuple[int, ...]
     given: Mapping[str, Any]
     arguments: dict[str, Any]
     reach: Reach | None
-    blocks: dict[tuple[int, int, int, int, int, torch.dtype], tuple[Tensor | None, Tensor]] = field(
+    reaches: dict[torch.device, Reach] = field(default_factory=dict)
+    blocks: dict[tuple[int, int, int, int, int, torch.dtype, torch.device], tuple[Tensor | None, Tensor]] = field(
         default_factory=dict
     )
 
@@ -140,13 +148,19 @@ class _Kept:
         whole: Tensor | None = sdpa_mask(**self.given)
         return whole
 
-    def block(self, rows: slice, keys: slice, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
+    def find_reach(self, device: torch.device) -> Reach | None:
+        """What the arguments come to, on a device, if that is known."""
+        if self.reach is not None and device not in self.reaches:
+            self.reaches[device] = self.reach.on(device)
+        return self.reaches.get(device)
+
+    def block(self, rows: slice, keys: slice, dtype: torch.dtype, device: torch.device) -> tuple[Tensor | None, Tensor]:
         """The mask that is added to the scores (None where every key may be seen), and the number of visible keys."""
-        block = (rows.start, rows.stop, rows.step or 1, keys.start, keys.stop, dtype)
+        block = (rows.start, rows.stop, rows.step or 1, keys.start, keys.stop, dtype, device)
         if block not in self.blocks:
-            seen, size = self._seen(rows, keys), (self.arguments["batch_size"], count_rows(rows))
+            seen, size = self._seen(rows, keys, device), (self.arguments["batch_size"], count_rows(rows))
             if seen is None:
-                allowed = torch.full(size, float(keys.stop - keys.start), device=self.arguments["device"])
+                allowed = torch.full(size, float(keys.stop - keys.start), device=device)
             else:
                 allowed = seen[:, 0].sum(-1, dtype=torch.float32).expand(size)
             # Every layer asks for the same blocks; all are kept while they are small.
@@ -156,16 +170,39 @@ class _Kept:
             self.blocks[block] = (None if seen is None else as_mask(~seen, dtype), allowed)
         return self.blocks[block]
 
-    def _seen(self, rows: slice, keys: slice) -> Tensor | None:
-        if self.reach is None:
+    def _seen(self, rows: slice, keys: slice, device: torch.device) -> Tensor | None:
+        reach = self.find_reach(device)
+        if reach is None:
             size = {"q_length": rows.stop - rows.start, "q_offset": self.arguments["q_offset"] + rows.start}
             seen: Tensor | None = sdpa_mask(**self.arguments | size)
-            return seen if seen is None else seen[:, :, :: rows.step or 1]
-        if self.reach.everywhere:
+            return seen if seen is None else seen[:, :, :: rows.step or 1].to(device)
+        if reach.everywhere:
             return None
-        device = self.arguments["device"]
         places = (torch.arange(part.start, part.stop, part.step or 1, device=device) for part in (rows, keys))
-        return self.reach.sees(*places)[:, None]
+        return reach.sees(*places)[:, None]
+
+
+class Ticket(Tensor):
+    """An empty tensor that stands for a mask, and can be moved to other devices.
+
+    Attributes:
+        move: gives the tensor that stands for the mask on another device.
+    """
+
+    move: Callable[[torch.device], Tensor]
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable[..., Any], types: Any, arguments: Any = (), named: Any = None
+    ) -> Any:
+        """Return what a function of torch makes of it, which is no ticket."""
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(*arguments, **named or {})
+
+    def to(self, *arguments: Any, **named: Any) -> Tensor:
+        """Return what stands for the mask on another device, or of another type."""
+        elsewhere: Tensor = super().to(*arguments, **named)
+        return elsewhere if elsewhere.device == self.device else self.move(elsewhere.device)
 
 
 @dataclass(eq=False)
@@ -173,7 +210,8 @@ class Masks:
     """The masks of one forward pass.
 
     Where a model asks transformers for a mask it is handed a ticket, an empty tensor, which it
-    passes on to attention. There the mask is built, for the rows of a block.
+    passes on to attention. There the mask is built, for the rows of a block. Layers on other devices are handed a
+    ticket that was moved there.
     """
 
     _kept: dict[int, _Kept] = field(default_factory=dict)
@@ -184,27 +222,37 @@ class Masks:
         defaults: dict[str, Any] = {"allow_is_bidirectional_skip": False, "device": "cpu"}
         kept = defaults | dict(arguments) | {"allow_is_causal_skip": False}
         size = (int(kept["batch_size"]), 1, int(kept["q_length"]), 0)
-        # Gemma 4 slices its masks, to all of their rows: a ticket is known by its memory, so it has some.
-        ticket = torch.empty(1, device=kept["device"]).as_strided(size, (0, 0, 0, 0))
-        self._kept[_find_memory(ticket)] = _Kept(ticket, arguments, kept, _find_reach(kept))
+        mask = _Kept({}, size, arguments, kept, _find_reach(kept))
+        ticket = self._issue(mask, torch.device(kept["device"])).as_subclass(Ticket)
+        ticket.move = partial(self._issue, mask)
         return ticket
 
-    def reach(self, attention_mask: Tensor | None) -> Reach | None:
-        """Which keys a mask shows, if it is a matter of distance and padding and of nothing else."""
+    def _issue(self, kept: _Kept, device: torch.device) -> Tensor:
+        """Return the ticket for a mask on a device."""
+        if device not in kept.tickets:
+            # Gemma 4 slices its masks, to all of their rows: a ticket is known by its memory, so it has some, which no
+            # copy of an empty tensor would have.
+            kept.tickets[device] = torch.empty(1, device=device).as_strided(kept.size, (0, 0, 0, 0))
+            self._kept[_find_memory(kept.tickets[device])] = kept
+        return kept.tickets[device]
+
+    def reach(self, attention_mask: Tensor | None, device: torch.device) -> Reach | None:
+        """Which keys a mask shows to queries on a device, if that is a matter of distance and padding alone."""
         if attention_mask is None:
             return self._everywhere
         kept = self._find(attention_mask)
-        return None if kept is None else kept.reach
+        return None if kept is None else kept.find_reach(device)
 
-    def own(self, attention_mask: Tensor | None) -> Tensor | None:
+    def own(self, attention_mask: Tensor | None, device: torch.device) -> Tensor | None:
         """The whole mask that the model would have handed to a fused kernel; None where there is none to hand over."""
         kept = None if attention_mask is None else self._find(attention_mask)
-        return attention_mask if kept is None else kept.own
+        own = attention_mask if kept is None else kept.own
+        return own if own is None else own.to(device)
 
     def _find(self, attention_mask: Tensor) -> _Kept | None:
         """Return what a ticket stands for; None if the mask is the model's own, or has other rows than the ticket."""
         kept = self._kept.get(_find_memory(attention_mask))
-        return None if kept is None or kept.ticket.shape != attention_mask.shape else kept
+        return None if kept is None or kept.size != tuple(attention_mask.shape) else kept
 
     def block(
         self, attention_mask: Tensor | None, rows: slice, columns: slice, query: Tensor, keys: int
@@ -222,7 +270,7 @@ class Masks:
             return None, torch.full(size, float(keys), device=query.device)
         kept = self._find(attention_mask)
         if kept is not None:
-            return kept.block(rows, columns, query.dtype)
+            return kept.block(rows, columns, query.dtype, query.device)
         if attention_mask.ndim != 4 or attention_mask.shape[-1] != keys:
             raise ModelError(
                 f"the model rewrites its attention mask to the shape {tuple(attention_mask.shape)}, "

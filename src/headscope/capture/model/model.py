@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headscope.capture.model.direction import sees_ahead
+from headscope.capture.model.dispatched import find_device, hold_weights, list_devices, place_alike, refuse_unplaced
 from headscope.capture.model.implementation import EDITED_PREFIX
 from headscope.capture.model.modality import refuse_other_inputs
 from headscope.capture.model.parameters import hash_parameters
@@ -69,8 +70,9 @@ class Model:
 
         Raises:
             ModelError: the model reads no tokens of text, no layer has attention or layers have different numbers of
-                heads, the weights lie on several devices, or the tokenizer is a slow one, reads no running text, or has
-                more tokens than the model, or the two sides of an encoder-decoder have two vocabularies.
+                heads, the weights lie on several devices without hooks of accelerate, or the tokenizer is a slow one,
+                reads no running text, or has more tokens than the model, or the two sides of an encoder-decoder have
+                two vocabularies.
         """
         name = name or type(module).__name__
         refuse_other_inputs(module, name)
@@ -79,7 +81,7 @@ class Model:
             Shape.from_config(module.config)
         except (AttributeError, TypeError) as error:
             raise refuse_form(name, error) from error
-        _refuse_several_devices(module, name)
+        refuse_unplaced(module, name)
         refuse_tokenizer(module, tokenizer, name)
         digest = weights_sha256 or hash_parameters(module, name)
         return cls(module.eval(), tokenizer, name, revision, digest, adapter_of)
@@ -97,9 +99,13 @@ class Model:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
-        device: torch.device = self.module.device
-        return device
+        """Where the weights are; where they are on several devices, that of the first, which gets the inputs."""
+        return find_device(self.module)
+
+    @property
+    def devices(self) -> tuple[torch.device, ...]:
+        """All devices on which a part of it runs."""
+        return list_devices(self.module)
 
     def without_head(self) -> "Model":
         """Return the model below its task head, which is the same in memory; one without a head as it is."""
@@ -197,7 +203,7 @@ def untrained_model(model: Model, *, seed: int = 0, keep_embeddings: bool = Fals
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module = type(model.module)(config)
-    module = module.to(model.device, model.module.dtype)
+    module = module.to(model.module.dtype)
     for part in list_configs(module):
         if (chosen := part._attn_implementation or "").startswith(EDITED_PREFIX):  # while heads of the model are edited
             part._attn_implementation = chosen.removeprefix(EDITED_PREFIX)
@@ -205,9 +211,10 @@ def untrained_model(model: Model, *, seed: int = 0, keep_embeddings: bool = Fals
     if keep_embeddings:
         trained = _list_embeddings(model.module)
         for place, embedding in _list_embeddings(module).items():
-            embedding.load_state_dict(trained[place].state_dict())
+            with hold_weights(trained[place]):
+                embedding.load_state_dict(trained[place].state_dict())
         name = f"random weights (seed {seed}) of {model.name}, with its embeddings"
-    return Model.from_module(module, model.tokenizer, name=name)
+    return Model.from_module(place_alike(module, model.module), model.tokenizer, name=name)
 
 
 def _list_embeddings(module: nn.Module) -> dict[str, nn.Module]:
@@ -224,16 +231,6 @@ def _refuse_without_attention(module: PreTrainedModel, name: str) -> None:
         raise ModelError(
             f"no layer of {name!r} ({type(module).__name__}) has attention ({', '.join(kinds).replace('_', ' ')}); "
             "give a model that has heads."
-        )
-
-
-def _refuse_several_devices(module: PreTrainedModel, name: str) -> None:
-    devices = sorted({str(parameter.device) for parameter in module.parameters()})
-    if len(devices) > 1 or devices == ["meta"]:
-        there = " and ".join(devices).replace("meta", "no device (meta)")
-        raise ModelError(
-            f"the weights of {name!r} lie on {there}, and a model is measured on one device; load it without "
-            "device_map, in bfloat16 if it is too large for one."
         )
 
 

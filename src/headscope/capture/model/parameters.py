@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from headscope.capture.model.dispatched import NOWHERE, read_weights
 from headscope.errors import ModelError, first_line
 
 PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.Size, torch.layout)
@@ -24,7 +25,8 @@ def hash_parameters(module: nn.Module, name: str) -> str:
     digest = hashlib.sha256()
     for key, part in sorted(module.state_dict().items()):
         try:
-            for piece in _write(key, part):
+            is_empty = isinstance(part, Tensor) and part.device.type == NOWHERE
+            for piece in _write(key, read_weights(module, key) if is_empty else part):
                 digest.update(piece)
         except Exception as error:  # each kind of object raises its own when it is taken apart
             raise ModelError(

@@ -79,7 +79,8 @@ def load(
             (``docs/howto/saved-attention.md``) stands for the model that they are of.
         tokenizer: of a loaded model. Default: loaded from where the model came from.
         device: where to put the weights: ``cpu``, a GPU such as ``cuda:1``, or ``auto``, the GPU if there is one that
-            works, else the processor. A loaded model stays where it is.
+            works, else the processor. A loaded model stays where it is, one that accelerate has dispatched on all of
+            its devices.
         dtype: the numerical type in which the model is run, one of `DTYPES`. Default: that of the weights.
         trust_remote_code: run the Python that a hub repository brings. Never done unasked.
         task: one of `TASKS`, to load the model with its task head, or ``own``: with the head that its weights have by

@@ -65,8 +65,8 @@ class Recorded:
             _, arguments, named = self.inputs[self.starts[layer]]
             tensors = [each for each in (*arguments, *named.values()) if isinstance(each, Tensor)]
             if tensors:
-                is_scaled = self._is_scaled(layer, projections)
-                self.streams[layer] = torch.zeros_like(tensors[0]) if is_scaled else tensors[0]
+                is_scaled, read = self._is_scaled(layer, projections), tensors[0].to(self.heads[layer][0].device)
+                self.streams[layer] = torch.zeros_like(read) if is_scaled else read
         return {layer: self.streams[layer] for layer in layers & self.streams.keys()}
 
     def _is_scaled(self, layer: Layer, projections: Mapping[Layer, Projection]) -> bool:

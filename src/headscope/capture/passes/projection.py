@@ -126,8 +126,8 @@ class _Watch:
         if given.numel() != z.numel() or next(module.parameters(), None) is None:
             return
         # Padding may hold anything, NaN included.
-        real = self.batch.queries(self._layer[0]).real
-        z = z.to(given.dtype)[real]
+        real = self.batch.on(given.device).queries(self._layer[0]).real
+        z = z.to(given)[real]
         if torch.equal(given.reshape(*real.shape, *z.shape[1:])[real], z):
             self.projected[self._layer] = module, z[None]
             self._layer = self._z = None

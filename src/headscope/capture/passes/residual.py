@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from headscope.capture.forward.interface import Capture
 from headscope.capture.forward.unembedding import Unembedding
 from headscope.capture.forward.verify import is_same
+from headscope.capture.model.dispatched import hold_weights
 from headscope.capture.model.forward import run_model
 from headscope.capture.model.model import Model
 from headscope.capture.passes.blocks import Layer, Recorded, get_first, has_blocks, record_pass, replace_forward
@@ -53,10 +54,12 @@ def freeze_norm(norm: Callable[[Tensor], Tensor], stream: Stream, *, centers: bo
         centered = values - values.mean(-1, keepdim=True) if centers else values
         return centered.square().mean(-1, keepdim=True).sqrt()
 
-    size, base, shift = measure_size(stream), norm(stream), norm(torch.zeros_like(stream))
+    base, shift = norm(stream), norm(torch.zeros_like(stream))
+    stream = stream.to(base.device)
+    size = measure_size(stream)
 
     def forward(read: Tensor) -> Tensor:
-        change = read - stream
+        change = read.to(stream.device) - stream
         share = measure_size(change) / size
         # As large as the stream, the change is scaled as the stream is, whatever the norm adds to its divisor.
         scaled = torch.where(share > 0, change / share.clamp_min(torch.finfo(share.dtype).tiny), 0)
@@ -110,7 +113,9 @@ def find_unembedding(capture: Capture, batch: Batch) -> Unembedding:
                 "its last norm; leave out the reducer that asks for it."
             )
         parts = {layer: projection.parts for layer, projection in projections.items()}
-        return Unembedding(parts, _read_norm(stream, embeddings.weight), embeddings.weight)
+        with hold_weights(embeddings):
+            weights = embeddings.weight
+        return Unembedding(parts, _read_norm(stream, weights), weights)
 
 
 def _reads_norm(capture: Capture, batch: Batch, norm: nn.Module, embeddings: nn.Module) -> bool:
@@ -161,7 +166,7 @@ def _check_sums(model: Model, recorded: Recorded, watch: _Watch, projections: Ma
     stream = given_to[id(recorded.blocks[0])]
     for number, (block, returned) in enumerate(zip(recorded.blocks, recorded.outputs, strict=True)):
         after, name = get_first(returned), f"block {number + 1}"
-        if not torch.equal(given_to[id(block)], stream):
+        if not torch.equal(given_to[id(block)].to(stream.device), stream):
             raise _refuse(model, f"{name} does not read what the block before has returned")
         ((layer, module),) = [item for item in recorded.modules.items() if recorded.starts[item[0]] == number]
         z, attended = recorded.heads[layer][0], get_first(recorded.attended[layer])
@@ -171,7 +176,8 @@ def _check_sums(model: Model, recorded: Recorded, watch: _Watch, projections: Ma
             raise _refuse(model, f"the attention of {name} does more than to project the output of its heads")
         inside = {id(part) for part in block.modules()} - {id(part) for part in module.modules()}
         others = [returned for part, _, returned in watch.calls if id(part) in inside and returned.shape == after.shape]
-        if not any(is_same(model, after, stream + attended + other) for other in others):
+        added = stream.to(after.device) + attended
+        if not any(is_same(model, after, added + other) for other in others):
             raise _refuse(model, f"{name} does more than to add the output of its attention to what it reads")
         stream = after
 

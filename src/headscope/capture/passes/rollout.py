@@ -43,7 +43,8 @@ def view_rollout(*, sink: bool) -> DenseView:
                 weights = _read_weights(attention, sink)
                 below = carried.get("encoder" if own == "cross" else own)
                 if below is None:
-                    below = torch.eye(weights.shape[-1], device=weights.device).expand(len(weights), -1, -1)
+                    below = torch.eye(weights.shape[-1]).expand(len(weights), -1, -1)
+                below = below.to(weights.device)
                 rows = weights @ below[:, None]
                 if own != "cross":
                     carried[own] = RESIDUAL * below + (1 - RESIDUAL) * rows.mean(1)

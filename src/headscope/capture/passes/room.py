@@ -9,6 +9,7 @@ import torch
 
 from headscope.capture.model.block_sizes import find_free_memory
 from headscope.capture.model.device_names import PROCESSOR
+from headscope.capture.model.dispatched import is_dispatched
 from headscope.capture.model.forward import is_out_of_memory
 from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import Portion
@@ -40,11 +41,11 @@ class Room:
 
     @classmethod
     def measure(cls, model: Model, batch_tokens: int | None) -> "Room":
-        """Return the room of a model: on a GPU what its free memory holds, unless a number of tokens was asked for."""
-        device = model.device
-        if batch_tokens is not None or device.type != "cuda":
+        """Return the room of a model: what the fullest of its GPUs holds, unless a number of tokens was asked for."""
+        gpus = [device for device in model.devices if device.type == "cuda"]
+        if batch_tokens is not None or not gpus:
             return cls(model)
-        return cls(model, max(1, int(find_free_memory(device) * USED) // estimate_token_bytes(model)))
+        return cls(model, max(1, int(min(map(find_free_memory, gpus)) * USED) // estimate_token_bytes(model)))
 
     def run(self, portion: Portion, run: Callable[[Portion], R]) -> Iterator[R]:
         """Yield what a function returns of a portion, or of each of its parts if the whole does not fit.
@@ -104,7 +105,7 @@ class Room:
 
     def clear(self) -> None:
         """Free the memory of a pass that failed, once its error is gone, which held it."""
-        if self.model.device.type == "cuda":
+        if any(device.type == "cuda" for device in self.model.devices):
             torch.cuda.empty_cache()
 
     def shrink(self, count: int, length: int, name: str, error: Exception) -> None:
@@ -134,7 +135,9 @@ def advise_on_memory(model: Model) -> str:
     ways = ["lower `max_tokens`"]
     if model.module.dtype == torch.float32:
         ways.append("set `dtype` to bfloat16")
-    if model.device.type != PROCESSOR:
+    if is_dispatched(model.module):
+        ways.append("load it with a device_map that leaves more memory free")
+    elif model.device.type != PROCESSOR:
         ways.append("set `device` to cpu")
     return " or ".join(filter(None, (", ".join(ways[:-1]), ways[-1])))
 

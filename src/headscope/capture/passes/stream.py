@@ -218,7 +218,8 @@ class Stream:
     @property
     def batch_tokens(self) -> int:
         """The tokens of a batch, those of the device where the plan leaves them open."""
-        default = GPU_BATCH_TOKENS if self.models[0].device.type == "cuda" else BATCH_TOKENS
+        is_on_gpu = any(device.type == "cuda" for device in self.models[0].devices)
+        default = GPU_BATCH_TOKENS if is_on_gpu else BATCH_TOKENS
         return default if self.plan.batch_tokens is None else self.plan.batch_tokens
 
     def _documents_of_batch(self, longest: int) -> int:

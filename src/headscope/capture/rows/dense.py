@@ -1,6 +1,7 @@
 """Attention as blocks of rows of its matrix, made by the model's own attention function."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -41,6 +42,15 @@ class DenseRows(Attention):
     def heads(self) -> int:
         """The number of query heads."""
         return self.matrix.shape[1]
+
+    def on(self, device: torch.device) -> "DenseRows":
+        """The same rows on a device."""
+        if device == self.matrix.device:
+            return self
+        tensors: dict[str, Any] = {
+            name: part.to(device) for name, part in vars(self).items() if isinstance(part, Tensor)
+        }
+        return replace(self, batch=self.batch.on(device), **tensors)
 
     def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "DenseRows":
         """The rows of the norm view, given the norms of what each head takes from each key."""

@@ -67,6 +67,10 @@ class Tokens:
         """Those of some rows."""
         return Tokens(*(getattr(self, each.name)[rows] for each in fields(self)))
 
+    def on(self, device: torch.device) -> "Tokens":
+        """The same on a device."""
+        return Tokens(*(getattr(self, each.name).to(device) for each in fields(self)))
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -82,6 +86,7 @@ class Batch:
         inputs: what the model is called with.
         rulers: distances from queries to keys, which layers share.
         questions: what layers were asked, which the next one will be asked as well.
+        copies: the same batch on other devices, as far as layers there have asked for it.
     """
 
     documents: tuple[Document, ...]
@@ -91,11 +96,17 @@ class Batch:
     inputs: dict[str, Tensor]
     rulers: Rulers = field(default_factory=Rulers, repr=False)
     questions: Questions = field(default_factory=Questions, repr=False)
+    copies: dict[torch.device, "Batch"] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def device(self) -> torch.device:
+        """Where its tensors are."""
+        return self.encoder.ids.device
 
     @cached_property
     def blocks(self) -> BlockSizes:
         """How much is worked out at once on the device that the batch is on."""
-        return BlockSizes.measure(self.encoder.ids.device)
+        return BlockSizes.measure(self.device)
 
     @property
     def output_tokens(self) -> Tokens:
@@ -117,6 +128,17 @@ class Batch:
         for less than its encoder.
         """
         return self.decoder is None and attention_type == "decoder"
+
+    def on(self, device: torch.device) -> "Batch":
+        """The same batch on a device, where the layers that run there find it: it is copied once."""
+        if device == self.device:
+            return self
+        if device not in self.copies:
+            with torch.inference_mode(False):  # a layer may ask in the middle of a pass
+                decoder = None if self.decoder is None else self.decoder.on(device)
+                inputs = {name: values.to(device) for name, values in self.inputs.items()}
+                self.copies[device] = Batch(self.documents, self.encoder.on(device), decoder, self.words, inputs)
+        return self.copies[device]
 
     def select(self, rows: Int[Tensor, " row"]) -> "Batch":
         """Some of its documents, with the same padding."""
