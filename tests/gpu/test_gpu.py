@@ -4,22 +4,28 @@ These tests need no more than a GPU. The others run the same code by Triton's in
 tensor cores, and only torch's kernel for processors.
 """
 
+import copy
+from pathlib import Path
+
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaModel
 
 import headscope
 import tiny
+from dispatched import dispatch
 from fused_layers import DOCUMENTS, PLAIN, in_float64, load, make_weights, observe, real
 from headscope.capture.forward.interface import Capture
 from headscope.capture.forward.untouched import run_untouched
 from headscope.capture.forward.verify import select_real
 from headscope.capture.model.model import Model
+from headscope.capture.passes.stream import Plan
 from headscope.capture.rows.fused import FusedRows
 from headscope.capture.rows.gpu import Kernels
 from headscope.capture.tokens.align import Alignment
 from headscope.capture.tokens.batch import collate
 from headscope.corpora import Document
+from headscope.runner import measure
 
 pytestmark = pytest.mark.gpu
 
@@ -103,3 +109,23 @@ def test_a_table_is_that_of_the_processor(family: str, dtype: torch.dtype) -> No
         ours, theirs = (torch.from_numpy(table[name].values) for table in tables)
         torch.testing.assert_close(ours, theirs, atol=close, rtol=close, equal_nan=True)
     assert len(compared) > 5
+
+
+@pytest.mark.parametrize("view", [None, "norm", "rollout"])
+@pytest.mark.parametrize("places", [("cpu", "cuda:0"), ("cuda:0", "cpu"), ("cuda:0", "disk"), ("cuda:0", "cuda:1")])
+@pytest.mark.parametrize("family", ["bert", "llama", "bart"])
+def test_a_table_over_two_devices_is_that_of_one(
+    family: str, places: tuple[str, str], view: str | None, tmp_path: Path
+) -> None:
+    if "cuda:1" in places and torch.cuda.device_count() < 2:
+        pytest.skip("there is one GPU")
+    first, second = places
+    module, tokenizer = tiny.make(family)
+    expected = headscope.load(copy.deepcopy(module), tokenizer)
+    model = headscope.load(dispatch(module, second, tmp_path, first=first), tokenizer)
+    assert model.weights_sha256 == expected.weights_sha256
+    tables = [measure(each, tiny.documents(), ["surface"], plan=Plan(view=view)) for each in (expected, model)]
+    for name, values in tables[0].items():
+        if values.dtype.kind == "f":
+            ours, theirs = (torch.from_numpy(table[name].values) for table in tables)
+            torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4, equal_nan=True)
