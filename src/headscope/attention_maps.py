@@ -206,7 +206,8 @@ def _read_batch(capture: Capture, batch: Batch, selection: Selection, between: B
 
     def observe(attention: Attention) -> None:
         if heads := selection.get((attention.attention_type, attention.layer)):
-            pooled = pool_queries(attention.average(columns[1]), columns[0])
+            queries, keys = (side.to(attention.batch.device) for side in columns)
+            pooled = pool_queries(attention.average(keys), queries)
             layers[attention.layer] = pooled[:, list(heads)].float().cpu()
 
     outputs = capture.run(batch, observe, whole=True)
