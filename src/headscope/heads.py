@@ -229,7 +229,7 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
 
 
 def read_table(path: str | Path) -> xr.Dataset:
-    """The head table in a file that `write_table` wrote, with its sums, or that ``table.to_netcdf`` did.
+    """Return the head table in a file that `write_table` or ``table.to_netcdf`` wrote, with its sums.
 
     ``xarray.open_dataset`` gives the same table without the sums by fold and the permutations. A file that xarray wrote
     states no version of the schema, so it is read by the version of headscope alone that measured its table.

@@ -56,7 +56,7 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
 
 
 def _select_type(model: Model, attention_type: str) -> dict[tuple[str, int], set[int]]:
-    """All heads of an attention type, in the layers that have attention."""
+    """Return all heads of an attention type, in the layers that have attention."""
     shape = model.sizes
     numbers = (layer for layer in range(1, shape.layers[attention_type] + 1) if layer not in shape.without_attention)
     return {(attention_type, layer): {*range(shape.heads[attention_type])} for layer in numbers}

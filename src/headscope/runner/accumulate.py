@@ -111,7 +111,7 @@ def _observe_portion(
         add_sums(sums, {(reducer.name, attention_type, layer, name): value for name, value in values.items()})
 
     def prepare(reducer: Reducer, attention_type: str, device: torch.device) -> Any:
-        """What a reducer knows of the batch, where the layers run that it is shown."""
+        """Return the facts of a reducer on the batch, on the device of the layers that it observes."""
         place = (reducer.name, attention_type, device)
         if place not in facts:
             read = posed if reducer.scope == "gradient" or plan.view is not None else batch
@@ -191,7 +191,7 @@ def _draw_rows(capture: Capture, batch: Batch, plan: Plan) -> dict[str, RowSampl
 
 
 def _bring(attention: Attention, device: torch.device) -> Attention:
-    """A layer that is held, with its matrix, on a device where it can be compared."""
+    """Return a layer that is held with its matrix on another device."""
     return attention.on(device) if isinstance(attention, DenseRows) else attention
 
 

@@ -202,7 +202,7 @@ def _describe_text(
 
 
 def describe_side(tokenizer: PreTrainedTokenizerFast, tokens: Tokens, row: int, words: int) -> Side:
-    """Return one side of a text of so many words; those of a translation, which are none of these, are shown as tokens.
+    """Return one side of a text; the words of a translation are shown as tokens.
 
     Args:
         tokenizer: that made the tokens.

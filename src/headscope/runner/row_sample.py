@@ -3,7 +3,7 @@
 text --RowSample.draw--> blocks of rows --observe--> sums of each block --estimate--> sums, and how samples deviate
 
 Each text has rows of its own, whatever it is read with: texts that shared theirs would be wrong together, where a
-head prefers some places, and count as so many witnesses. So a text of which rows are sampled is a batch by itself. It
+head prefers some places, and yet count as independent. So a text of which rows are sampled is a batch by itself. It
 is sampled `SAMPLES` times. Each sample is of every so manieth row, from a random row on, so that it has rows
 from all over the text: systematic samples with several random starts (Gautschi 1957, Some remarks on systematic
 sampling). Each estimates the sum over all rows without bias; their mean is the estimate, and how far they lie apart
@@ -70,7 +70,7 @@ class RowSample:
 
     @classmethod
     def draw(cls, batch: Batch, attention_type: str, rows: int, seed: int) -> "RowSample | None":
-        """Return about so many rows, the same for the same text and seed; None for all rows, and of several texts."""
+        """Return about `rows` rows, the same for the same text and seed; None for all rows, and of several texts."""
         if len(batch.documents) > 1:
             return None
         queries = batch.queries(attention_type)

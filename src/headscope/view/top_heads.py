@@ -190,7 +190,7 @@ def _read_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tupl
 
 
 def _select_row(table: xr.Dataset, row: Row) -> xr.Dataset:
-    """What is known of one row of a score, without its report."""
+    """Return the variables of one row of a score, without its report."""
     score, place = row
     names = {*score.numerator, *score.denominator, *(
         name for rival in score.rivals for name in (*rival.numerator, *rival.denominator)

@@ -44,8 +44,8 @@ class Pass:
         unembedding: by which it is found which tokens the values raise; None where nobody reads logits.
         chosen_rows: the blocks of rows that are shown, by attention type; of other types all rows are.
         kernels: which GPUs have the kernel that does without the matrix.
-        turn: the number of the pass, of those of its capture.
-        own_sums: those of the model's own kernel.
+        turn: the number of the pass among all passes of its capture.
+        own_sums: the log-sum-exps of the model's own kernel.
         layers: the calls of attention so far.
         paths: the way each layer was measured.
         masks: those that the model has asked for.
@@ -104,7 +104,7 @@ class Pass:
             return self.unembedding.find_raised(call.attention_type, call.layer, call.value, self.vocabularies[device])
 
     def find_batch(self, call: "Call") -> Batch:
-        """The batch on the device on which a call of attention runs."""
+        """Return the batch on the device on which a call of attention runs."""
         return self.batch.on(call.device)
 
     def get_attention_type(self, queries: int, keys: int) -> str:
@@ -127,7 +127,7 @@ class Pass:
         """Return whether rows of the layer that is called are compared with the model's own function.
 
         In a layer with the output of the model's own kernel, whose sums are compared in all rows. The first pass
-        compares rows of every layer, and a later one those of one layer, each of another.
+        compares rows of every layer; each later pass compares those of one layer, in turn.
         """
         calls, layers = sum(self.layers.values()), sum(self.model.layers.values())
         return self.turn == 0 or (calls - self.turn) % layers == 0

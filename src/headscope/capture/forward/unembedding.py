@@ -33,7 +33,7 @@ class Unembedding:
     def read(
         self, ids: Int[Tensor, "batch key"], of_words: Bool[Tensor, "batch key"], device: torch.device
     ) -> "list[Vocabulary]":
-        """The different tokens of words of each text, and how the logit of each is read, on a device."""
+        """Return the different tokens of words of each text, and how the logit of each is read, on a device."""
         vocabularies = []
         for tokens, shown in zip(ids, of_words, strict=True):
             types = tokens[shown].unique()

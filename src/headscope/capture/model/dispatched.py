@@ -32,7 +32,7 @@ class Place(NamedTuple):
     offloaded: bool
 
     def __str__(self) -> str:
-        """As a table states it."""
+        """Return the device as a table states it."""
         return f"{self.device}, offloaded between passes" if self.offloaded else str(self.device)
 
 
@@ -67,7 +67,7 @@ def describe_placement(module: nn.Module) -> dict[str, str]:
 
 
 def place_alike(module: nn.Module, other: nn.Module) -> nn.Module:
-    """Return a model with its parts where those of another one of its shape are.
+    """Return a model with its parts placed like those of another model of its shape.
 
     What the other one keeps on disk, this one keeps in the memory of the processor.
     """
@@ -78,7 +78,7 @@ def place_alike(module: nn.Module, other: nn.Module) -> nn.Module:
     main = next((place.device for place in places.values() if place.offloaded), find_device(other))
     # What the other one does not have, such as a pooler that it was loaded without, is with its first part.
     kept = {name.rpartition(".")[0] or name: str(main) for name in module.state_dict() if not _is_within(name, places)}
-    # What a GPU runs and the processor keeps is said to be on the processor, and the GPU beside it.
+    # Weights that a GPU runs and the processor keeps are mapped to the processor, and the GPU is the main device.
     kept |= {name: "cpu" if place.offloaded else str(place.device) for name, place in places.items()}
     # Who has dispatched the other one has accelerate, which is optional.
     dispatch: Any = importlib.import_module("accelerate").dispatch_model
@@ -88,7 +88,7 @@ def place_alike(module: nn.Module, other: nn.Module) -> nn.Module:
 
 @contextmanager
 def hold_weights(module: nn.Module) -> Iterator[None]:
-    """Within, the weights of a module, and of all that is in it, hold their values, wherever they are kept."""
+    """Hold the weights of a module and of its parts in memory within a block, wherever they are kept."""
     with ExitStack() as held:
         for part in module.modules():
             held.enter_context(_bring_weights(part))
@@ -147,7 +147,7 @@ def _offloads(part: nn.Module) -> bool:
 
 @contextmanager
 def _bring_weights(part: nn.Module) -> Iterator[None]:
-    """Within, the weights of a module itself are where its hook brings them when it runs."""
+    """Hold the weights of a module itself within a block where its hook brings them when it runs."""
     if not _offloads(part):
         yield
         return

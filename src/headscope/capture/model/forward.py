@@ -63,7 +63,7 @@ def refuse_run(model: Model, error: Exception) -> ModelError:
 
 
 def _bring_outputs(output: Any, device: torch.device) -> Any:
-    """Bring what is read of all texts to the device that the inputs came from; what single layers give stays there."""
+    """Move the outputs of the model to the device of its inputs; those of single layers stay where they are."""
     for name in ("last_hidden_state", "logits", "loss"):
         part = getattr(output, name, None)
         if isinstance(part, Tensor) and part.device != device:

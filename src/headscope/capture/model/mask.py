@@ -46,7 +46,7 @@ class Reach:
         return self.before is None and self.after is None and self.hidden is None
 
     def on(self, device: torch.device) -> "Reach":
-        """The same for queries and keys on a device."""
+        """Return the same reach for queries and keys on a device."""
         return self if self.hidden is None else replace(self, hidden=self.hidden.to(device))
 
     def __str__(self) -> str:
@@ -149,7 +149,7 @@ class _Kept:
         return whole
 
     def find_reach(self, device: torch.device) -> Reach | None:
-        """What the arguments come to, on a device, if that is known."""
+        """Return the reach of the mask on a device, if it is known."""
         if self.reach is not None and device not in self.reaches:
             self.reaches[device] = self.reach.on(device)
         return self.reaches.get(device)
@@ -183,10 +183,10 @@ class _Kept:
 
 
 class Ticket(Tensor):
-    """An empty tensor that stands for a mask, and can be moved to other devices.
+    """An empty tensor in place of a mask, which can be moved to other devices.
 
     Attributes:
-        move: gives the tensor that stands for the mask on another device.
+        move: returns the ticket on another device.
     """
 
     move: Callable[[torch.device], Tensor]
@@ -200,7 +200,7 @@ class Ticket(Tensor):
             return function(*arguments, **named or {})
 
     def to(self, *arguments: Any, **named: Any) -> Tensor:
-        """Return what stands for the mask on another device, or of another type."""
+        """Return the ticket on another device, or of another type."""
         elsewhere: Tensor = super().to(*arguments, **named)
         return elsewhere if elsewhere.device == self.device else self.move(elsewhere.device)
 
@@ -237,7 +237,7 @@ class Masks:
         return kept.tickets[device]
 
     def reach(self, attention_mask: Tensor | None, device: torch.device) -> Reach | None:
-        """Which keys a mask shows to queries on a device, if that is a matter of distance and padding alone."""
+        """Return which keys a mask shows to queries on a device; None unless only distance and padding decide."""
         if attention_mask is None:
             return self._everywhere
         kept = self._find(attention_mask)

@@ -126,7 +126,7 @@ class Attention(Protocol):
         """The matrix itself: only where a reducer truly needs it."""
 
     def words(self) -> Words:
-        """The attention between words, without the diagonal and special tokens; of a whole layer only.
+        """Return the attention between words, without the diagonal and special tokens; of a whole layer only.
 
         Raises:
             HeadscopeError: a block of rows is held and not a layer.

@@ -44,7 +44,7 @@ class DenseRows(Attention):
         return self.matrix.shape[1]
 
     def on(self, device: torch.device) -> "DenseRows":
-        """The same rows on a device."""
+        """Return the same rows on a device."""
         if device == self.matrix.device:
             return self
         tensors: dict[str, Any] = {

@@ -68,7 +68,7 @@ class Tokens:
         return Tokens(*(getattr(self, each.name)[rows] for each in fields(self)))
 
     def on(self, device: torch.device) -> "Tokens":
-        """The same on a device."""
+        """Return the same tokens on a device."""
         return Tokens(*(getattr(self, each.name).to(device) for each in fields(self)))
 
 
@@ -130,7 +130,7 @@ class Batch:
         return self.decoder is None and attention_type == "decoder"
 
     def on(self, device: torch.device) -> "Batch":
-        """The same batch on a device, where the layers that run there find it: it is copied once."""
+        """Return the batch on a device; it is copied there once, for all layers that run there."""
         if device == self.device:
             return self
         if device not in self.copies:

@@ -57,10 +57,10 @@ FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": 
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook shows where it is the value of a cell, though pyplot does not know it."""
+    """A figure that a notebook shows as the value of a cell, without pyplot."""
 
     def _repr_png_(self) -> bytes:
-        """The figure as PNG (100 dpi)."""
+        """Return the figure as PNG (100 dpi)."""
         content = io.BytesIO()
         with mpl.rc_context(STYLE):
             self.savefig(content, format="png", dpi=100)
