@@ -18,8 +18,8 @@ from .analyse.shortlist import shortlist_heads as shortlist_heads
 from .analyse.significance import add_significance as add_significance
 from .attention_maps import attend as attend
 from .capture.model.model import Model as Model
-from .capture.model.model import untrained_model as untrained_model
 from .capture.open.loading import load as load
+from .capture.open.untrained import untrained_model as untrained_model
 from .commands.align.request import align as align
 from .commands.atlas.request import atlas as atlas
 from .commands.check.request import check as check

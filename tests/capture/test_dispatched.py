@@ -14,8 +14,9 @@ import headscope
 import tiny
 from headscope.capture.model.dispatched import describe_placement, find_device, hold_weights, list_devices
 from headscope.capture.model.forward import run_model
-from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.model.model import Model
 from headscope.capture.open.loading import load
+from headscope.capture.open.untrained import untrained_model
 from headscope.capture.passes.room import advise_on_memory
 from headscope.capture.passes.stream import Plan
 from headscope.errors import ModelError

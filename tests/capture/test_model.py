@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import tiny
-from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.model.model import Model
 from headscope.capture.model.shape import Shape
 from headscope.capture.open.loading import load
+from headscope.capture.open.untrained import untrained_model
 from headscope.capture.tokens.align import Alignment
 from headscope.capture.tokens.batch import collate
 from headscope.corpora.document import Document

@@ -17,8 +17,8 @@ import headscope
 import tiny
 from headscope.capture.model import placement
 from headscope.capture.model.device_names import AUTO, DTYPES
-from headscope.capture.model.model import untrained_model
 from headscope.capture.open.loading import load
+from headscope.capture.open.untrained import untrained_model
 from headscope.commands.measure.request import Measure
 from headscope.errors import HeadscopeError, ModelError
 from headscope.identity import REMARKS

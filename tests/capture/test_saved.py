@@ -17,8 +17,9 @@ import headscope
 import plain_reducers
 import saved
 import tiny
-from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.model.model import Model
 from headscope.capture.open.loading import load
+from headscope.capture.open.untrained import untrained_model
 from headscope.corpora import Document, summarize
 from headscope.errors import ModelError
 from headscope.intervene.edit import capture_model

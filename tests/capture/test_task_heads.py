@@ -10,8 +10,9 @@ import transformers as hf
 import headed
 import tiny
 from headscope.capture.forward.interface import Capture
-from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.model.model import Model
 from headscope.capture.open.loading import load
+from headscope.capture.open.untrained import untrained_model
 from headscope.capture.tokens.align import Alignment
 from headscope.capture.tokens.batch import Batch, collate
 from headscope.errors import HeadscopeError, ModelError

@@ -11,7 +11,8 @@ import torch
 
 import tiny
 from headscope.capture.forward.interface import Capture
-from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.model.model import Model
+from headscope.capture.open.untrained import untrained_model
 from headscope.capture.passes.stream import Plan
 from headscope.capture.tokens.batch import Batch
 from headscope.corpora.document import Document, Link

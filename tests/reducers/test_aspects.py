@@ -17,8 +17,9 @@ import planted
 import tiny
 import witnesses
 from headscope.analyse import add_intervals, add_report
-from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.model.model import Model
 from headscope.capture.open.loading import load
+from headscope.capture.open.untrained import untrained_model
 from headscope.corpora import read, summarize
 from headscope.corpora.document import Document, Span
 from headscope.errors import CorpusError, HeadscopeError

@@ -4,7 +4,7 @@ import pytest
 
 import planted
 from headscope.analyse import add_intervals, add_report, list_highest
-from headscope.capture.model.model import untrained_model
+from headscope.capture.open.untrained import untrained_model
 from headscope.runner.local import measure
 
 

@@ -251,6 +251,12 @@ def test_the_corpus_is_surveyed_once(whole, monkeypatch) -> None:
     assert surveyed == [1]
 
 
+def test_texts_may_be_strings(whole) -> None:
+    texts = ["the dog sees the house", "a cat sees the old dog"]
+    tables = [measure_runs(whole.model, whole, corpus, ["surface"]) for corpus in (texts, [*headscope.read(texts)])]
+    xr.testing.assert_identical(*(table.drop_attrs(deep=False) for table in tables))
+
+
 CORPUS = "grammar:53"
 
 

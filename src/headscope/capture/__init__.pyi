@@ -5,8 +5,8 @@ from .forward.head_edit import HeadGradient as HeadGradient
 from .forward.interface import Capture as Capture
 from .forward.outputs import Outputs as Outputs
 from .model.model import Model as Model
-from .model.model import untrained_model as untrained_model
 from .open.loading import load as load
+from .open.untrained import untrained_model as untrained_model
 from .passes.stream import Plan as Plan
 from .passes.stream import Portion as Portion
 from .passes.stream import Stream as Stream

@@ -7,17 +7,18 @@ runs  --+                          +--> ...             --+
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
 from headscope.capture.model.model import Model
 from headscope.capture.model.model_names import OWN_HEAD
 from headscope.capture.model.shape import Shape
-from headscope.capture.open.loading import load, read_identity
+from headscope.capture.open.loading import Loadable, load, read_identity
 from headscope.capture.passes.stream import Plan
-from headscope.corpora.document import Document
+from headscope.corpora.corpus import read
 from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.errors import HeadscopeError, ModelError
 from headscope.predictions import ATTRIBUTE
@@ -35,9 +36,9 @@ _READ_ALIKE = ("documents", "words", "tokens", "tokens_unknown", "skipped")
 
 
 def measure_runs(
-    model: Model | str | Path,
+    model: Loadable,
     runs: Runs | str | Path,
-    documents: Iterable[Document],
+    corpus: str | Path | Iterable[Any],
     reducers: str | Reducer | Sequence[str | Reducer] = DEFAULT,
     *,
     plan: Plan | None = None,
@@ -49,8 +50,9 @@ def measure_runs(
 ) -> xr.Dataset:
     """Measure every head of every run of a folder on a corpus.
 
-    The arguments are those of `measure`, but `model` is what the runs were tuned from: they are put on its device, and
-    reducers that compare two models compare each of them with it. `runs` are their folder, or what
+    The arguments are those of `measure`, but `model` (as for `headscope.load`) is what the runs were tuned from: they
+    are put on its device, and reducers that compare two models compare each of them with it. `corpus` is as for
+    `headscope.read`. `runs` are their folder, or what
     `headscope.runs.read` returns for it, of which `trust_remote_code` runs the Python. Reducers that are named are
     measured without permutations; each run has a checkpoint of its own (`checkpoints`), and progress is that in all
     runs together.
@@ -68,8 +70,7 @@ def measure_runs(
     model, reducers = load(model, trust_remote_code=trust_remote_code), list_reducers(reducers)
     runs = runs if isinstance(runs, Runs) else read_runs(runs)
     refuse_other_runs(model, runs, trust_remote_code=trust_remote_code)
-    if isinstance(documents, Iterator):
-        documents = list(documents)
+    documents = read(corpus)
     summary = summary or summarize(documents)
     resolved = [
         with_permutations(reducer, 0) if isinstance(given, str) else reducer
@@ -107,9 +108,9 @@ def measure_runs(
 
 
 def measure_pair(
-    before: Model | str | Path,
-    after: Model | str | Path,
-    documents: Iterable[Document],
+    before: Loadable,
+    after: Loadable,
+    corpus: str | Path | Iterable[Any],
     *,
     plan: Plan | None = None,
     checkpoint: Path | None = None,
@@ -117,10 +118,13 @@ def measure_pair(
     progress: Progress | None = None,
     summary: CorpusSummary | None = None,
 ) -> xr.Dataset:
-    """How alike each head is in two models of one shape, by the reducers that compare a head with itself.
+    """Measure how alike each head is in two models of one shape, by the reducers that compare a head with itself.
 
-    The arguments are those of `measure`; `after` was tuned from `before`. Documents of more than 512 tokens are left
-    out and counted.
+    >>> table = headscope.measure_pair("minilm", headscope.untrained_model("minilm"), ["The dog sees the old house."])
+    >>> table["similarity"]  # 1 where a head attends as before
+
+    The arguments are those of `measure`; `after` was tuned from `before`. Both are as for `headscope.load`, and
+    `corpus` as for `headscope.read`. Documents of more than 512 tokens are left out and counted.
 
     Returns:
         A head table of the model after. Its cosine is 1 where nothing has changed.
@@ -130,8 +134,8 @@ def measure_pair(
     """
     comparing = [name for name, reducer in REDUCERS.items() if reducer.models == 2 and not reducer.on_sample]
     return measure(
-        after, documents, comparing, plan=plan, checkpoint=checkpoint, resume=resume, progress=progress,
-        summary=summary, before=before,
+        load(after), read(corpus), comparing, plan=plan, checkpoint=checkpoint, resume=resume, progress=progress,
+        summary=summary, before=load(before),
     )  # fmt: skip
 
 

@@ -1,25 +1,22 @@
 """A model and its tokenizer, identified so that a result can say which weights it came from."""
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headscope.capture.model.direction import sees_ahead
-from headscope.capture.model.dispatched import find_device, hold_weights, list_devices, place_alike, refuse_unplaced
-from headscope.capture.model.implementation import EDITED_PREFIX
+from headscope.capture.model.dispatched import find_device, list_devices, refuse_unplaced
 from headscope.capture.model.modality import refuse_other_inputs
 from headscope.capture.model.parameters import hash_parameters
 from headscope.capture.model.saved import SavedTexts
 from headscope.capture.model.shape import WITHOUT_ATTENTION, Shape
 from headscope.capture.model.sizes import find_limit, read_first, refuse_form
 from headscope.capture.model.tokenizer import refuse_tokenizer
-from headscope.capture.model.turns import list_configs
 from headscope.errors import ModelError
 
 _UNLIMITED = 10**6
@@ -182,47 +179,6 @@ class Model:
             sorted(i for token, i in vocabulary.items() if token.removesuffix("</w>").strip("Ġ▁ ") in {".", ","}),
             dtype=torch.long,
         )
-
-
-def untrained_model(model: Model, *, seed: int = 0, keep_embeddings: bool = False) -> Model:
-    """A model of the same shape with untrained weights, as a control.
-
-    What it scores, the architecture and the tokenizer score by themselves.
-
-    Args:
-        model: whose shape and tokenizer it has.
-        seed: of the random weights.
-        keep_embeddings: keep the trained embeddings of words and positions, those below the first layer (Clark et al.
-            2019, section 5), so that what it scores may also come from which words there are.
-
-    Raises:
-        ModelError: the model is none but saved queries, keys and values.
-    """
-    model.require_weights("the untrained model")
-    config = copy.deepcopy(model.module.config)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        module = type(model.module)(config)
-    module = module.to(model.module.dtype)
-    for part in list_configs(module):
-        if (chosen := part._attn_implementation or "").startswith(EDITED_PREFIX):  # while heads of the model are edited
-            part._attn_implementation = chosen.removeprefix(EDITED_PREFIX)
-    name = f"random weights (seed {seed}) of {model.name}"
-    if keep_embeddings:
-        trained = _list_embeddings(model.module)
-        for place, embedding in _list_embeddings(module).items():
-            with hold_weights(trained[place]):
-                embedding.load_state_dict(trained[place].state_dict())
-        name = f"random weights (seed {seed}) of {model.name}, with its embeddings"
-    return Model.from_module(place_alike(module, model.module), model.tokenizer, name=name)
-
-
-def _list_embeddings(module: nn.Module) -> dict[str, nn.Module]:
-    """The tables of embeddings below the first layer: layers are in lists of modules, and so are theirs."""
-    inside = {part for each in module.modules() if isinstance(each, nn.ModuleList) for part in each.modules()}
-    return {
-        place: part for place, part in module.named_modules() if isinstance(part, nn.Embedding) and part not in inside
-    }
 
 
 def _refuse_without_attention(module: PreTrainedModel, name: str) -> None:

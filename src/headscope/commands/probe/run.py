@@ -16,7 +16,8 @@ from typing import Any
 import xarray as xr
 from rich.console import Console
 
-from headscope.capture.model.model import Model, untrained_model
+from headscope.capture.model.model import Model
+from headscope.capture.open.untrained import untrained_model
 from headscope.capture.passes.stream import Plan
 from headscope.commands.folder import OutputFolder
 from headscope.commands.inputs import make_plan
