@@ -163,6 +163,16 @@ def get_share(table: xr.Dataset) -> str:
     return str(table.attrs.get("view_units", SHARE))
 
 
+def require_table(table: object) -> None:
+    """Raise an error for an argument that is no head table at all, such as the path of one.
+
+    Raises:
+        TableError: it is no Dataset.
+    """
+    if not isinstance(table, xr.Dataset):
+        raise TableError(f"a head table was wanted, and {type(table).__name__} came; headscope.read_table reads one.")
+
+
 def check(table: xr.Dataset) -> xr.Dataset:
     """The same table, if it follows the schema.
 

@@ -9,7 +9,7 @@ import xarray as xr
 from headscope.analyse.rank import PLACE
 from headscope.analyse.report import at_reported
 from headscope.errors import TableError, suggest
-from headscope.heads import DIMENSIONS
+from headscope.heads import DIMENSIONS, require_table
 from headscope.score import HEAD, Score, read_scores
 from headscope.view.glosses import gloss_row
 from headscope.view.reports import row_key
@@ -63,8 +63,7 @@ def to_frame(table: xr.Dataset, name: str | None = None) -> pd.DataFrame:
     Raises:
         TableError: there is nothing of that name.
     """
-    if not isinstance(table, xr.Dataset):
-        raise TableError(f"a head table was wanted, and {type(table).__name__} came; headscope.read_table reads one.")
+    require_table(table)
     if name is None:
         return _frame_heads(table)
     if name in table.data_vars:

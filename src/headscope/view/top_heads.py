@@ -17,6 +17,7 @@ from headscope.analyse.rivals import UNTRAINED
 from headscope.analyse.significance import add_significance
 from headscope.analyse.uncertainty import ALPHA
 from headscope.errors import TableError, list_some, suggest
+from headscope.heads import require_table
 from headscope.score import HEAD, Score, read_scores, write_scores
 from headscope.view.reports import Reported, read_report, row_key
 
@@ -64,8 +65,7 @@ def top_heads(table: xr.Dataset, name: str, n: int = 5) -> pd.DataFrame:
         TableError: there is no such relation, score or variable, the name is that of several, or the table is one of
             runs.
     """
-    if not isinstance(table, xr.Dataset):
-        raise TableError(f"a head table was wanted, and {type(table).__name__} came; headscope.read_table reads one.")
+    require_table(table)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise TableError(f"{n!r} heads were asked for; ask for 1 or more.")
     if "run" in table.dims:
