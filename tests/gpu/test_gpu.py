@@ -1,7 +1,7 @@
 """What holds on a GPU: ``pytest -m gpu``.
 
-These tests need no more than a GPU. The others run the same code by Triton's interpreter, which has no bfloat16, no
-tensor cores, and only torch's kernel for processors.
+These tests need one GPU, and the cases of a second GPU two. The others run the same code by Triton's interpreter, which
+has no bfloat16, no tensor cores, and only torch's kernel for processors.
 """
 
 import copy
@@ -30,6 +30,7 @@ from headscope.runner import measure
 pytestmark = pytest.mark.gpu
 
 TYPES = (torch.bfloat16, torch.float16, torch.float32)
+TWO_GPUS = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="the case needs two GPUs")
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -112,13 +113,14 @@ def test_a_table_is_that_of_the_processor(family: str, dtype: torch.dtype) -> No
 
 
 @pytest.mark.parametrize("view", [None, "norm", "rollout"])
-@pytest.mark.parametrize("places", [("cpu", "cuda:0"), ("cuda:0", "cpu"), ("cuda:0", "disk"), ("cuda:0", "cuda:1")])
+@pytest.mark.parametrize(
+    "places",
+    [("cpu", "cuda:0"), ("cuda:0", "cpu"), ("cuda:0", "disk"), pytest.param(("cuda:0", "cuda:1"), marks=TWO_GPUS)],
+)
 @pytest.mark.parametrize("family", ["bert", "llama", "bart"])
 def test_a_table_over_two_devices_is_that_of_one(
     family: str, places: tuple[str, str], view: str | None, tmp_path: Path
 ) -> None:
-    if "cuda:1" in places and torch.cuda.device_count() < 2:
-        pytest.skip("there is one GPU")
     first, second = places
     module, tokenizer = tiny.make(family)
     expected = headscope.load(copy.deepcopy(module), tokenizer)
