@@ -19,6 +19,7 @@ import witnesses
 from headscope.capture.forward.interface import Capture
 from headscope.capture.model.model import Model
 from headscope.capture.model.shape import Shape
+from headscope.capture.open.untrained import untrained_model
 from headscope.capture.passes.projection import find_projections
 from headscope.capture.rows.attention import Attention
 from headscope.capture.tokens.align import Alignment
@@ -128,7 +129,7 @@ def test_a_sink_within_the_output_is_taken_from_the_weights(monkeypatch: pytest.
 
 def test_an_untrained_model_of_it_is_measured_too() -> None:
     model = load("nemotron_h")
-    untrained = headscope.capture.model.model.untrained_model(model)
+    untrained = untrained_model(model)
     assert untrained.attention_layers == model.attention_layers == {"decoder": (2, 4)}
     assert measure(untrained, DOCUMENTS[:2], [Surface()])["entropy"].sel(layer=4).notnull().all()
 
