@@ -11,6 +11,7 @@ import torch
 import tiny
 from fused_layers import DOCUMENTS, PLAIN, in_float64, load, make_weights, observe, real
 from headscope.capture.forward.interface import Capture
+from headscope.capture.forward.verify import find_bound
 from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.model import Model
 from headscope.capture.rows.attention import Attention
@@ -301,10 +302,13 @@ def test_scores_too_large_for_float32_keep_their_matrix() -> None:
 
 def test_a_check_does_not_look_at_padding(monkeypatch) -> None:
     """A query of padding may see nothing but padding; what it adds up to says nothing of how exact the others are."""
-    from headscope.capture.forward import verify
-
     sizes = []
-    monkeypatch.setattr(verify, "_verify_close", lambda *arguments, **how: sizes.append(float(arguments[-1])))
+
+    def note(model: Model, size: float, tolerance: float | None = None) -> float:
+        sizes.append(size)
+        return find_bound(model, size, tolerance)
+
+    monkeypatch.setattr("headscope.capture.forward.comparisons.find_bound", note)
     model, batch = load("modernbert")
     Capture(model, "interface").run(batch, lambda attention: None, fused=True)
     assert len(sizes) == 6  # outputs and entropies of three layers

@@ -13,9 +13,9 @@ import headscope
 import tiny
 from fused_layers import DOCUMENTS, PLAIN, in_float64, load, observe, real
 from headscope.capture.forward import own_kernel
-from headscope.capture.forward.call import Call, Pass
+from headscope.capture.forward.call import CHECKED_PASSES, Call, Pass
+from headscope.capture.forward.comparisons import LargeScoresError
 from headscope.capture.forward.interface import Capture
-from headscope.capture.forward.own_sums import LargeScoresError
 from headscope.capture.forward.untouched import run_untouched
 from headscope.capture.forward.verify import select_real
 from headscope.capture.model.mask import Masks
@@ -116,18 +116,19 @@ def test_each_row_of_each_layer_is_compared_in_each_pass(kernel: ModuleType, mon
 
 
 def test_rows_are_compared_with_the_models_function_in_each_layer_in_turn(kernel: ModuleType, monkeypatch) -> None:
-    """In all of them in the first pass, and then in one a pass."""
+    """In all of them in the first pass, and then in one every few passes."""
     model, batch = load("llama", documents=1, dtype=HALF)
     capture, compared = Capture(model, "interface"), list[list[int]]()
     monkeypatch.setattr(
-        "headscope.capture.forward.layer.verify_entropy",
-        lambda model, attention, *_: compared[-1].append(attention.layer),
+        "headscope.capture.forward.comparisons.Comparisons.note_entropies",
+        lambda _, attention, *rows: compared[-1].append(attention.layer),
     )
     layers = model.layers["decoder"]
-    for _ in range(1 + 2 * layers):
+    for _ in range(1 + 2 * layers * CHECKED_PASSES):
         compared.append([])
         capture.run(batch, lambda attention: None)
-    assert compared == [[*range(1, layers + 1)], *2 * [[layer] for layer in range(1, layers + 1)]]
+    assert compared[::CHECKED_PASSES] == [[*range(1, layers + 1)], *2 * [[layer] for layer in range(1, layers + 1)]]
+    assert sum(map(len, compared)) == 3 * layers
 
 
 def test_nothing_is_read_between_layers(kernel: ModuleType) -> None:

@@ -177,9 +177,9 @@ class Surface(Reducer):
         rows = attention.rows
         by_distance, mean_distance = attention.distances(tuple(self.edges))
         uniform = attention.visible().clamp_min(1).log()[:, None].expand(-1, attention.heads, -1)
-        single = torch.stack([attention.entropy(), uniform, mean_distance], dim=-1)
+        single = (each[..., None] for each in (attention.entropy(), uniform, mean_distance))
         at_offsets = [attention.at(facts.neighbours[:, rows])] if self.offsets else []
-        seen = torch.cat([attention.average(facts.columns), single, by_distance, *at_offsets], dim=-1)
+        seen = torch.cat([attention.average(facts.columns), *single, by_distance, *at_offsets], dim=-1)
         if facts.padded:
             # Padding may hold anything, NaN included; its share is 0.
             seen = seen.where(attention.queries.real[:, None, rows, None], 0)

@@ -70,7 +70,7 @@ def count_portion(portion: Portion) -> dict[Key, Tensor]:
     sums: dict[Key, Tensor] = {("skipped", reason): torch.tensor(count) for reason, count in portion.skipped.items()}
     if portion.batches:
         batch, unknown = portion.batches[0], portion.captures[0].model.tokenizer.unk_token_id
-        is_unknown = batch.encoder.ids[batch.encoder.word >= 0] == (-1 if unknown is None else unknown)
+        is_unknown = (batch.encoder.ids == (-1 if unknown is None else unknown)) & (batch.encoder.word >= 0)
         sums |= {
             ("seen", "documents"): torch.tensor(len(batch.documents)),
             ("seen", "repeated"): torch.tensor(sum(document.repeats is not None for document in batch.documents)),

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float, Float32, Int
 from torch import Tensor
 
+from headscope.capture.forward.comparisons import Reasons, run_again_with_matrix
 from headscope.capture.forward.interface import Capture
-from headscope.capture.forward.own_sums import Reasons, run_again_with_matrix
 from headscope.capture.forward.verify import are_finite, refuse_not_finite
 from headscope.capture.passes.room import Room
 from headscope.capture.rows.attention import Attention

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from headscope.capture.forward.comparisons import Comparisons, Reasons
 from headscope.capture.forward.head_edit import Edit, Visible, Z, silence
-from headscope.capture.forward.own_sums import OwnSums, Reasons
 from headscope.capture.forward.path import cut, find_scale
 from headscope.capture.forward.unembedding import Unembedding, Vocabulary
 from headscope.capture.model.dtypes import widen
@@ -23,6 +23,9 @@ from headscope.capture.rows.gpu import Kernels
 from headscope.capture.rows.norms import Norms
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import ModelError
+
+CHECKED_PASSES = 8
+"""Passes of which one compares rows of a layer, where sums are compared in all rows anyway."""
 
 Observer = Callable[[Attention], None]
 
@@ -45,7 +48,7 @@ class Pass:
         chosen_rows: the blocks of rows that are shown, by attention type; of other types all rows are.
         kernels: which GPUs have the kernel that does without the matrix.
         turn: the number of the pass among all passes of its capture.
-        own_sums: the log-sum-exps of the model's own kernel.
+        comparisons: those with the model's own kernel and function.
         layers: the calls of attention so far.
         paths: the way each layer was measured.
         masks: those that the model has asked for.
@@ -70,7 +73,7 @@ class Pass:
     kernels: Kernels = field(default_factory=Kernels)
     with_matrix: Reasons = field(default_factory=dict)
     turn: int = 0
-    own_sums: OwnSums = field(default_factory=OwnSums)
+    comparisons: Comparisons = field(default_factory=Comparisons)
     layers: Counter[str] = field(default_factory=Counter)
     paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
@@ -127,10 +130,11 @@ class Pass:
         """Return whether rows of the layer that is called are compared with the model's own function.
 
         In a layer with the output of the model's own kernel, whose sums are compared in all rows. The first pass
-        compares rows of every layer; each later pass compares those of one layer, in turn.
+        compares rows of every layer; later, one pass in `CHECKED_PASSES` compares those of one layer, in turn.
         """
         calls, layers = sum(self.layers.values()), sum(self.model.layers.values())
-        return self.turn == 0 or (calls - self.turn) % layers == 0
+        later, rest = divmod(self.turn, CHECKED_PASSES)
+        return self.turn == 0 or (rest == 0 and (calls - later) % layers == 0)
 
     @cached_property
     def _numbers(self) -> Mapping[str, Sequence[int]]:

@@ -28,12 +28,12 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask, sdpa_mask
 
 from headscope.capture.forward.call import Call, Observer, Pass, find_eager
+from headscope.capture.forward.comparisons import Reasons
 from headscope.capture.forward.dense_view import DenseView, turn_rows
 from headscope.capture.forward.head_edit import Edit, refuse_changes
 from headscope.capture.forward.installed import attend_edited, find_edits, install, suspend_edits
 from headscope.capture.forward.layer import attend_with_all_rows, attend_with_chosen_rows, pass_on
 from headscope.capture.forward.outputs import Loss, Outputs, differentiate, gather_outputs
-from headscope.capture.forward.own_sums import Reasons
 from headscope.capture.forward.unembedding import Unembedding
 from headscope.capture.forward.untouched import prepare_noise, run_untouched, verify_without_padding
 from headscope.capture.forward.verify import are_finite, verify_numbers, verify_rows, verify_same
@@ -167,7 +167,7 @@ class Capture:
             verify: check that the values averaged by the weights are what the layer returns.
             chosen_rows: the blocks of rows to show, by attention type. Default: all rows, which route ``outputs``
                 always shows.
-            with_matrix: layers that are measured with their matrix, and why (`own_sums.run_again_with_matrix`).
+            with_matrix: layers that are measured with their matrix, and why (`comparisons.run_again_with_matrix`).
 
         Raises:
             LargeScoresError: some layers need their matrix, as is known now; what `observe` was shown is void.
@@ -209,7 +209,7 @@ class Capture:
                 ) from error
             by_layer = differentiate(run, output, loss) if gradients else {}
         outputs = gather_outputs(output, run.layers, run.paths, run.modules, by_layer)
-        run.own_sums.verify(self.model, lambda: bool(are_finite(batch, outputs.verified).all()))
+        run.comparisons.verify(self.model, lambda: bool(are_finite(batch, outputs.verified).all()))
         return outputs
 
     @contextmanager

@@ -19,7 +19,7 @@ from headscope.capture.forward.call import Call, Pass
 from headscope.capture.forward.head_edit import Edit, EditedLayer, Visible, apply_edits
 from headscope.capture.forward.own_kernel import attend_by_own_kernel
 from headscope.capture.forward.path import describe_large_scores, list_terms, may_be_large, may_leave_out
-from headscope.capture.forward.verify import verify_average, verify_entropy, verify_output
+from headscope.capture.forward.verify import verify_average
 from headscope.capture.model.block_sizes import BlockSizes
 from headscope.capture.model.mask import count_rows
 from headscope.capture.rows.dense import DenseRows
@@ -104,14 +104,14 @@ def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple
     output = (shown.output() if output is None else output).transpose(1, 2).contiguous()
     if compared_at_end is not None:
         if run.observe is not None:  # else nobody needs our sums, which take a pass
-            run.own_sums.note(shown, compared_at_end)
+            run.comparisons.note_sums(shown, compared_at_end)
         if not run.is_checked():
             return output, ""
     with torch.no_grad():
         expected, weights = call.attend_exactly(run, rows)
         weights = weights if norms is None else make_shares(weights, norms)
-        verify_output(run.model, shown, rows, output[:, rows], expected)
-        verify_entropy(run.model, shown, rows, weights)
+        run.comparisons.note_outputs(shown, rows, output[:, rows], expected)
+        run.comparisons.note_entropies(shown, rows, weights)
     return output, ""
 
 
@@ -142,7 +142,7 @@ def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> t
             rows = _choose_rows(call.layer, call.queries)
             with torch.no_grad():
                 expected, _ = call.attend_exactly(run, rows)
-                verify_output(run.model, fused, rows, output[:, rows], expected)
+                run.comparisons.note_outputs(fused, rows, output[:, rows], expected)
         way += f"{fused.way}: {call.reach}"
     else:
         way += f"with the matrix: {fused}"

@@ -42,8 +42,9 @@ def attend_by_own_kernel(run: Pass, call: Call) -> Attended | None:
     # The efficient kernel fills up the last block of rows; cuDNN's gives each number an axis of its own.
     rows = kernel.log_sum.detach().flatten(2)[..., : kernel.queries].reshape(call.given[0].shape[:3])
     # Of a row that sees no key, as padding may be, it may be any number.
-    padding = run.find_batch(call).queries(call.attention_type).padding
-    return output.transpose(1, 2), rows.float().masked_fill(padding, NOTHING)
+    queries = run.find_batch(call).queries(call.attention_type)
+    log_sum = rows.float().masked_fill(queries.padding, NOTHING) if queries.is_padded else rows.float()
+    return output.transpose(1, 2), log_sum
 
 
 class _NoKernelError(Exception):

@@ -13,7 +13,6 @@ from headscope.capture.model.model import Model
 from headscope.capture.model.noise import NOISE_FACTOR
 from headscope.capture.rows.attention import Attention
 from headscope.capture.rows.dense import DenseRows
-from headscope.capture.rows.fused import FusedRows
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import ModelError
 
@@ -78,37 +77,6 @@ def verify_average(
     _verify_close(model, expected[real], output.float()[real], what, heads.abs().max())
 
 
-def verify_output(
-    model: Model,
-    attention: FusedRows,
-    rows: slice,
-    output: Float[Tensor, "batch query head size"],
-    expected: Float[Tensor, "batch query head size"],
-) -> None:
-    """Some rows of what a layer returns without its matrix are those of the model's own function."""
-    real = attention.queries.real[:, rows]
-    # Where they are not finite, neither are the model's outputs, and the text is left out (`are_finite`).
-    if bool(torch.isfinite(expected[real]).all()):
-        what = f"the outputs of layer {attention.layer} without its matrix"
-        _verify_close(model, expected[real], output[real], what, expected.abs().max())
-
-
-def verify_entropy(
-    model: Model, attention: FusedRows, rows: slice, weights: Float[Tensor, "batch head query key"]
-) -> None:
-    """The entropies of some rows of a layer without its matrix are those of these weights."""
-    real = attention.queries.real[:, rows]
-    entropy = torch.special.entr(weights.float()).sum(-1).transpose(1, 2)[real]
-    if not bool(torch.isfinite(entropy).all()):
-        return
-    fused = attention.entropy()[:, :, rows].transpose(1, 2)[real]
-    # An entropy is the difference of two numbers of the size of the log-sum-exp.
-    size = attention.log_sum[:, :, rows].transpose(1, 2)[real].abs().amax() if bool(real.any()) else torch.zeros(())
-    what = f"the entropies of layer {attention.layer} without its matrix"
-    # The queries and keys are the model's, so nothing is rounded in its type.
-    _verify_close(model, entropy, fused, what, size, tolerance=find_tolerance(torch.float32))
-
-
 def verify_same(
     model: Model,
     batch: Batch,
@@ -135,7 +103,8 @@ def are_finite(batch: Batch, output: Float[Tensor, "batch ..."]) -> Bool[Tensor,
     A weight that is not finite makes everything behind it not finite, and so the output.
     """
     # Largest and smallest logits, which NaN makes NaN, are found in a tenth of the time that it takes to look at each.
-    finite = output.amax(-1).isfinite() & output.amin(-1).isfinite()
+    # By 0 they make 0 only where they are finite.
+    finite = output.amax(-1) * 0 == output.amin(-1) * 0
     if by_token(batch, output):
         finite = finite | ~batch.output_tokens.real
     return finite.reshape(len(finite), -1).all(1)
@@ -210,10 +179,15 @@ def measure_difference(
     larger difference is worth. Noise that is not finite, as where half precision overflows, allows nothing.
     """
     difference = float((expected - actual).abs().max())
-    bound = (tolerance or find_tolerance(model.module.dtype)) * max(1.0, float(scale))
+    bound = find_bound(model, float(scale))
     if difference > bound and measure_noise is not None and math.isfinite(noise := measure_noise()):
         bound = max(bound, NOISE_FACTOR * noise)
     return difference, bound
+
+
+def find_bound(model: Model, size: float, tolerance: float | None = None) -> float:
+    """Return by how much numbers as large as `size` may differ: by one rounding, or by `tolerance` as a share."""
+    return (tolerance or find_tolerance(model.module.dtype)) * max(1.0, size)
 
 
 def is_same(model: Model, expected: Float[Tensor, "*shape"], actual: Float[Tensor, "*shape"]) -> bool:
