@@ -162,7 +162,7 @@ class Surface(Reducer):
         shares = which / which.sum(1, keepdim=True).clamp_min(1)
         _, *bins = _lay_out_means(self)
         over, wanted = (torch.tensor(places, device=keys.ids.device) for places in bins)
-        padded, length = not bool(queries.real.all()), keys.real.sum(1, keepdim=True)
+        padded, length = queries.is_padded, keys.real.sum(1, keepdim=True)
         batch.questions.expect(attention_type, tuple(self.edges), columns)
         return _Facts(columns, neighbours, shares, padded, length, over, wanted)
 

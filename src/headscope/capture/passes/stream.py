@@ -215,7 +215,7 @@ class Stream:
         if skipped:
             yield None, skipped
 
-    @property
+    @cached_property
     def batch_tokens(self) -> int:
         """The tokens of a batch, those of the device where the plan leaves them open."""
         is_on_gpu = any(device.type == "cuda" for device in self.models[0].devices)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -67,9 +68,22 @@ class Tokens:
         """Those of some rows."""
         return Tokens(*(getattr(self, each.name)[rows] for each in fields(self)))
 
+    @cached_property
+    def is_padded(self) -> bool:
+        """Whether there is padding."""
+        return not bool(self.real.all())
+
     def on(self, device: torch.device) -> "Tokens":
-        """Return the same tokens on a device."""
-        return Tokens(*(getattr(self, each.name).to(device) for each in fields(self)))
+        """Return the same tokens on a device, copied there at once for all tensors of a type."""
+        tensors = {each.name: getattr(self, each.name) for each in fields(self)}
+        copies: dict[str, Tensor] = {}
+        for dtype in {tensor.dtype: None for tensor in tensors.values()}:
+            alike = {name: tensor for name, tensor in tensors.items() if tensor.dtype == dtype}
+            copies |= zip(alike, torch.stack([*alike.values()]).to(device), strict=True)
+        tokens = Tokens(**copies)
+        # Whoever reads a number from a GPU waits for it.
+        vars(tokens).update(first=self.first, is_padded=self.is_padded)
+        return tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,12 +170,12 @@ def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
     """
     tokenizer, device = model.tokenizer, model.device
     _refuse_unknown_tokens(model, [text.ids for text in aligned])
-    encoder = _tokens(model, [(text.ids, text.word) for text in aligned], first_position=0)
+    encoder = _tokens(model, [(text.ids, text.word) for text in aligned], first_position=0).on(device)
     inputs = {"input_ids": encoder.ids, "attention_mask": encoder.real.long()}
     if "token_type_ids" in tokenizer.model_input_names:
-        inputs["token_type_ids"] = _padded([text.segment for text in aligned], 0, device)
+        inputs["token_type_ids"] = _padded([text.segment for text in aligned], 0).to(device)
     if model.saved is not None:
-        inputs["places"] = _padded([text.places or [] for text in aligned], -1, device)
+        inputs["places"] = _padded([text.places or [] for text in aligned], -1).to(device)
     decoder = None
     if model.start_id is not None:
         read = [text.translation or text for text in aligned]
@@ -169,7 +183,7 @@ def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
         # By their lengths the seam tells encoder, decoder and cross-attention, so the two must differ. Padding behind
         # the last token does not change a decoder, whose tokens see only those before them.
         same = max(len(ids) for ids, _ in rows) == encoder.length
-        decoder = _tokens(model, rows, first_position=-1, padding=int(same))
+        decoder = _tokens(model, rows, first_position=-1, padding=int(same)).on(device)
         inputs["decoder_input_ids"] = decoder.ids
         inputs["decoder_attention_mask"] = decoder.real.long()
     documents = tuple(text.document for text in aligned)
@@ -177,20 +191,20 @@ def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
 
 
 def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_position: int, padding: int = 0) -> Tokens:
-    """The tokens of one side, behind the longest row so much padding."""
-    tokenizer, device = model.tokenizer, model.device
-    ids = _padded([ids for ids, _ in rows], _choose_padding(model, [ids for ids, _ in rows]), device, padding)
-    lengths = torch.tensor([len(ids) for ids, _ in rows], device=device)
-    index = torch.arange(ids.shape[1], device=device).expand_as(ids)
+    """Return the tokens of one side on the processor, with some padding behind the longest row."""
+    tokenizer = model.tokenizer
+    ids = _padded([ids for ids, _ in rows], _choose_padding(model, [ids for ids, _ in rows]), padding)
+    lengths = torch.tensor([len(ids) for ids, _ in rows])
+    index = torch.arange(ids.shape[1]).expand_as(ids)
     real = index < lengths[:, None]
     position = index + first_position
-    word = _padded([word for _, word in rows], SPECIAL, device, padding)
+    word = _padded([word for _, word in rows], SPECIAL, padding)
     text = real & (position >= 0)
     # A word of the text may be spelt like a special token; it is none.
     special = text & (word == SPECIAL)
     known = (-1 if number is None else number for number in (tokenizer.cls_token_id, tokenizer.sep_token_id))
     cls, sep = (special & (ids == number) for number in known)
-    return Tokens(ids, real, word, position, cls, sep, text & torch.isin(ids, model.punctuation_ids.to(device)))
+    return Tokens(ids, real, word, position, cls, sep, text & torch.isin(ids, model.punctuation_ids))
 
 
 def _choose_padding(model: Model, rows: list[list[int]]) -> int:
@@ -221,6 +235,8 @@ def _refuse_unknown_tokens(model: Model, rows: list[list[int]]) -> None:
         )
 
 
-def _padded(rows: list[list[int]], filler: int, device: torch.device, padding: int = 0) -> Int[Tensor, "batch token"]:
-    longest = max(map(len, rows)) + padding
-    return torch.tensor([row + [filler] * (longest - len(row)) for row in rows], device=device)
+def _padded(rows: Sequence[Sequence[int]], filler: int, padding: int = 0) -> Int[Tensor, "batch token"]:
+    together = np.full((len(rows), max(map(len, rows)) + padding), filler, dtype=np.int64)
+    for numbers, row in zip(together, rows, strict=True):
+        numbers[: len(row)] = row
+    return torch.from_numpy(together)
