@@ -3,8 +3,9 @@
     python benchmarks/gpu.py [--minutes 4] [--write docs/performance.md]
     python benchmarks/gpu.py --tiny
 
-Models have random weights and real shapes. A text is read bare and then measured, in this one process; of several that
-are alike, the first, on which kernels are compiled and the capture is verified, is left out. A row that does not fit
+Models have random weights and real shapes. Texts are read bare and then measured, in this one process; a first run, for
+which kernels are compiled, is left out, and of runs of single texts what the first text takes, on which the capture is
+verified. A row that does not fit
 into memory, or for which no time is left, says so. `--tiny` runs the same rows with tiny models on the processor, in
 float32, to see that the script works: its figures mean nothing.
 """
@@ -12,6 +13,7 @@ float32, to see that the script works: its figures mean nothing.
 import argparse
 import gc
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +45,9 @@ BEGIN, END = "<!-- benchmarks/gpu.py writes from here -->", "<!-- to here, gpu -
 WORDS = tuple(f"w{number}" for number in range(200))
 
 LAYERS, BASE_LAYERS = {"1B": 4, "8B": 2}, 12
+
+TEXTS, ROUNDS = 6, 3
+"""Texts that are read for a time, and times of which the median is taken."""
 
 ROWS = 16
 """Rows of each layer that are compared with float64."""
@@ -142,16 +147,25 @@ def _list_rows(scale: Scale) -> Iterator[Row]:
 
 
 def _time_texts(scale: Scale, shape: str, length: int) -> str:
-    """A text is read bare and measured, three times."""
-    model, documents = _load(scale, shape), _make_texts(3 if scale.divisor == 1 else 2, length)
-    reducers = resolve_reducers(["surface"], summarize(documents))
-    plan = Plan(batch_tokens=length)
-    measuring = accumulate(open_stream(model, documents, reducers, plan), reducers)
-    bare, measured = [], []
-    for portion in Stream(documents, (model,), plan):
-        bare.append(_time(scale, lambda inputs=portion.batches[0].inputs: _run(model, inputs)))
-        measured.append(_time(scale, lambda: next(measuring)))
-    return _format(median(bare[1:]), median(measured[1:]))
+    """Some texts, a batch each, are read bare and measured; what a run costs whatever it reads is left out."""
+    more = TEXTS if scale.divisor == 1 else 2
+    model, documents, plan = _load(scale, shape), _make_texts(1 + more, length), Plan(batch_tokens=length)
+    inputs = [portion.batches[0].inputs for portion in Stream(documents[1:], (model,), plan)]
+
+    def read() -> None:
+        for each in inputs:
+            _run(model, each)
+
+    def measure(texts: int) -> None:
+        reducers = resolve_reducers(["surface"], summarize(documents[:texts]))
+        deque(accumulate(open_stream(model, documents[:texts], reducers, plan), reducers), maxlen=0)
+
+    measure(2)
+    times = [
+        (_time(scale, read), _time(scale, lambda: measure(1 + more)) - _time(scale, lambda: measure(1)))
+        for _ in range(ROUNDS)
+    ]
+    return _format(*(1 / more * median(side) for side in zip(*times, strict=True)))
 
 
 def _time_call(scale: Scale, kind: str, reducers: Sequence[str]) -> str:

@@ -16,20 +16,20 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from headscope.capture.forward.comparisons import Reasons, run_again_with_matrix
 from headscope.capture.forward.interface import Capture
 from headscope.capture.forward.loss import make_loss
 from headscope.capture.forward.outputs import Outputs
-from headscope.capture.forward.own_sums import Reasons, run_again_with_matrix
 from headscope.capture.forward.verify import are_finite
-from headscope.capture.passes.room import Room
 from headscope.capture.passes.stream import Plan, Portion, Stream
 from headscope.capture.rows.attention import Attention
 from headscope.capture.rows.dense import DenseRows
 from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Reducer, Sums
-from headscope.runner.checkpoint import ADVICE, ALL_LAYERS, COUNTED, Key, RunSums, add_sums, describe_key
+from headscope.runner.checkpoint import ADVICE, ALL_LAYERS, COUNTED, Key, RunSums, add_sums, bring_home, describe_key
 from headscope.runner.completed_table import NOT_FINITE
+from headscope.runner.overlap import run_portions
 from headscope.runner.resolve import needs_head
 from headscope.runner.row_sample import RowSample, add_no_deviations, find_other_kind
 
@@ -46,21 +46,17 @@ def accumulate(
     """
     done = done or RunSums({})
     sums = {key: torch.as_tensor(value) for key, value in done.values.items()}
-    room = Room.measure(stream.models[0], stream.plan.batch_tokens)
-    for portion in islice(stream, done.select_run("seen").get("portions", 0), None):
-        counts: dict[Key, Tensor] = {("seen", "portions"): torch.tensor(1)}
-        observed: dict[Key, Tensor] = {}
-        for part, of_part in room.run(portion, partial(_observe_finite, reducers=reducers, plan=stream.plan)):
-            add_sums(counts, count_portion(part))
-            add_sums(observed, of_part)
+    portions = islice(stream, done.select_run("seen").get("portions", 0), None)
+    observe = partial(_observe_portion, reducers=reducers, plan=stream.plan)
+    for parts in run_portions(stream.models[0], portions, observe, stream.plan.batch_tokens):
+        observed: dict[Key, Tensor] = {("seen", "portions"): torch.tensor(1)}
+        for part in parts:
+            add_sums(observed, part)
         if key := find_other_kind({key: sums[key] for key in done.values}, observed):
             raise HeadscopeError(
                 f"the sums of an interrupted run do not hold numbers of the kind that {describe_key(key)} adds up; "
                 f"{ADVICE}."
             )
-        # Each layer adds up where it runs.
-        sums |= {key: sums[key].to(value.device) for key, value in (counts | observed).items() if key in sums}
-        add_sums(sums, counts)
         add_sums(sums, observed)
         yield sums
 
@@ -84,20 +80,21 @@ def count_portion(portion: Portion) -> dict[Key, Tensor]:
     return sums
 
 
-def _observe_finite(portion: Portion, reducers: Sequence[Reducer], plan: Plan) -> tuple[Portion, Mapping[Key, Tensor]]:
-    """The portion without the documents for which the models' outputs are not finite, and the sums over it."""
+def _observe_portion(portion: Portion, reducers: Sequence[Reducer], plan: Plan) -> dict[Key, Tensor]:
+    """Return the counts of a portion and the sums over it, without documents for which outputs are not finite."""
+    observed: Mapping[Key, Tensor] = {}
     while portion.batches:
-        observed, finite = run_again_with_matrix(partial(_observe_portion, portion, reducers, plan))
+        observed, finite = run_again_with_matrix(partial(_observe_batch, portion, reducers, plan))
         if bool(finite.all()):
-            return portion, observed
-        portion = portion.leave_out(~finite, NOT_FINITE)
-    return portion, {}
+            break
+        portion, observed = portion.leave_out(~finite, NOT_FINITE), {}
+    return bring_home({**count_portion(portion), **observed})
 
 
-def _observe_portion(
+def _observe_batch(
     portion: Portion, reducers: Sequence[Reducer], plan: Plan, with_matrix: Reasons
 ) -> tuple[dict[Key, Tensor], Bool[Tensor, " document"]]:
-    """The sums that the reducers count and observe on a batch, and for which documents the models' outputs are finite.
+    """Return the sums over a batch, and for which documents the models' outputs are finite.
 
     The sums are good for nothing unless all are.
     """

@@ -2,14 +2,17 @@
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from headscope.capture.model.device_names import PROCESSOR
 from headscope.errors import HeadscopeError
 from headscope.files import atomic_write, parse_json
 from headscope.guards.archives import load_arrays
@@ -45,6 +48,22 @@ def add_sums(total: dict[Any, Any], values: Mapping[Any, Any]) -> None:
         total[key] = total[key] + value if key in total else value
 
 
+def bring_home(sums: Mapping[Key, Tensor]) -> dict[Key, Tensor]:
+    """Return sums on the processor, in one transfer for all of a device and type."""
+    groups = defaultdict[tuple[torch.device, torch.dtype], list[Key]](list)
+    for key, value in sums.items():
+        groups[value.device, value.dtype].append(key)
+    home: dict[Key, Tensor] = {}
+    for (device, _), keys in groups.items():
+        if device.type == PROCESSOR:
+            home |= {key: sums[key] for key in keys}
+            continue
+        together = torch.cat([sums[key].flatten() for key in keys]).to(PROCESSOR)
+        parts = torch.split(together, [sums[key].numel() for key in keys])
+        home |= {key: part.reshape(sums[key].shape) for key, part in zip(keys, parts, strict=True)}
+    return {key: home[key] for key in sums}
+
+
 @dataclass(frozen=True)
 class RunSums:
     """Everything a run has added up so far.
@@ -57,12 +76,12 @@ class RunSums:
 
     @classmethod
     def from_tensors(cls, sums: Mapping[Key, Tensor]) -> "RunSums":
-        """Sums of tensors, wherever they are.
+        """Return sums of tensors on the processor.
 
         NumPy adds in the order in which values lie in memory, and a file keeps only C order: without it a resumed run
         could differ in the last bit.
         """
-        return cls({key: value.contiguous().cpu().numpy() for key, value in sums.items()})
+        return cls({key: value.contiguous().numpy() for key, value in sums.items()})
 
     def __add__(self, other: "RunSums") -> "RunSums":
         merged = dict(self.values)

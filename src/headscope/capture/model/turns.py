@@ -23,6 +23,12 @@ def list_configs(module: PreTrainedModel) -> tuple[PreTrainedConfig, ...]:
     return tuple({id(config): config for config in configs}.values())
 
 
+def is_held_here(configs: Sequence[PreTrainedConfig]) -> bool:
+    """Return whether this thread holds one of the configurations, for which other threads would wait."""
+    with _turn:
+        return any(_holders.get(id(config)) == get_ident() for config in configs)
+
+
 @contextmanager
 def hold(configs: Sequence[PreTrainedConfig]) -> Iterator[None]:
     """Wait until no other thread holds one of the configurations, and hold all of them during the block.

@@ -21,7 +21,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 USED = 0.5
-"""The share of the free memory of a GPU for which a batch is planned; what does not fit all the same is halved."""
+"""The share of the free memory of a GPU for which batches are planned; what does not fit all the same is halved."""
 
 ROWS = 512
 """Keys for which a token is planned to have weights of all heads of a layer; long texts are seen in blocks of rows."""
@@ -34,18 +34,26 @@ class Room:
     Attributes:
         model: that reads.
         tokens: of a batch, padding included, at most; None if no batch has failed.
+        is_shared: another batch is run at the same time, so that what does not fit is an error: it may fit alone.
     """
 
     model: Model
     tokens: int | None = None
+    is_shared: bool = False
 
     @classmethod
-    def measure(cls, model: Model, batch_tokens: int | None) -> "Room":
-        """Return the room of a model: what the fullest of its GPUs holds, unless a number of tokens was asked for."""
+    def measure(cls, model: Model, batch_tokens: int | None, batches: int = 1) -> "Room":
+        """Return the room of a model: what the fullest of its GPUs holds, unless a number of tokens was asked for.
+
+        Args:
+            model: that reads.
+            batch_tokens: the tokens that were asked for; None for what fits.
+            batches: how many are run at the same time.
+        """
         gpus = [device for device in model.devices if device.type == "cuda"]
         if batch_tokens is not None or not gpus:
             return cls(model)
-        return cls(model, max(1, int(min(map(find_free_memory, gpus)) * USED) // estimate_token_bytes(model)))
+        return cls(model, max(1, int(min(map(find_free_memory, gpus)) * USED / batches) // estimate_token_bytes(model)))
 
     def run(self, portion: Portion, run: Callable[[Portion], R]) -> Iterator[R]:
         """Yield what a function returns of a portion, or of each of its parts if the whole does not fit.
@@ -113,9 +121,9 @@ class Room:
 
         Raises:
             ModelError: it was one text that did not fit.
-            Exception: the error, if it is not about memory.
+            Exception: the error, if it is not about memory, or the room is shared.
         """
-        if not is_out_of_memory(error):
+        if self.is_shared or not is_out_of_memory(error):
             raise error
         reason = first_line(error if error.__cause__ is None else error.__cause__)
         if count == 1:
