@@ -5,6 +5,7 @@ has no bfloat16, no tensor cores, and only torch's kernel for processors.
 """
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from headscope.capture.passes.stream import Plan
 from headscope.capture.rows.fused import FusedRows
 from headscope.capture.rows.gpu import Kernels
 from headscope.capture.tokens.align import Alignment
-from headscope.capture.tokens.batch import collate
+from headscope.capture.tokens.batch import Batch, collate
 from headscope.corpora import Document
 from headscope.runner import measure
 
@@ -31,6 +32,24 @@ pytestmark = pytest.mark.gpu
 
 TYPES = (torch.bfloat16, torch.float16, torch.float32)
 TWO_GPUS = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="the case needs two GPUs")
+
+
+def near(dtype: torch.dtype) -> dict[str, float]:
+    """By how much numbers of a type may differ that are found in another order."""
+    close = 1e-4 if dtype == torch.float32 else 64 * torch.finfo(dtype).eps
+    return {"atol": close, "rtol": close}
+
+
+def make_llama(size: int, dtype: torch.dtype, documents: Sequence[Document]) -> tuple[Model, Batch]:
+    """Return a model of one layer with heads of a size, and documents as it reads them."""
+    _, tokenizer = tiny.make("llama")
+    torch.manual_seed(1)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=128, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=size, max_position_embeddings=8192,
+    )  # fmt: skip
+    model = Model.from_module(LlamaModel(config).eval().to("cuda", dtype), tokenizer, name="llama")
+    return model, collate(model, Alignment.for_model(model).align(documents)[0])
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -43,16 +62,24 @@ def test_there_is_a_kernel_for_heads(size: int, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("family", PLAIN)
 def test_the_output_is_that_of_the_untouched_model(family: str, dtype: torch.dtype) -> None:
-    """Bit by bit wherever torch has a fused kernel, as it has for all of these in half precision."""
+    """Up to rounding: torch has no fused kernel for heads of 7 and 14 numbers."""
     model, batch = load(family, dtype=dtype, device="cuda")
+    outputs = Capture(model, "interface").run(batch, lambda rows: None)
+    untouched, ours = (select_real(batch, each) for each in (run_untouched(model, batch), outputs.verified))
+    assert untouched.isfinite().all()
+    torch.testing.assert_close(ours, untouched, **near(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("size", [16, 64, 128])
+@pytest.mark.parametrize("texts", [1, 5])
+def test_the_output_of_the_models_own_kernel_is_kept_bit_by_bit(texts: int, size: int, dtype: torch.dtype) -> None:
+    model, batch = make_llama(size, dtype, DOCUMENTS[:texts])
     shown: list[FusedRows] = []
     outputs = Capture(model, "interface").run(batch, shown.append)
+    assert all(rows.attended is not None for rows in shown)
     untouched, ours = (select_real(batch, each) for each in (run_untouched(model, batch), outputs.verified))
-    if all(rows.attended is not None for rows in shown):
-        assert torch.equal(ours, untouched)
-    else:
-        assert dtype == torch.float32
-        torch.testing.assert_close(ours, untouched, atol=1e-4, rtol=1e-4)
+    assert torch.equal(ours, untouched)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -79,16 +106,9 @@ def _spread(fused: FusedRows, columns: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("size", [64, 128])
 @pytest.mark.parametrize("length", [300, 2000, 6000])
 def test_long_texts_keep_their_digits(length: int, size: int, dtype: torch.dtype) -> None:
-    torch.manual_seed(1)
-    config = LlamaConfig(
-        vocab_size=60, hidden_size=128, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=size, max_position_embeddings=8192,
-    )  # fmt: skip
-    _, tokenizer = tiny.make("llama")
-    model = Model.from_module(LlamaModel(config).eval().to("cuda", dtype), tokenizer, name="llama")
     words = tuple(word for document in DOCUMENTS for word in document.words)
     document = Document("long", (words * (length // len(words) + 1))[:length])
-    batch = collate(model, Alignment.for_model(model).align([document])[0])
+    model, batch = make_llama(size, dtype, [document])
     (fused,) = observe(model, batch)
     assert isinstance(fused, FusedRows)
     weights = make_weights(fused)
@@ -100,7 +120,6 @@ def test_long_texts_keep_their_digits(length: int, size: int, dtype: torch.dtype
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("family", ["bert", "llama", "mistral", "bart"])
 def test_a_table_is_that_of_the_processor(family: str, dtype: torch.dtype) -> None:
-    close = 1e-4 if dtype == torch.float32 else 64 * torch.finfo(dtype).eps
     tables = []
     for device in ("cpu", "cuda"):
         model, _ = load(family, dtype=dtype, device=device)
@@ -108,7 +127,7 @@ def test_a_table_is_that_of_the_processor(family: str, dtype: torch.dtype) -> No
     compared = [name for name, values in tables[0].items() if values.dtype.kind == "f"]
     for name in compared:
         ours, theirs = (torch.from_numpy(table[name].values) for table in tables)
-        torch.testing.assert_close(ours, theirs, atol=close, rtol=close, equal_nan=True)
+        torch.testing.assert_close(ours, theirs, **near(dtype), equal_nan=True)
     assert len(compared) > 5
 
 
