@@ -20,7 +20,8 @@ from headscope.capture.rows import second_pass, triton_kernels
 
 capability, size, kind = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 dtype = {"*bf16": torch.bfloat16, "*fp16": torch.float16, "*fp32": torch.float32}[kind]
-more = {triton_kernels.add_up: {}, triton_kernels.answer: second_pass.choose_more(27, 2, has_features=True)}
+most = second_pass.choose_more(27, 2, 64, has_features=True, ahead=True)
+more = {triton_kernels.add_up: {}, triton_kernels.answer: most}
 for kernel, own in more.items():
     settings = second_pass.choose_settings(size, dtype, capability // 10, has_hidden=True) | own
     options = {name: settings.pop(name) for name in ("num_stages",)}
@@ -32,7 +33,7 @@ for kernel, own in more.items():
     } | dict.fromkeys(settings, "constexpr")
     kinds = {name: each for name, each in kinds.items() if name in kernel.arg_names}
     # What Triton finds out of the arguments by itself: they can be divided by 16.
-    whole = "query_text query_head query_row key_text key_head key_row width first_column".split()
+    whole = "query_text query_head query_row key_text key_head key_row width length first_column".split()
     round_ones = [n for n, name in enumerate(kernel.arg_names) if kinds[name][0] == "*" or name in whole]
     source = ASTSource(
         kernel, signature=kinds, constexprs=settings, attrs={(n,): [["tt.divisibility", 16]] for n in round_ones}

@@ -34,11 +34,15 @@ numbers fit into its registers."""
 WIDTH = 64
 """Columns that a program averages; the next ones are for another program, which finds the weights anew."""
 
-SMALLEST = 16
-"""No side of a product may be shorter."""
+NARROWEST = 64
+"""Columns for which a program has registers at least. Fewer leave room for more programs at a time, but compiled for
+16 or 32 columns by Triton 3.6, a kernel has read beyond its memory on an H100."""
 
-RAISED = 1 << 14
-"""By which weights are multiplied in float16, so that small ones keep their digits there."""
+SMALLEST, LONGEST = 16, 128
+"""No side of a product may be shorter, and no block of keys longer; both are powers of 2."""
+
+RAISED = 14
+"""By which power of 2 weights are larger in float16, so that small ones keep their digits there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +51,15 @@ class Columns:
 
     Attributes:
         widths: how many of each tensor they are, in order.
-        high: rounded to float16, the same for all heads or others for each key head.
+        high: rounded to float16, the same for all heads or others for each key head; zeros behind the last key.
         low: what that rounding left; None where it left nothing.
         size: powers of 2, so that what is rounded is at most 1.
     """
 
     widths: tuple[int, ...]
-    high: Float[Tensor, "batch column_head key column"]
-    low: Float[Tensor, "batch column_head key column"] | None
-    size: Float[Tensor, "batch column_head 1 column"]
+    high: Float[Tensor, "batch column_head column key"]
+    low: Float[Tensor, "batch column_head column key"] | None
+    size: Float[Tensor, "batch column_head column 1"]
 
     def split(self, averages: Float[Tensor, "batch head query column"]) -> tuple[Float[Tensor, "*rows _"], ...]:
         """Return the averages of each tensor."""
@@ -67,10 +71,10 @@ def lay_columns(tensors: Sequence[Float[Tensor, "batch _ key _"]]) -> Columns:
     """Lay out some columns beside one another: those of each head, or of one head that all share."""
     heads = max(each.shape[1] for each in tensors)
     widths = tuple(each.shape[-1] for each in tensors)
-    together = torch.cat([each.float().expand(-1, heads, -1, -1) for each in tensors], dim=-1)
-    # Rows of whole vectors are read fastest.
-    together = torch.nn.functional.pad(together, (0, -sum(widths) % ALIGNED))
-    exponent = together.abs().amax(2, keepdim=True).frexp().exponent
+    together = torch.cat([each.float().expand(-1, heads, -1, -1) for each in tensors], dim=-1).mT
+    # Rows of whole blocks are read without a mask.
+    together = torch.nn.functional.pad(together, (0, -together.shape[-1] % LONGEST, 0, -sum(widths) % ALIGNED))
+    exponent = together.abs().amax(-1, keepdim=True).frexp().exponent
     size = torch.ldexp(torch.ones_like(exponent, dtype=torch.float32), exponent)
     scaled = together / size
     high = scaled.half()
@@ -191,7 +195,7 @@ class _Rows:
         averages: Float[Tensor, "batch head query column"] | None = None,
     ) -> Float[Tensor, "batch head query column"]:
         """Write the averages of some columns, to a tensor for all of them, and the other answers to `swept`."""
-        width = 0 if columns is None else columns.high.shape[-1]
+        width, length = (0, 0) if columns is None else columns.high.shape[-2:]
         if averages is None:
             averages = log_sum.new_empty(*log_sum.shape, width)
         programs = triton.cdiv(len(range(width)[some]), WIDTH)
@@ -201,6 +205,7 @@ class _Rows:
         else:
             answers = (log_sum,) * 3
         buckets = 1 if borders is None else len(borders) - 1
+        ahead = min(self.reach[2], self.numbers[3] - 1) + first > 0
         high, low, sizes = (log_sum,) * 3 if columns is None else (columns.high, columns.low, columns.size)
         parts = 0 if columns is None else 1 if low is None else 2
         if programs:
@@ -209,8 +214,8 @@ class _Rows:
                     self.query, self.key, self.covered, log_sum, high, high if low is None else low, sizes,
                     log_sum if borders is None else borders,
                     averages, *answers, *self._strides, *self.numbers[:2], high.shape[1], *self.numbers[2:],
-                    width, some.start, *self.reach, first, **self.settings,
-                    **choose_more(buckets, parts, has_features=swept is not None),
+                    width, length, some.start, *self.reach, first, **self.settings,
+                    **choose_more(buckets, parts, width, has_features=swept is not None, ahead=ahead),
                 )  # fmt: skip
         return averages
 
@@ -236,7 +241,7 @@ def choose_settings(
     if dtype == torch.float32:
         rows, keys = (ROWS, KEYS // 2) if new and size <= 64 else (ROWS // 2, KEYS // 4)
     else:
-        rows, keys = ROWS if new else ROWS // 2, KEYS if size <= 128 else KEYS // 2
+        rows, keys = ROWS if new else ROWS // 2, KEYS if size <= (128 if new else 64) else KEYS // 2
     return {
         "size": size, "size_padded": _pad(size), "has_hidden": has_hidden, "lowest": LOWEST, "nats": NATS,
         "rows_block": max(SMALLEST, rows), "keys_block": max(SMALLEST, keys),
@@ -245,11 +250,14 @@ def choose_settings(
     }  # fmt: skip
 
 
-def choose_more(buckets: int, parts: int, *, has_features: bool) -> dict[str, int | bool]:
-    """Return the other constants of the second pass for a number of buckets and of parts of columns."""
+def choose_more(buckets: int, parts: int, width: int, *, has_features: bool, ahead: bool) -> dict[str, int | bool]:
+    """Return the other constants of the second pass for a number of buckets, and of columns and their parts.
+
+    Without keys `ahead` of their rows the buckets behind the middle one are empty, and need no registers.
+    """
     return {
-        "buckets": buckets, "buckets_padded": _pad(buckets), "parts": parts, "has_features": has_features,
-        "raised": RAISED, "width_block": WIDTH,
+        "buckets": buckets, "buckets_padded": _pad(buckets if ahead else buckets // 2 + 1), "parts": parts,
+        "has_features": has_features, "raised": RAISED, "width_block": min(WIDTH, max(NARROWEST, _pad(width))),
     }  # fmt: skip
 
 

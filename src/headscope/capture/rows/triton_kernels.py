@@ -2,39 +2,60 @@
 
 Each program has a block of rows of one head, and goes over the keys that they see, a block at a time. Products of half
 precision numbers are exact in float32; those of float32 numbers are made of three of their parts. Weights and columns
-are multiplied in float16, each as a high part and a low part, which is what the rounding of the high part left. The
-mass of a whole block of keys goes to one bucket of distance where all of it is in one, and is added up weight by weight
-elsewhere.
+are multiplied in float16, each as a high part and a low part, which is what the rounding of the high part left.
+
+Few instructions for a weight are what makes the second pass fast. Most blocks lie in one bucket of distance and on one
+side of the rows, so that a sum for each row is all that these need; the others go through the borders that they cross.
 """
 
 from typing import no_type_check
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 
 @triton.jit
 @no_type_check  # its arguments are what Triton makes of them
+def _raise_two(exponents):
+    """Return powers of 2; on a GPU those below 2^-126 are 0, which saves three instructions a number."""
+    return tl.exp2(exponents) if INTERPRETED else libdevice.exp2(exponents)
+
+
+INTERPRETED = tl.constexpr(not isinstance(_raise_two, triton.runtime.JITFunction))
+"""Whether Triton's interpreter runs the kernels, which has no functions of a GPU's."""
+
+
+@triton.jit
+@no_type_check
+def _find_within(key_start, keys, keys_block: tl.constexpr):
+    """Return the places of a block's keys within it; the last key for those behind it, which no row sees.
+
+    A mask would take more instructions.
+    """
+    return tl.minimum(tl.arange(0, keys_block), keys - 1 - key_start)
+
+
+@triton.jit
+@no_type_check
 def _score(
-    query_block, key, stride, hidden, row, seen, row_start, last_row, key_start, keys, scale, before, after,
+    query_block, key, stride, hidden, row, row_start, last_row, key_start, keys, scale, before, after, log_sum,
     has_hidden: tl.constexpr, lowest: tl.constexpr, size: tl.constexpr, size_padded: tl.constexpr,
     keys_block: tl.constexpr,
 ):  # fmt: skip
-    """Return the scores of a block as exponents of 2; `lowest` where a row does not see a key."""
+    """Return the scores of a block as exponents of 2, less `log_sum`; `lowest` where a row does not see a key."""
     place = tl.arange(0, size_padded)
-    there = seen < keys
+    within = _find_within(key_start, keys, keys_block)
     # A block's first key is found in 64 bits, and the others from there in 32, which take half the registers.
-    key_block = tl.load(
-        key + tl.cast(key_start, tl.int64) * stride + ((seen - key_start) * stride)[:, None] + place,
-        mask=there[:, None] & (place < size), other=0.0,
-    )  # fmt: skip
-    scores = tl.dot(query_block, tl.trans(key_block), input_precision="tf32x3") * scale
-    last_key = key_start + keys_block - 1
+    key_block = key + tl.cast(key_start, tl.int64) * stride + (within * stride)[:, None] + place
+    key_block = tl.load(key_block) if size == size_padded else tl.load(key_block, mask=place < size, other=0.0)
+    scores = tl.dot(query_block, tl.trans(key_block), input_precision="tf32x3") * scale - log_sum[:, None]
+    seen, last_key = key_start + tl.arange(0, keys_block), key_start + keys_block - 1
     if (last_key >= keys) | (last_key - row_start > after) | (key_start - last_row < -before):
-        apart = seen[None, :] - row[:, None]
-        scores = tl.where(there[None, :] & (apart >= -before) & (apart <= after), scores, lowest)
+        least, most = row - before, tl.minimum(row + after, keys - 1)
+        scores = tl.where((seen[None, :] >= least[:, None]) & (seen[None, :] <= most[:, None]), scores, lowest)
     if has_hidden:
-        covered = tl.load(hidden + seen, mask=there, other=1)
+        covered = tl.load(hidden + key_start + within)
         scores = tl.where((covered == 0)[None, :], scores, lowest)
     return scores
 
@@ -46,6 +67,16 @@ def _add(total, lost, summand):
     summand -= lost
     higher = total + summand
     return higher, (higher - total) - summand
+
+
+@triton.jit
+@no_type_check
+def _sum_in_threads(numbers):
+    """Return four sums of each row: tensor cores give a row of a product to four threads, two numbers in turn to each.
+
+    A thread then adds up its own numbers, and only at the end does it wait for the others.
+    """
+    return tl.sum(tl.sum(tl.reshape(numbers, [numbers.shape[0], numbers.shape[1] // 8, 4, 2]), 1), 2)
 
 
 @triton.jit
@@ -85,14 +116,13 @@ def add_up(
     mass = tl.zeros([rows_block], tl.float32)
     start = tl.maximum(row_start - before, 0) // keys_block * keys_block
     for key_start in range(start, tl.minimum(last_row + after + 1, keys), keys_block):
-        seen = key_start + tl.arange(0, keys_block)
         scores = _score(
             query_block, key + text * key_text + (head // groups) * key_head, key_row, hidden + text * keys,
-            row, seen, row_start, last_row, key_start, keys, scale, before, after,
+            row, row_start, last_row, key_start, keys, scale, before, after, tl.zeros_like(peak),
             has_hidden, lowest, size, size_padded, keys_block,
         )  # fmt: skip
         higher = tl.maximum(peak, tl.max(scores, 1))
-        mass = mass * tl.exp2(peak - higher) + tl.sum(tl.exp2(scores - higher[:, None]), 1)
+        mass = mass * _raise_two(peak - higher) + tl.sum(_raise_two(scores - higher[:, None]), 1)
         peak = higher
     tl.store(log_sums + (text * heads + head) * queries + row, (peak + tl.log2(mass)) * nats, mask=row < queries)
 
@@ -102,7 +132,7 @@ def add_up(
 def answer(
     query, key, hidden, given_log_sums, high, low, sizes, borders, averages, log_sums, entropies, features,
     query_text, query_head, query_row, key_text, key_head, key_row,
-    heads, groups, column_heads, queries, keys, width, first_column, scale, before, after, first,
+    heads, groups, column_heads, queries, keys, width, length, first_column, scale, before, after, first,
     buckets: tl.constexpr, parts: tl.constexpr, has_features: tl.constexpr, raised: tl.constexpr, nats: tl.constexpr,
     has_hidden: tl.constexpr, lowest: tl.constexpr, size: tl.constexpr, size_padded: tl.constexpr,
     buckets_padded: tl.constexpr, rows_block: tl.constexpr, keys_block: tl.constexpr, width_block: tl.constexpr,
@@ -115,64 +145,84 @@ def answer(
     column = first_column + tl.program_id(1) * width_block + tl.arange(0, width_block)
     rows = (text * heads + head) * queries + row
     given = tl.load(given_log_sums + rows, mask=row < queries, other=0.0)
-    log_sum = given / nats
-    mass = tl.zeros([rows_block], tl.float32)
-    spread, away, lost_mass, lost_spread, lost_away = mass, mass, mass, mass, mass
+    # Small weights keep their digits in float16 where all are 2^raised as large, which no quotient of sums shows.
+    log_sum = given / nats - raised
+    mass = tl.zeros([rows_block, 4], tl.float32)
+    spread, away, since, lost_mass, lost_spread, lost_away, lost_since = mass, mass, mass, mass, mass, mass, mass
     in_buckets = tl.zeros([rows_block, buckets_padded], tl.float32)
     average = tl.zeros([rows_block, width_block], tl.float32)
     column_head = text * column_heads + head * column_heads // heads
+    column_row, real_column = ((column_head * width + column) * length)[:, None], (column < width)[:, None]
     cut = tl.load(borders + bucket + 1, mask=bucket < buckets - 1, other=1 << 30)
-    row_place = (row - first).to(tl.float32)
+    # The bucket of the last keys, their mass so far, and the distances at which it begins and ends; at first it is
+    # none, so that the first block finds it.
+    number, begins, ends = 0, 0, 0
+    place = tl.arange(0, keys_block).to(tl.float32)
     start = tl.maximum(row_start - before, 0) // keys_block * keys_block
     for key_start in range(start, tl.minimum(last_row + after + 1, keys), keys_block):
-        seen = key_start + tl.arange(0, keys_block)
         below = _score(
             query_block, key + text * key_text + (head // groups) * key_head, key_row, hidden + text * keys,
-            row, seen, row_start, last_row, key_start, keys, scale, before, after,
+            row, row_start, last_row, key_start, keys, scale, before, after, log_sum,
             has_hidden, lowest, size, size_padded, keys_block,
-        ) - log_sum[:, None]  # fmt: skip
-        weights = tl.exp2(below)
-        here = tl.sum(weights, 1)
+        )  # fmt: skip
+        weights = _raise_two(below)
+        here = _sum_in_threads(weights)
         mass, lost_mass = _add(mass, lost_mass, here)
         if has_features:
-            spread, lost_spread = _add(spread, lost_spread, tl.sum(weights * below, 1))
-            distance = seen.to(tl.float32)[None, :] - row_place[:, None]
-            away, lost_away = _add(away, lost_away, tl.sum(weights * tl.abs(distance), 1))
-            nearest, furthest = key_start + first - last_row, key_start + keys_block - 1 + first - row_start
-            lower, upper = tl.sum((cut <= nearest).to(tl.int32)), tl.sum((cut <= furthest).to(tl.int32))
-            if lower == upper:
-                in_buckets += tl.where(bucket[None, :] == lower, here[:, None], 0.0)
+            spread, lost_spread = _add(spread, lost_spread, _sum_in_threads(weights * below))
+            # The distance to the block's first key, and of the nearest and the furthest key that a row sees.
+            offset = (key_start + first - row).to(tl.float32)
+            nearest = tl.maximum(key_start - last_row, -before) + first
+            furthest = tl.minimum(tl.minimum(key_start + keys_block, keys) - 1 - row_start, after) + first
+            here_away = _sum_in_threads(weights * place[None, :]) + here * offset[:, None]
+            if (begins <= nearest) & (furthest < ends) & ((furthest <= 0) | (nearest >= 0)):
+                since, lost_since = _add(since, lost_since, here)
+                here_away = tl.where(furthest <= 0, -here_away, here_away)
             else:
-                for number in range(lower, upper + 1):
-                    held = (distance >= tl.load(borders + number)) & (distance < tl.load(borders + number + 1))
-                    held_mass = tl.sum(tl.where(held, weights, 0.0), 1)
-                    in_buckets += tl.where(bucket[None, :] == number, held_mass[:, None], 0.0)
+                here_away = _sum_in_threads(weights * tl.abs(place[None, :] + offset[:, None]))
+                in_buckets += tl.where(bucket[None, :] == number, tl.sum(since, 1)[:, None], 0.0)
+                lower, number = tl.sum((cut <= nearest).to(tl.int32)), tl.sum((cut <= furthest).to(tl.int32))
+                since = tl.zeros_like(here)
+                for crossed in range(lower, number):
+                    ends = tl.load(borders + crossed + 1)
+                    before_end = place[None, :] < (ends - offset)[:, None]
+                    up_to = _sum_in_threads(tl.where(before_end, weights, 0.0))
+                    in_buckets += tl.where(bucket[None, :] == crossed, tl.sum(up_to - since, 1)[:, None], 0.0)
+                    since = up_to
+                since, lost_since = here - since, tl.zeros_like(here)
+                begins, ends = tl.load(borders + number), tl.load(borders + number + 1)
+            away, lost_away = _add(away, lost_away, here_away)
         if parts > 0:
-            block = (column_head * keys + key_start) * width
-            at = (seen - key_start)[:, None] * width + column
-            within = (seen < keys)[:, None] & (column < width)
-            weights_raised = weights * raised
-            weights_high = weights_raised.to(tl.float16)
-            weights_low = (weights_raised - weights_high.to(tl.float32)).to(tl.float16)
-            columns_high = tl.load(high + block + at, mask=within, other=0.0)
+            at = column_row + key_start + tl.arange(0, keys_block)
+            # As many digits as float16 has: to cut off the others takes fewer instructions than to round them.
+            cut_off = (weights.to(tl.int32, bitcast=True) & -(1 << 13)).to(tl.float32, bitcast=True)
+            weights_high, weights_low = cut_off.to(tl.float16), (weights - cut_off).to(tl.float16)
+            columns_high = tl.trans(tl.load(high + at, mask=real_column, other=0.0))
             here_average = tl.dot(weights_low, columns_high)
             if parts > 1:
-                here_average = tl.dot(weights_high, tl.load(low + block + at, mask=within, other=0.0), here_average)
+                columns_low = tl.trans(tl.load(low + at, mask=real_column, other=0.0))
+                here_average = tl.dot(weights_high, columns_low, here_average)
             # Tensor cores round each sum down, so that a sum over all keys would be lower the more of them there are.
             average += tl.dot(weights_high, columns_high, here_average)
+    mass, spread, away = tl.sum(mass, 1), tl.sum(spread, 1), tl.sum(away, 1)
     # Of padding all weights may be 0.
     mass = tl.where(mass > 0, mass, 1.0)
     if parts > 0:
-        unit = tl.load(sizes + column_head * width + column, mask=column < width, other=0.0) / raised
+        unit = tl.load(sizes + column_head * width + column, mask=column < width, other=0.0)
         tl.store(
             averages + rows[:, None] * width + column, average * unit[None, :] / mass[:, None],
             mask=(row < queries)[:, None] & (column < width),
         )  # fmt: skip
     if has_features:
-        tl.store(log_sums + rows, given.to(tl.float64) + tl.log(mass).to(tl.float64), mask=row < queries)
-        tl.store(entropies + rows, (tl.log2(mass) - spread / mass) * nats, mask=row < queries)
-        tl.store(
-            features + rows[:, None] * (buckets + 1) + bucket, in_buckets / mass[:, None],
-            mask=(row < queries)[:, None] & (bucket < buckets),
-        )  # fmt: skip
+        bits = tl.log2(mass / (1 << raised))
+        in_buckets += tl.where(bucket[None, :] == number, tl.sum(since, 1)[:, None], 0.0)
+        tl.store(log_sums + rows, given.to(tl.float64) + (bits * nats).to(tl.float64), mask=row < queries)
+        tl.store(entropies + rows, (bits - (spread - mass * raised) / mass) * nats, mask=row < queries)
+        # Where no key behind a row is seen, there is room for the buckets before it alone; the others are empty.
+        for offset in tl.static_range(0, buckets, buckets_padded):
+            tl.store(
+                features + rows[:, None] * (buckets + 1) + bucket + offset,
+                in_buckets / mass[:, None] if offset == 0 else tl.zeros_like(in_buckets),
+                mask=(row < queries)[:, None] & (bucket + offset < buckets),
+            )  # fmt: skip
         tl.store(features + rows * (buckets + 1) + buckets, away / mass, mask=row < queries)
