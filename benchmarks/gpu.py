@@ -4,10 +4,9 @@
     python benchmarks/gpu.py --tiny
 
 Models have random weights and real shapes. Texts are read bare and then measured, in this one process; a first run, for
-which kernels are compiled, is left out, and of runs of single texts what the first text takes, on which the capture is
-verified. A row that does not fit
-into memory, or for which no time is left, says so. `--tiny` runs the same rows with tiny models on the processor, in
-float32, to see that the script works: its figures mean nothing.
+which kernels are compiled, is left out, and of runs of single texts the first ones, with which the capture is verified
+and all texts are aligned. A row that does not fit into memory, or for which no time is left, says so. `--tiny` runs the
+same rows with tiny models on the processor, in float32, to see that the script works: its figures mean nothing.
 """
 
 import argparse
@@ -16,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -46,8 +46,8 @@ WORDS = tuple(f"w{number}" for number in range(200))
 
 LAYERS, BASE_LAYERS = {"1B": 4, "8B": 2}, 12
 
-TEXTS, ROUNDS = 6, 3
-"""Texts that are read for a time, and times of which the median is taken."""
+FIRST, TEXTS, ROUNDS = 3, 6, 3
+"""Texts before a time is taken, texts that are read for it, and times of which the median is taken."""
 
 ROWS = 16
 """Rows of each layer that are compared with float64."""
@@ -147,25 +147,19 @@ def _list_rows(scale: Scale) -> Iterator[Row]:
 
 
 def _time_texts(scale: Scale, shape: str, length: int) -> str:
-    """Some texts, a batch each, are read bare and measured; what a run costs whatever it reads is left out."""
-    more = TEXTS if scale.divisor == 1 else 2
-    model, documents, plan = _load(scale, shape), _make_texts(1 + more, length), Plan(batch_tokens=length)
-    inputs = [portion.batches[0].inputs for portion in Stream(documents[1:], (model,), plan)]
-
-    def read() -> None:
-        for each in inputs:
-            _run(model, each)
-
-    def measure(texts: int) -> None:
-        reducers = resolve_reducers(["surface"], summarize(documents[:texts]))
-        deque(accumulate(open_stream(model, documents[:texts], reducers, plan), reducers), maxlen=0)
-
-    measure(2)
-    times = [
-        (_time(scale, read), _time(scale, lambda: measure(1 + more)) - _time(scale, lambda: measure(1)))
-        for _ in range(ROUNDS)
-    ]
-    return _format(*(1 / more * median(side) for side in zip(*times, strict=True)))
+    """Some texts, a batch each, are read bare, and measured after the first ones."""
+    texts = TEXTS if scale.divisor == 1 else 2
+    model, plan = _load(scale, shape), Plan(batch_tokens=length)
+    documents = _make_texts(FIRST + texts, length)
+    reducers = resolve_reducers(["surface"], summarize(documents))
+    inputs = [portion.batches[0].inputs for portion in Stream(documents[FIRST:], (model,), plan)]
+    times = []
+    for _ in range(1 + ROUNDS):
+        read = _time(scale, lambda: [_run(model, each) for each in inputs])
+        measuring = accumulate(open_stream(model, documents, reducers, plan), reducers)
+        deque(islice(measuring, FIRST), maxlen=0)
+        times.append((read, _time(scale, lambda rest=measuring: deque(rest, maxlen=0))))
+    return _format(*(median(side) / texts for side in zip(*times[1:], strict=True)))
 
 
 def _time_call(scale: Scale, kind: str, reducers: Sequence[str]) -> str:
@@ -274,8 +268,10 @@ def _count(scale: Scale, texts: int, length: int, names: Sequence[str]) -> str:
             for reducer, prepared in zip(reducers, facts, strict=True):
                 reducer.observe(prepared, attention)
 
-        with _Operations() as measured:
-            capture.run(batch, observe, whole=any(reducer.scope == "layer" for reducer in reducers))
+        # In the first pass rows of every layer are compared with the model's own function.
+        for _ in range(2):
+            with _Operations() as measured:
+                capture.run(batch, observe, whole=any(reducer.scope == "layer" for reducer in reducers))
         counts.append((bare.count, measured.count))
     bare_count, measured_count = ((more - fewer) / 2 for fewer, more in zip(*counts, strict=True))
     return f"{bare_count:,.0f} operations | {measured_count:,.0f} operations | {measured_count - bare_count:,.0f}"

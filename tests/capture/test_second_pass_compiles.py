@@ -20,11 +20,13 @@ from headscope.capture.rows import second_pass, triton_kernels
 
 capability, size, kind = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 dtype = {"*bf16": torch.bfloat16, "*fp16": torch.float16, "*fp32": torch.float32}[kind]
-most = second_pass.choose_more(27, 2, 64, has_features=True, ahead=True)
-more = {triton_kernels.add_up: {}, triton_kernels.answer: most}
-for kernel, own in more.items():
+kernels = [(triton_kernels.add_up, {})]
+for width, ahead in ((64, True), (32, False), (16, True)):
+    more = second_pass.choose_more(27, 2, width, has_features=True, ahead=ahead)
+    kernels.append((triton_kernels.answer, more))
+for kernel, own in kernels:
     settings = second_pass.choose_settings(size, dtype, capability // 10, has_hidden=True) | own
-    options = {name: settings.pop(name) for name in ("num_stages",)}
+    options = {name: settings.pop(name) for name in ("num_stages", "maxnreg")}
     tensors = "given_log_sums sizes averages entropies features".split()
     sums = "*fp32" if kernel is triton_kernels.add_up else "*fp64"
     kinds = dict.fromkeys(kernel.arg_names, "i32") | dict.fromkeys(tensors, "*fp32") | {
@@ -62,7 +64,7 @@ def test_they_compile_for_gpus_and_keep_to_their_registers(capability: int, size
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     command = [sys.executable, "-c", COMPILING, str(capability), str(size), kind]
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    assert re.findall(r"STACK:(\d+)", printed) == ["0", "0"], printed
+    assert re.findall(r"STACK:(\d+)", printed) == ["0"] * 4, printed
     shared = [int(number) for number in re.findall(r"^shared: (\d+)", printed, re.MULTILINE)]
-    assert len(shared) == 2
+    assert len(shared) == 4
     assert max(shared) <= ROOM[capability]

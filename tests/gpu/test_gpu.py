@@ -31,6 +31,7 @@ from headscope.runner import measure
 pytestmark = pytest.mark.gpu
 
 TYPES = (torch.bfloat16, torch.float16, torch.float32)
+LONGEST = 8192
 TWO_GPUS = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="the case needs two GPUs")
 
 
@@ -43,10 +44,11 @@ def near(dtype: torch.dtype) -> dict[str, float]:
 def make_llama(size: int, dtype: torch.dtype, documents: Sequence[Document]) -> tuple[Model, Batch]:
     """Return a model of one layer with heads of a size, and documents as it reads them."""
     _, tokenizer = tiny.make("llama")
+    tokenizer.model_max_length = LONGEST
     torch.manual_seed(1)
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=128, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=size, max_position_embeddings=8192,
+        num_key_value_heads=2, head_dim=size, max_position_embeddings=LONGEST,
     )  # fmt: skip
     model = Model.from_module(LlamaModel(config).eval().to("cuda", dtype), tokenizer, name="llama")
     return model, collate(model, Alignment.for_model(model).align(documents)[0])

@@ -11,6 +11,7 @@ All answers are divided by the sum of the weights, so that the log-sum-exp need 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from subprocess import CalledProcessError
+from typing import Any
 
 import torch
 import triton
@@ -32,17 +33,20 @@ ROWS, KEYS = 64, 64
 numbers fit into its registers."""
 
 WIDTH = 64
-"""Columns that a program averages; the next ones are for another program, which finds the weights anew."""
-
-NARROWEST = 64
-"""Columns for which a program has registers at least. Fewer leave room for more programs at a time, but compiled for
-16 or 32 columns by Triton 3.6, a kernel has read beyond its memory on an H100."""
+"""Columns that a program averages at most; the next ones are for another program, which finds the weights anew."""
 
 SMALLEST, LONGEST = 16, 128
 """No side of a product may be shorter, and no block of keys longer; both are powers of 2."""
 
+REGISTERS = 168
+"""A thread's registers where three programs of four warps are to run on a multiprocessor at a time."""
+
 RAISED = 14
 """By which power of 2 weights are larger in float16, so that small ones keep their digits there."""
+
+
+Settings = dict[str, Any]
+"""Constants of a kernel, and options of its compiler."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +162,7 @@ class _Rows:
     covered: Tensor
     numbers: tuple[int, int, int, int]
     reach: tuple[float, int, int]
-    settings: dict[str, int | float | bool]
+    settings: Settings
 
     @classmethod
     def lay(cls, query: Tensor, key: Tensor, scale: float, reach: Reach) -> "_Rows":
@@ -214,8 +218,8 @@ class _Rows:
                     self.query, self.key, self.covered, log_sum, high, high if low is None else low, sizes,
                     log_sum if borders is None else borders,
                     averages, *answers, *self._strides, *self.numbers[:2], high.shape[1], *self.numbers[2:],
-                    width, length, some.start, *self.reach, first, **self.settings,
-                    **choose_more(buckets, parts, width, has_features=swept is not None, ahead=ahead),
+                    width, length, some.start, *self.reach, first,
+                    **self.settings | choose_more(buckets, parts, width, has_features=swept is not None, ahead=ahead),
                 )  # fmt: skip
         return averages
 
@@ -233,11 +237,10 @@ def _find_capability(device: torch.device) -> int:
     return torch.cuda.get_device_capability(device)[0] if device.type == "cuda" else 9
 
 
-def choose_settings(
-    size: int, dtype: torch.dtype, capability: int, *, has_hidden: bool
-) -> dict[str, int | float | bool]:
+def choose_settings(size: int, dtype: torch.dtype, capability: int, *, has_hidden: bool) -> Settings:
     """Return the constants of both kernels for heads of a size and type."""
     new = capability >= 9
+    is_small = new and size <= 128 and dtype.itemsize == 2
     if dtype == torch.float32:
         rows, keys = (ROWS, KEYS // 2) if new and size <= 64 else (ROWS // 2, KEYS // 4)
     else:
@@ -246,19 +249,23 @@ def choose_settings(
         "size": size, "size_padded": _pad(size), "has_hidden": has_hidden, "lowest": LOWEST, "nats": NATS,
         "rows_block": max(SMALLEST, rows), "keys_block": max(SMALLEST, keys),
         # Blocks of keys that are in a program's memory at once: while one is worked on, the next are fetched.
-        "num_stages": 3 if size * dtype.itemsize <= 128 else 2,
+        "num_stages": 3 if is_small or size * dtype.itemsize <= 128 else 2,
+        "maxnreg": REGISTERS if is_small else None,
     }  # fmt: skip
 
 
-def choose_more(buckets: int, parts: int, width: int, *, has_features: bool, ahead: bool) -> dict[str, int | bool]:
+def choose_more(buckets: int, parts: int, width: int, *, has_features: bool, ahead: bool) -> Settings:
     """Return the other constants of the second pass for a number of buckets, and of columns and their parts.
 
     Without keys `ahead` of their rows the buckets behind the middle one are empty, and need no registers.
     """
-    return {
+    columns = min(WIDTH, _pad(width))
+    more: Settings = {
         "buckets": buckets, "buckets_padded": _pad(buckets if ahead else buckets // 2 + 1), "parts": parts,
-        "has_features": has_features, "raised": RAISED, "width_block": min(WIDTH, max(NARROWEST, _pad(width))),
+        "has_features": has_features, "raised": RAISED, "width_block": columns,
     }  # fmt: skip
+    # Whose numbers do not fit into these registers is slower with fewer.
+    return more if columns <= (16 if ahead else 32) else more | {"maxnreg": None}
 
 
 def _pad(length: int) -> int:
