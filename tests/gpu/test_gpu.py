@@ -31,7 +31,7 @@ from headscope.runner import measure
 pytestmark = pytest.mark.gpu
 
 TYPES = (torch.bfloat16, torch.float16, torch.float32)
-LONGEST = 8192
+LONGEST = 1 << 15
 TWO_GPUS = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="the case needs two GPUs")
 
 

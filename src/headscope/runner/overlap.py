@@ -64,8 +64,8 @@ def _run_overlapped(
 ) -> Iterator[list[R]]:
     """Do what `run_portions` does, up to the first portions that do not fit into memory together."""
     begun = deque[tuple[Portion, Future[list[R]]]]()
-    with ExitStack() as stack:
-        lanes = [_Lane(gpu, stack.enter_context(ThreadPoolExecutor(1)), _make_stream(gpu)) for _ in range(LANES)]
+    with ExitStack() as threads:
+        lanes = [_Lane(gpu, threads.enter_context(ThreadPoolExecutor(1)), _make_stream(gpu)) for _ in range(LANES)]
         for portion, lane in zip(portions, cycle(lanes), strict=False):
             begun.append((portion, lane.begin(portion, run, room)))
             if len(begun) == LANES:

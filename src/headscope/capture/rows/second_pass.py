@@ -260,12 +260,12 @@ def choose_more(buckets: int, parts: int, width: int, *, has_features: bool, ahe
     Without keys `ahead` of their rows the buckets behind the middle one are empty, and need no registers.
     """
     columns = min(WIDTH, _pad(width))
-    more: Settings = {
+    constants: Settings = {
         "buckets": buckets, "buckets_padded": _pad(buckets if ahead else buckets // 2 + 1), "parts": parts,
         "has_features": has_features, "raised": RAISED, "width_block": columns,
     }  # fmt: skip
     # Whose numbers do not fit into these registers is slower with fewer.
-    return more if columns <= (16 if ahead else 32) else more | {"maxnreg": None}
+    return constants if columns <= (16 if ahead else 32) else constants | {"maxnreg": None}
 
 
 def _pad(length: int) -> int:
