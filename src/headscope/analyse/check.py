@@ -8,7 +8,7 @@ import xarray as xr
 
 from headscope import heads
 from headscope.analyse import student
-from headscope.analyse.comparable import check_measured_alike, name_table
+from headscope.analyse.comparable import check_items_alike, check_measured_alike, have_same_weights, name_table
 from headscope.analyse.folding import find_folded
 from headscope.analyse.report import CLUSTERS, SCORED, STANDS_OUT, UNDECIDED, has_few_texts, locate_reported
 from headscope.analyse.rivals import SOURCE
@@ -74,8 +74,8 @@ def check_heads(old: xr.Dataset, new: xr.Dataset, *, tolerance: float = TOLERANC
         if "run" in table.dims:
             raise TableError(f"{name} holds {table.sizes['run']} runs; check the table of one model against another.")
     check_measured_alike(old, first, new, second)
-    same = _have_same_weights(old, new, scores)
-    parts = [_compare(old, new, score, tolerance, every, same, second) for score in scores]
+    same = have_same_weights(old, new, scores)
+    parts = [_compare(old, new, score, tolerance, every, same, (first, second)) for score in scores]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     columns["q"] = false_discoveries(columns["p"])
     columns["verdict"] = _judge(columns, tolerance)
@@ -136,14 +136,15 @@ def _select(old: xr.Dataset, score: Score, every: bool) -> xr.DataArray:
 
 
 def _compare(
-    old: xr.Dataset, new: xr.Dataset, score: Score, tolerance: float, every: bool, same: bool, name: str
+    old: xr.Dataset, new: xr.Dataset, score: Score, tolerance: float, every: bool, same: bool, names: tuple[str, str]
 ) -> dict[str, np.ndarray]:
     """The columns of one score, but for q and the verdict."""
+    first, name = names
     if missing := [part for part in (*score.numerator, *score.denominator) if part not in new]:
         raise TableError(f"{name} has no {missing[0]}, which {score.variable} needs; measure that score there too.")
     dim = score.row_dimension(old)
     aligned = new.reindex({dim: old[dim]}) if dim else new
-    _refuse_other_items(old, aligned, score, name)
+    check_items_alike(old, first, aligned, name, score)
     place = locate_reported(old, score.report_prefix)
     lift = Lift(*(Ratio.of_heads(table, score).half(SCORED).at(**place) for table in (aligned, old)))
     change, freedom = lift.value, lift.freedom
@@ -183,22 +184,6 @@ def _list_places(place: Mapping[str, xr.DataArray], dim: str, chosen: np.ndarray
     return labels
 
 
-def _refuse_other_items(old: xr.Dataset, new: xr.Dataset, score: Score, name: str) -> None:
-    """Refuse a table in which a score is of other items, as where a tokenizer is another one.
-
-    Raises:
-        TableError: a sum that does not depend on heads differs in a fold.
-    """
-    for part in score.denominator:
-        if "head" in old[part].dims:
-            continue
-        if not np.array_equal(old[part].values, new[part].transpose(*old[part].dims).values, equal_nan=True):
-            raise TableError(
-                f"{name} has other {score.items} of {score.variable} in some fold than the old table; measure both "
-                "with the same tokenizer, options and version of headscope, on files of the same names."
-            )
-
-
 def _judge(columns: Mapping[str, Any], tolerance: float) -> np.ndarray:
     """The verdict on each head."""
     lower, upper = columns["change_lower"], columns["change_upper"]
@@ -213,10 +198,3 @@ def count_verdicts(checked: xr.Dataset) -> dict[str, int]:
     """How many heads have each verdict, those that none has included."""
     verdicts: Sequence[str] = [str(verdict) for verdict in checked["verdict"].values]
     return {verdict: verdicts.count(verdict) for verdict in (KEPT, LOST, UNDECIDED)}
-
-
-def _have_same_weights(old: xr.Dataset, new: xr.Dataset, scores: Sequence[Score]) -> bool:
-    """True where the hashes say so and no sum differs: the hash of a loaded model outlives a change of its weights."""
-    names = {name for score in scores for name in score.numerator}
-    equal = all(name in new and old[name].equals(new[name]) for name in names)
-    return equal and old.attrs["weights_sha256"] == new.attrs["weights_sha256"] != ""

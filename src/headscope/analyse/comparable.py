@@ -1,6 +1,7 @@
 """Refusals of head tables that cannot be compared, each in a sentence that names them."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import xarray as xr
 
 from headscope.errors import TableError
 from headscope.heads import EDITED
+from headscope.score import Score
 from headscope.text_forms import GIVEN, find_form
 
 
@@ -98,6 +100,31 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
             f"the view `{each.attrs['view']}`" if "view" in each.attrs else "the weights" for each in (table, before)
         ]
         raise TableError(f"{name} is of {views[0]} and {first} of {views[1]}; measure both with the same --view.")
+
+
+def check_items_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str, score: Score) -> None:
+    """Raise an error for a table in which a score is of other items than in another one, or in other folds.
+
+    Raises:
+        TableError: a sum that does not depend on heads differs in a fold, as where a tokenizer is another one.
+    """
+    for part in score.denominator:
+        old, new = before[part], table[part]
+        if "head" in old.dims and "head" in new.dims and old.sizes == new.sizes:
+            continue
+        if {*old.dims} != {*new.dims} or not np.array_equal(old, new.transpose(*old.dims), equal_nan=True):
+            raise TableError(
+                f"{name} has other {score.items} of {score.variable} in some fold than {first}; measure both "
+                "with the same tokenizer, options and version of headscope, on files of the same names."
+            )
+
+
+def have_same_weights(before: xr.Dataset, table: xr.Dataset, scores: Sequence[Score]) -> bool:
+    """True where the hashes say so and no sum differs: the hash of a loaded model outlives a change of its weights."""
+    names = {name for score in scores for name in score.numerator}
+    first, second = (each.reset_coords(drop=True) for each in (before, table))  # one may have verdicts
+    equal = all(name in second and first[name].equals(second[name]) for name in names)
+    return equal and before.attrs["weights_sha256"] == table.attrs["weights_sha256"] != ""
 
 
 def check_read_alike(table: xr.Dataset, name: str, other: xr.Dataset, other_name: str) -> None:
