@@ -22,7 +22,18 @@ from headscope.analyse.probes import score_best_layer
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from worlds import gains, layers, lesion_worlds, pairs, replications, sampled_rows, shares, trees, untrained
+from worlds import (
+    differences,
+    gains,
+    layers,
+    lesion_worlds,
+    pairs,
+    replications,
+    sampled_rows,
+    shares,
+    trees,
+    untrained,
+)
 
 BEGIN, END = "<!-- benchmarks/verdicts.py writes from here -->", "<!-- to here, verdicts -->"
 
@@ -130,6 +141,31 @@ def judge_replication(worlds: int) -> Iterator[Row]:
     yield Row("survives", "the first of 5 rows with a lift of .30", True, int(survive[:, 0].sum()), worlds)
 
 
+def judge_differences(worlds: int) -> Iterator[Row]:
+    """Two tables of 72 heads by 5 rows, of the same texts."""
+    for name in differences.OUTCOMES:
+        for texts in (30, 150):
+            draw = np.random.default_rng([texts, len(name)])
+            found = [differences.find_differences(differences.draw_tables(draw, name, texts)) for _ in range(worlds)]
+            where = f"360 scores that do not differ, {texts} texts, {name}"
+            yield Row("higher, lower", where, False, int(np.any(found, axis=(1, 2, 3)).sum()), worlds)
+    draw = np.random.default_rng(0)
+    tables = (differences.draw_tables(draw, "as often", 150, share=0.5) for _ in range(worlds))
+    count = sum(bool(differences.find_differences(each).any()) for each in tables)
+    yield Row(
+        "higher, lower", "360 scores that do not differ, 150 texts, half of the heads alike", False, count, worlds
+    )
+    for texts in (50, 150):
+        draw = np.random.default_rng(texts)
+        tables = (differences.draw_tables(draw, "as often", texts, 8, planted=True) for _ in range(worlds))
+        found = [differences.find_differences(each) for each in tables]
+        where = f"one of 360 scores that is higher by .20, {texts} texts"
+        count = sum(bool(each[differences.PLACE]) for each in found)
+        yield Row("higher, lower", where, True, count, worlds)
+        others = sum(int(each.sum() > each[differences.PLACE]) for each in found)
+        yield Row("higher, lower", f"359 scores that do not differ beside it, {texts} texts", False, others, worlds)
+
+
 def judge_gain(worlds: int) -> Iterator[Row]:
     """Five runs of 71 heads."""
     titles = {"nothing": "no head changes", "few words": "no head changes, 64 words of a head"}
@@ -204,8 +240,8 @@ def judge_intervals(worlds: int) -> Iterator[Row]:
 
 VERDICTS: Mapping[str, Callable[[int], Iterator[Row]]] = {
     "lesions": judge_lesions, "pairs": judge_pairs, "stars": judge_stars, "sampled": judge_sampled,
-    "replication": judge_replication, "gain": judge_gain, "layers": judge_layers, "trees": judge_trees,
-    "intervals": judge_intervals, "placebos": judge_placebos,
+    "replication": judge_replication, "differences": judge_differences, "gain": judge_gain, "layers": judge_layers,
+    "trees": judge_trees, "intervals": judge_intervals, "placebos": judge_placebos,
 }  # fmt: skip
 
 WORLDS = {"placebos": 100, "trees": 100, "pairs": 300, "sampled": 300}
