@@ -70,7 +70,7 @@ def judge(corpus: Prepared, seed: int, kinds: Sequence[str], untrained: Sequence
 
 
 def verdicts(table: xr.Dataset) -> list[str]:
-    (name,) = (name for name in table if str(name).endswith("reported_verdict"))
+    (name,) = (name for name in table.variables if str(name).endswith("reported_verdict"))
     return [str(verdict) for verdict in np.atleast_1d(table[name].values)]
 
 

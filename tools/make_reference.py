@@ -271,7 +271,8 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
     parts.append(("Added by `headscope.match_heads`", headscope.match_heads(distances)))
     parts.append(("A comparison, by `headscope.compare_variable`", comparison()))
     for title, table in parts:
-        added = {str(name): values for name, values in table.data_vars.items() if name not in seen}
+        described = table.reset_coords().data_vars  # labels are coordinates
+        added = {str(name): each for name, each in described.items() if "units" in each.attrs and name not in seen}
         seen |= added.keys()
         if added:
             yield title, added

@@ -265,6 +265,8 @@ def read_table(path: str | Path) -> xr.Dataset:
                 raise ValueError("variables are there that are not listed")
             table = xr.Dataset(ordered, coords=inner.coords, attrs=table.attrs)
         _check_kinds(table)
+        # Earlier versions wrote labels among the numbers, so that two tables could not be subtracted.
+        table = table.set_coords([name for name, each in table.data_vars.items() if each.dtype.kind not in "iufb"])
         table.encoding["source"] = str(path)  # which messages name
     except HeadscopeError:
         raise

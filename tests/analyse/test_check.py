@@ -150,7 +150,7 @@ def test_rows_of_the_same_items_are_checked_as_if_each_had_items_of_its_own() ->
 def test_the_same_weights_have_lost_nothing() -> None:
     draw = np.random.default_rng(3)
     old, _ = World(*[make_hits(draw, 0.6)] * 2).tables
-    checked = check_heads(old, old.drop_vars([name for name in old.data_vars if "reported" in name]), tolerance=0.0)
+    checked = check_heads(old, old.drop_vars([name for name in old.variables if "reported" in name]), tolerance=0.0)
     for name in ("change", "change_lower", "change_upper"):
         assert (checked[name] == 0).all()
     assert count_verdicts(checked) == {KEPT: 7, LOST: 0, UNDECIDED: 0}

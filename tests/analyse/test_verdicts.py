@@ -123,7 +123,7 @@ def test_a_head_that_is_compared_with_nothing_does_not_stand_out() -> None:
     assert verdict(alone, untrained) == "stands out"
     assert verdict(with_p(alone, 0.01)) == "stands out"
     assert verdict(with_p(alone, 0.05)) == "does not stand out"
-    assert not [name for name in add_report(alone).data_vars if "lift" in str(name)]
+    assert not [name for name in add_report(alone).variables if "lift" in str(name)]
     # An untrained model without this row is no comparison.
     other = untrained.assign_coords(relation=["nsubj"])
     assert verdict(alone, other) == "does not stand out"
@@ -148,7 +148,7 @@ def test_a_rival_whose_annotation_is_missing_is_left_out(strong: dict[str, int])
     report = add_report(table.drop_vars("fold_upos"), untrained)
     assert report["reported_verdict"].item() == "stands out"
     assert report["lift_rival"].item() == "offset"
-    assert not [name for name in report.data_vars if "upos" in str(name)]
+    assert not [name for name in report.variables if "upos" in str(name)]
 
 
 def test_each_row_has_a_verdict_of_its_own() -> None:

@@ -76,7 +76,7 @@ def test_the_atlas_replicates_beside_the_untrained_model(run, model, tmp_path, d
     table = tables["heads"]
     assert_same(table, add_replication(table, tables["replication"], tables["untrained-replication"]))
     assert table["replication_lift_over_untrained"].notnull().any()
-    assert {"scope_replication_f1", "antecedent_replication_verdict"} <= {*table.data_vars}
+    assert {"scope_replication_f1", "antecedent_replication_verdict"} <= {*table.variables}
     assert f"replicate='{THERE}'" in table.attrs["call"]
     sentence = describe_replication(table, read_reports(table))
     page = (out / "atlas.html").read_text()

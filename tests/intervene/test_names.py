@@ -138,7 +138,8 @@ def test_an_atlas_of_an_edited_model_says_so_and_its_untrained_model_is_whole(tm
     sentence = "Measured while heads of the model were edited: zero in place of 1-1, 2-3."
     assert sentence in (tmp_path / "atlas.html").read_text()
     intact = headscope.atlas(model, corpus, permutations=0, examples=0, roles=False)
-    xr.testing.assert_equal(intact.table["untrained_accuracy"], atlas.table["untrained_accuracy"])
+    whole, edited = (each.table["untrained_accuracy"].reset_coords(drop=True) for each in (intact, atlas))
+    xr.testing.assert_equal(whole, edited)
     with headscope.explore(atlas, model=model, no_browser=True) as explorer:
         assert explorer.notes == (f"{sentence} The model reads the texts that you type as it is.",)
         assert sentence in explorer.page

@@ -198,7 +198,7 @@ def test_only_a_reported_head_that_stands_out_is_outlined(verdict, attention_typ
 
 def test_without_a_report_or_for_a_rare_relation_no_head_is_outlined() -> None:
     table = head_table()
-    unreported = table.drop_vars([name for name in table.data_vars if str(name).startswith(("reported", "heldout"))])
+    unreported = table.drop_vars([name for name in table.variables if str(name).startswith(("reported", "heldout"))])
     for shown, relation in ((table, "nsubj:pass"), (unreported, "nsubj")):
         figure = draw_score_heatmap(shown, "relation_accuracy", relation)
         assert not [outline for axes in heatmaps(figure) for outline in outlined(axes)]
@@ -275,7 +275,7 @@ def test_the_colour_bar_marks_the_strongest_rival_of_the_reported_head() -> None
 
 def test_without_a_report_the_colour_bar_marks_the_best_offset() -> None:
     table = head_table()
-    names = [name for name in table.data_vars if str(name).startswith(("reported", "heldout"))]
+    names = [name for name in table.variables if str(name).startswith(("reported", "heldout"))]
     best = table["offset_accuracy"].sel(relation="nsubj")
     value, texts = read_mark(table.drop_vars(names))
     assert value == pytest.approx(float(best.max()))

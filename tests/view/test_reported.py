@@ -149,7 +149,7 @@ def test_how_the_gold_was_permuted_is_said(table) -> None:
 
 
 def test_what_is_said_of_rivals_that_do_not_apply(table) -> None:
-    lacking = [name for name in table.data_vars if "_upos" in str(name)]
+    lacking = [name for name in table.variables if "_upos" in str(name)]
     fewer = table.drop_vars(lacking)
     (report,) = [one for one in read_reports(fewer) if one.score.variable == "relation_accuracy"]
     sentence = "Not compared with the nearest word of a part of speech: the corpus has no parts of speech."

@@ -157,5 +157,5 @@ def _judge(reducer: Reducer, sums: Sums, counts: Sums) -> xr.Dataset:
 
 def list_stars(table: xr.Dataset) -> list[str]:
     """The rows of a table that stand out."""
-    (name,) = (str(name) for name in table if str(name).endswith("reported_verdict"))
+    (name,) = (str(name) for name in table.variables if str(name).endswith("reported_verdict"))
     return [str(row) for row in table[table[name].dims[0]].values[table[name].values == STANDS_OUT]]

@@ -108,14 +108,16 @@ def find_head_roles(measured: Iterable[tuple[xr.Dataset, xr.Dataset]], left_out:
     new[f"{ROLE}_units"] = describe_values(label, "unit of the scores of the role", "label")
     new[ROLE] = _choose_main(part, decided == 1, [*judged])
     about = {ATTRIBUTE: write_scores([PROFILE]), LEFT_OUT: json.dumps(dict(left_out), ensure_ascii=False)}
-    return xr.Dataset(new, coords=part.score.drop_vars(["run", "direction"], errors="ignore").coords, attrs=about)
+    coords = part.score.drop_vars(["run", "direction"], errors="ignore").coords
+    return xr.Dataset(new, coords=coords, attrs=about).set_coords(f"{ROLE}_units")
 
 
 def join_head_roles(table: xr.Dataset, roles: xr.Dataset) -> xr.Dataset:
     """`table`, of the same heads on other texts, with the roles of `find_head_roles`."""
     scores = write_scores([*read_scores(table), PROFILE])
     about = {ATTRIBUTE: scores, **{name: roles.attrs[name] for name in (LEFT_OUT, CORPUS)}}
-    return table.assign(roles.data_vars).assign_coords(role=roles["role"]).assign_attrs(about)
+    labels = {name: roles[name] for name in ("role", f"{ROLE}_units")}
+    return table.assign(roles.data_vars).assign_coords(labels).assign_attrs(about)
 
 
 def name_main_roles(table: xr.Dataset) -> xr.DataArray:

@@ -59,6 +59,8 @@ def group_heads(table: xr.Dataset, key_value_heads: int | None = None) -> xr.Dat
             f"{count} key/value heads cannot be shared by {heads} heads; give a number that divides {heads}."
         )
     scores = read_scores(table)
+    # Labels, such as verdicts, are of single heads.
+    table = table.drop_vars([name for name in {*table.coords} - {*table.dims} if table[name].dtype.kind not in "iufb"])
     groups = _average(table, int(count))
     values = {name: groups[name] for name in _list_values(table, scores)}
     for score in scores:

@@ -15,6 +15,7 @@ from headscope.analyse.report import (
     make_verdicts,
 )
 from headscope.analyse.rivals import (
+    add_values,
     choose_rivals,
     compare_lifts,
     describe_lift,
@@ -93,7 +94,7 @@ def add_replication(table: xr.Dataset, other: xr.Dataset, untrained_other: xr.Da
         replicated = _replicate(table, other, untrained_other, score)
         new |= {f"{score.report_prefix}{name}": values for name, values in replicated.items()}
         new |= _judge(table.assign(new), other, score)
-    return table.assign(new).assign_attrs(_describe_corpus(other))
+    return add_values(table, new).assign_attrs(_describe_corpus(other))
 
 
 def refuse_same_corpus(sha256: str, other_sha256: str, other: str) -> None:

@@ -12,6 +12,7 @@ from headscope.analyse.regression import add_regression
 from headscope.analyse.rivals import (
     UNTRAINED,
     ChosenRival,
+    add_values,
     choose_best,
     choose_rivals,
     compare_lifts,
@@ -162,7 +163,7 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
     units = [table[name].attrs.get("fold_unit") for name in scores[0].denominator]
     unit, clusters = _UNITS[next(filter(None, units), "text")]
     split = SPLIT.format(folds=table.sizes["fold"], unit=unit, clusters=clusters)
-    return table.assign(new).assign_attrs(split=split)
+    return add_values(table, new).assign_attrs(split=split)
 
 
 def await_untrained(table: xr.Dataset) -> xr.Dataset:
@@ -178,7 +179,7 @@ def await_untrained(table: xr.Dataset) -> xr.Dataset:
         loses = (verdict == DOES_NOT) & ((compared & ~above) | (f"{score.report_prefix}reported_p" in table))
         is_final = loses | (verdict == UNDECIDED) | (verdict == "")
         new[str(verdict.name)] = describe_values(verdict.where(is_final, NOT_YET).astype(str), "verdict", "label")
-    return table.assign(new).assign_attrs({AWAITED: "the untrained model"})
+    return add_values(table, new).assign_attrs({AWAITED: "the untrained model"})
 
 
 def score_held_out(table: xr.Dataset, score: Score) -> xr.DataArray | None:

@@ -152,6 +152,11 @@ def describe_values(values: xr.DataArray, name: str, units: str) -> xr.Variable:
     return heads.variable(values.values, [str(d) for d in values.dims], name=name, units=units, source=SOURCE)
 
 
+def add_values(table: xr.Dataset, new: Mapping[str, xr.Variable]) -> xr.Dataset:
+    """Return a table with more variables, of which labels are coordinates: these cannot be subtracted."""
+    return table.assign(new).set_coords([name for name, values in new.items() if values.dtype.kind not in "iufb"])
+
+
 def choose_best(ratio: Ratio, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
     """The coordinates of the best score, for each row if there are several; the first of equals."""
     return locate_largest(ratio.over_directions().value, dims)

@@ -17,7 +17,13 @@ from headscope.analyse.report import (
     has_few_texts,
     list_reported_scores,
 )
-from headscope.analyse.rivals import choose_rivals, describe_values, describe_with_ends, select_strongest
+from headscope.analyse.rivals import (
+    add_values,
+    choose_rivals,
+    describe_values,
+    describe_with_ends,
+    select_strongest,
+)
 from headscope.analyse.significance import false_discoveries
 from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
 from headscope.errors import TableError
@@ -59,7 +65,7 @@ def shortlist_heads(table: xr.Dataset, untrained: xr.Dataset | None = None) -> x
             new |= {f"{score.report_prefix}{name}": values for name, values in judged.items()}
     if not new:
         raise TableError("the head table has no score with rivals, which heads could beat; give an untrained model.")
-    return table.assign(new)
+    return add_values(table, new)
 
 
 def _judge_heads(table: xr.Dataset, score: Score, untrained: xr.Dataset | None) -> dict[str, xr.Variable]:

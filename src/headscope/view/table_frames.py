@@ -66,10 +66,10 @@ def to_frame(table: xr.Dataset, name: str | None = None) -> pd.DataFrame:
     require_table(table)
     if name is None:
         return _frame_heads(table)
-    if name in table.data_vars:
+    if name in table.variables and name not in table.dims:
         if not table[name].dims:
             return pd.DataFrame({name: [table[name].item()]})
-        frame = table[name].to_dataframe().reset_index()
+        frame = _make_frame(table, [name])
         return frame.dropna(subset=name, ignore_index=True)
     frames = make_frames(table)
     scores = read_scores(table)
@@ -140,31 +140,32 @@ def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.Dat
     dims = {row} if row else set()
     own = _list_own(table, score)
     if about := [variable for variable in own if set(table.variables[variable].dims) == dims]:
-        yield name, table[about].to_dataframe().reset_index() if row else pd.DataFrame([
+        yield name, _make_frame(table, about) if row else pd.DataFrame([
             {variable: table[variable].item() for variable in about}
         ])  # fmt: skip
     if row and (by_head := [variable for variable in _select(table, dims) if variable in own]):
         yield f"{name}-heads", _frame(table, by_head)
     if offsets := [variable for variable in own if set(table.variables[variable].dims) == dims | {"offset"}]:
-        yield f"{name}-offsets", table[offsets].to_dataframe().reset_index()
+        yield f"{name}-offsets", _make_frame(table, offsets)
     values, count = f"{score.breakdown}_{score.measure}", f"{score.breakdown}_count"
     layer = f"{score.report_prefix}reported_layer"
     if {values, count, layer} <= {*table.data_vars}:
         heads = [head for dim in HEAD if (head := f"{score.report_prefix}reported_{dim}") in table]
         parts = table[[count, *heads]].assign({values: at_reported(table, values, score.report_prefix)})
         parts = parts.sel({row: parts[layer] > 0}) if row else parts
-        yield f"{name}-{score.breakdown}s", parts[[count, values, *heads]].to_dataframe().reset_index()
+        yield f"{name}-{score.breakdown}s", _make_frame(parts, [count, values, *heads])
 
 
 def _list_own(table: xr.Dataset, score: Score) -> list[str]:
     """Return the variables that the frames of a score can hold: of its rows, where it has any, and no other score's."""
     prefixes = {other.stem: (f"{other.stem}_", other.report_prefix or "_") for other in read_scores(table)}
+    names = [name for name in map(str, table.variables) if name not in table.dims]
     row = score.row_dimension(table)
     sharing = {other.stem for other in read_scores(table) if other.row_dimension(table) == row} - {score.stem}
     if row and (not sharing or not score.report_prefix):
         others = tuple(prefix for stem in sharing for prefix in prefixes[stem])
-        return [name for name in map(str, table.data_vars) if not name.startswith(others)]
-    return [name for name in map(str, table.data_vars) if name.startswith(prefixes[score.stem])]
+        return [name for name in names if not name.startswith(others)]
+    return [name for name in names if name.startswith(prefixes[score.stem])]
 
 
 def _select(table: xr.Dataset, dims: set[str]) -> list[str]:
@@ -178,8 +179,13 @@ def _select(table: xr.Dataset, dims: set[str]) -> list[str]:
     ]
 
 
+def _make_frame(table: xr.Dataset, names: list[str]) -> pd.DataFrame:
+    """Return some variables, numbers or labels, as columns behind their dimensions."""
+    return table[names].reset_coords()[names].to_dataframe().reset_index()
+
+
 def _frame(table: xr.Dataset, names: list[str]) -> pd.DataFrame:
-    frame = table[names].to_dataframe().dropna(how="all", subset=names).reset_index()
+    frame = _make_frame(table, names).dropna(how="all", subset=names, ignore_index=True)
     for name in names:
         if "names" in table.variables[name].attrs:
             frame[name] = frame[name].map(dict(enumerate(json.loads(table.variables[name].attrs["names"]))))
