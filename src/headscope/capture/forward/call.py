@@ -48,7 +48,7 @@ class Pass:
         chosen_rows: the blocks of rows that are shown, by attention type; of other types all rows are.
         kernels: which GPUs have the kernel that does without the matrix.
         turn: the number of the pass among all passes of its capture.
-        comparisons: those with the model's own kernel and function.
+        comparisons: of its layers with the model's own kernel and function.
         layers: the calls of attention so far.
         paths: the way each layer was measured.
         masks: those that the model has asked for.

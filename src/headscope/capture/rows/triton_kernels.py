@@ -219,10 +219,10 @@ def answer(
         tl.store(log_sums + rows, given.to(tl.float64) + (bits * nats).to(tl.float64), mask=row < queries)
         tl.store(entropies + rows, (bits - (spread - mass * raised) / mass) * nats, mask=row < queries)
         # Where no key behind a row is seen, there is room for the buckets before it alone; the others are empty.
-        for offset in tl.static_range(0, buckets, buckets_padded):
+        for first_bucket in tl.static_range(0, buckets, buckets_padded):
             tl.store(
-                features + rows[:, None] * (buckets + 1) + bucket + offset,
-                in_buckets / mass[:, None] if offset == 0 else tl.zeros_like(in_buckets),
-                mask=(row < queries)[:, None] & (bucket + offset < buckets),
+                features + rows[:, None] * (buckets + 1) + bucket + first_bucket,
+                in_buckets / mass[:, None] if first_bucket == 0 else tl.zeros_like(in_buckets),
+                mask=(row < queries)[:, None] & (bucket + first_bucket < buckets),
             )  # fmt: skip
         tl.store(features + rows * (buckets + 1) + buckets, away / mass, mask=row < queries)
