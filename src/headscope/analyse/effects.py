@@ -13,7 +13,7 @@ import scipy
 from jaxtyping import Bool, Float, Int
 
 from headscope.analyse.metrics import Metric
-from headscope.analyse.significance import holm
+from headscope.analyse.significance import flip_signs, holm
 from headscope.analyse.student import LEVEL, standard_error, t_interval, two_sided_p
 from headscope.analyse.uncertainty import ALPHA
 
@@ -28,9 +28,6 @@ NEGLIGIBLE = 0.0005
 
 LEAST = 1e-12
 """A divergence that is as small is one of rounding."""
-
-_HELD = 1 << 25
-"""Numbers that are held at once while signs are flipped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,37 +141,14 @@ def _sum_by_text(
 
 
 def correct_by_sign_flips(effects: Effects, *, flips: int = FLIPS, seed: int = 0) -> Float[np.ndarray, " unit"]:
-    """p-values of the effects against no effect, corrected for all units (the family-wise error).
+    """Return p-values of the effects against no effect, corrected for all units (the family-wise error).
 
-    If a unit does nothing, a text may as well have changed by the opposite. So the signs of what the texts change are
-    flipped at random, in all units alike, and each effect, divided by its standard error, is compared with the largest
-    of all units (Westfall and Young 1993; Winkler et al. 2014). That holds for texts of any length.
+    If a unit does nothing, a text may as well have changed by the opposite (`flip_signs`). That holds for texts of any
+    length. NaN with a single text.
     """
-    parts = effects.changes
-    units, texts = parts.shape
-    if texts < 2:
-        return np.full(units, np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        observed = np.abs(_studentize(parts.mean(1), (parts**2).mean(1), texts))
-    generator, above, left = np.random.default_rng(seed), np.ones(units), flips
-    while left:
-        count = min(left, max(1, _HELD // max(units, texts)))
-        signs = generator.integers(0, 2, size=(count, texts), dtype=np.int8) * 2.0 - 1
-        with np.errstate(divide="ignore", invalid="ignore"):
-            flipped = np.abs(_studentize(signs @ parts.T / texts, (parts**2).mean(1), texts))
-        # A text has no rounding of its own: what is equal but for that counts as equal.
-        above += (flipped.max(1)[:, None] >= observed * (1 - 1e-9)).sum(0)
-        left -= count
-    return above / (flips + 1)
-
-
-def _studentize(
-    mean: Float[np.ndarray, "... unit"], square: Float[np.ndarray, " unit"], texts: int
-) -> Float[np.ndarray, "... unit"]:
-    """The mean over texts by its standard error; 0 where no text has any effect."""
-    variance = (square - mean**2) / (texts - 1)
-    value = np.where(variance > 1e-14 * square, mean / np.sqrt(np.maximum(variance, 0)), np.sign(mean) * np.inf)
-    return np.where(square > 0, value, 0.0)
+    if effects.changes.shape[1] < 2:
+        return np.full(len(effects.changes), np.nan)
+    return flip_signs(effects.changes, flips=flips, seed=seed)[1]
 
 
 @dataclass(frozen=True, eq=False)

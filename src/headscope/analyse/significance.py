@@ -76,35 +76,42 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
 
 
 def flip_signs(
-    parts: Float[np.ndarray, "value fold"], decided: Bool[np.ndarray, " value"], *, seed: int = 0
+    parts: Float[np.ndarray, "value fold"],
+    decided: Bool[np.ndarray, " value"] | None = None,
+    *,
+    flips: int = FLIPS,
+    seed: int = 0,
 ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
     """Return two-sided p-values of differences that are sums over folds, and the same corrected for their number.
 
     If two models are alike on the texts of a fold, its part of a difference may as well have the other sign. The signs
     of the folds are drawn at random, the same for all differences, so that nothing is assumed about how these depend on
     each other. The statistic is the sum over folds divided by the root of the sum of squares, which a few folds cannot
-    make large. The corrected p-value is the share of draws in which *any* of the decided differences has as large a
-    statistic (Westfall and Young 1993; Winkler et al. 2014); NaN of those that are not decided.
+    make large; it grows with the mean divided by its standard error, so that both give the same p-value. The corrected
+    p-value is the share of draws in which *any* of the decided differences has as large a statistic (Westfall and Young
+    1993; Winkler et al. 2014); NaN of those that are not decided.
 
     Args:
         parts: what each fold adds to each difference.
-        decided: which differences are corrected for.
+        decided: which differences are corrected for; by default all.
+        flips: draws of signs for the folds.
         seed: of the signs.
     """
+    decided = np.ones(len(parts), dtype=bool) if decided is None else decided
     norms = np.sqrt((parts**2).sum(1))
     units = (parts / np.where(norms > 0, norms, 1)[:, None]).T
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], (FLIPS, len(units)))
+    signs = np.random.default_rng(seed).integers(0, 2, (flips, len(units)), dtype=np.int8)
     observed = np.abs(units.sum(0)) - _ROUNDED
-    above, largest = np.zeros(len(parts)), np.zeros(FLIPS)
-    step = max(1, _BLOCK // FLIPS)
-    for start in range(0, len(parts), step):
+    above, largest = np.zeros(len(parts)), np.zeros(flips)
+    step = max(1, _BLOCK // max(1, *parts.shape))
+    for start in range(0, flips, step):
         block = slice(start, start + step)
-        flipped = np.abs(signs @ units[:, block])
-        above[block] = (flipped >= observed[block]).sum(0)
-        largest = np.maximum(largest, flipped[:, decided[block]].max(1, initial=0))
-    corrected = FLIPS - np.searchsorted(np.sort(largest), observed, side="left")
+        flipped = np.abs((signs[block] * 2.0 - 1) @ units)
+        above += (flipped >= observed).sum(0)
+        largest[block] = flipped[:, decided].max(1, initial=0)
+    corrected = flips - np.searchsorted(np.sort(largest), observed, side="left")
     # The signs that there are count as one draw more.
-    return (1 + above) / (1 + FLIPS), np.where(decided, (1 + corrected) / (1 + FLIPS), np.nan)
+    return (1 + above) / (1 + flips), np.where(decided, (1 + corrected) / (1 + flips), np.nan)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
