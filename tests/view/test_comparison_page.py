@@ -175,6 +175,27 @@ def test_a_head_without_a_value_in_one_run_has_no_mean(before, after, open_page:
     assert "Mean of 34 heads" in page.locator("#movers-about").inner_text()
 
 
+def test_each_change_on_all_texts_has_its_verdict(open_page: OpenPage, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("headscope.view.page.numbers.score_held_out", lambda table, score: table[score.variable] / 2)
+    before = head_table()
+    values = before["relation_accuracy"]
+    difference = xr.full_like(values, 0.01)
+    difference.loc[{"layer": 4, "head": 6}], difference.loc[{"layer": 2, "head": 3}] = 0.3, -0.2
+    after = before.assign(relation_accuracy=(values + difference).assign_attrs(values.attrs))
+    words = xr.where(difference > 0.1, "higher", xr.where(difference < -0.1, "lower", "not shown to differ"))
+    ends = {"difference_lower": difference - 0.05, "difference_upper": difference + 0.05, "verdict": words}
+    path = tmp_path / "comparison.html"
+    write_comparison_page(before, after, None, path, changes={"relation_accuracy": xr.Dataset(ends)})
+    page = open_page(path.read_text(encoding="utf-8"), address="#variable=relation:obj")
+    items = [item.split(", ", 1)[1] for item in page.locator("#movers li").all_inner_texts()]
+    assert items == ["higher by 0.250 to 0.350 (95 %)", "lower by 0.150 to 0.250 (95 %)", *["not shown to differ"] * 6]
+    assert "On these texts 1 higher and 1 lower for sure" in page.locator("#movers-about").inner_text()
+    page.locator("#half").select_option("held-out half")
+    settle(page)
+    assert "for sure" not in page.locator("#movers-about").inner_text()
+    assert "higher" not in "".join(page.locator("#movers li").all_inner_texts())
+
+
 def test_missing_values_and_variables_are_said(before, after, open_page: OpenPage, tmp_path) -> None:
     before["entropy"].loc[{"layer": 4, "head": 6}] = np.nan
     page = open_page(compare(before.drop_vars("mass_sep"), after, tmp_path), address=ENTROPY)

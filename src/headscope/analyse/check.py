@@ -10,10 +10,11 @@ from headscope import heads
 from headscope.analyse import student
 from headscope.analyse.comparable import check_items_alike, check_measured_alike, have_same_weights, name_table
 from headscope.analyse.folding import find_folded
+from headscope.analyse.paired import measure_change
 from headscope.analyse.report import CLUSTERS, SCORED, STANDS_OUT, UNDECIDED, has_few_texts, locate_reported
 from headscope.analyse.rivals import SOURCE
 from headscope.analyse.significance import BENJAMINI, false_discoveries
-from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
+from headscope.analyse.uncertainty import ALPHA, Ratio
 from headscope.errors import TableError
 from headscope.score import HEAD, Score, read_scores
 
@@ -47,9 +48,7 @@ def check_heads(old: xr.Dataset, new: xr.Dataset, *, tolerance: float = TOLERANC
     without a correction (Berger 1982), so here the interval alone decides.
 
     Heads were chosen by the old model, on the even folds; both models are scored on the odd ones. The interval is that
-    of `headscope.analyse.uncertainty.Lift`, but never narrower than n items can tell: where not a single one of them
-    changes, up to t^2 / (n + t^2) of all still may (the end of Wilson's interval for a share of 0; t is Student's
-    quantile). Of the same weights nothing can have changed, so there the interval is what it is.
+    of `headscope.analyse.paired.measure_change`.
 
     Args:
         old: with reported heads (`headscope.analyse.add_report`), and the sums by fold of their scores.
@@ -146,28 +145,17 @@ def _compare(
     aligned = new.reindex({dim: old[dim]}) if dim else new
     check_items_alike(old, first, aligned, name, score)
     place = locate_reported(old, score.report_prefix)
-    lift = Lift(*(Ratio.of_heads(table, score).half(SCORED).at(**place) for table in (aligned, old)))
-    change, freedom = lift.value, lift.freedom
-    counts = [ratio.denominator.sum("fold") for ratio in (lift.head, lift.rival)]
-    count = counts[0].clip(max=counts[1]).broadcast_like(change)
-    quantile = student.half_width(1, freedom)
-    half = quantile * lift.error
-    if not same:
-        half = np.maximum(half, quantile**2 / (count + quantile**2))
-    margin = change + tolerance
+    before, after = (Ratio.of_heads(table, score).half(SCORED).at(**place) for table in (old, aligned))
+    changes = measure_change(before, after, same=same)
+    margin, half, freedom = changes["change"] + tolerance, changes["half"], changes["freedom"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = student.cdf(margin * quantile / half, freedom)
-    p = p.where(half > 0, (margin >= 0).astype(float)).where(half.notnull() & change.notnull())
-    few = has_few_texts(old, score) or has_few_texts(new, score)
-    # Where all rows are of the same items, such as documents, these have no rows.
-    clusters = (xr.zeros_like(lift.clusters) if few else lift.clusters).broadcast_like(change)
-    values = {
-        "before": lift.rival.value, "after": lift.head.value, "change": change,
-        "change_lower": (change - half).clip(min=-1), "change_upper": (change + half).clip(max=1),
-        "p": p, "count": count, "clusters": clusters,
-    }  # fmt: skip
+        p = student.cdf(margin * student.half_width(1, freedom) / half, freedom)
+    p = p.where(half > 0, (margin >= 0).astype(float)).where(half.notnull() & changes["change"].notnull())
+    if has_few_texts(old, score) or has_few_texts(new, score):
+        changes = changes.assign(clusters=xr.zeros_like(changes["clusters"]))
+    values = changes.drop_vars(["half", "freedom"]).assign(p=p).data_vars
     chosen = np.atleast_1d(_select(old, score, every).values)
-    columns = {key: np.atleast_1d(column.values)[chosen] for key, column in values.items()}
+    columns = {str(key): np.atleast_1d(column.values)[chosen] for key, column in values.items()}
     labels = [score.label.format(*where.values() or [score.title]) for where in score.places(old)]
     return columns | {
         "score": np.full(int(chosen.sum()), score.variable),

@@ -4,7 +4,6 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyse import student
-from headscope.analyse.comparable import have_same_weights
 from headscope.analyse.report import CLUSTERS, UNDECIDED, has_few_texts
 from headscope.analyse.significance import FLIPS, flip_signs
 from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
@@ -27,49 +26,75 @@ METHOD = (
 """How the numbers and verdicts are found; stored with them."""
 
 
-def compare_score(first: xr.Dataset, second: xr.Dataset, score: Score) -> xr.Dataset:
+def measure_change(before: Ratio, after: Ratio, *, same: bool) -> xr.Dataset:
+    """Return the change of a ratio between two models on the same items, with a paired 95 % interval.
+
+    The interval is that of `headscope.analyse.uncertainty.Lift`, but of counts it is never narrower than n items can
+    tell: where not a single one of them changes, up to t^2 / (n + t^2) of all still may (the end of Wilson's interval
+    for a share of 0; t is Student's quantile). Of the same weights nothing can have changed, so there the interval is
+    what it is.
+
+    Args:
+        before: in the one model.
+        after: in the other one.
+        same: the two have the same weights.
+
+    Returns:
+        The variables ``before``, ``after``, ``change``, ``change_lower``, ``change_upper``, ``half`` (of the interval),
+        ``freedom`` (of Student's t), ``count`` (items) and ``clusters`` (folds with items).
+    """
+    lift = Lift(after, before)
+    change = lift.value
+    counts = [ratio.denominator.sum("fold") for ratio in (before, after)]
+    count = counts[0].clip(max=counts[1]).broadcast_like(change)
+    quantile = student.half_width(1, lift.freedom)
+    half = quantile * lift.error
+    if not same and all(_is_whole(ratio.numerator) for ratio in (before, after)):
+        half = np.maximum(half, quantile**2 / (count + quantile**2))
+    values = {
+        "before": before.value, "after": after.value, "change": change,
+        "change_lower": (change - half).clip(min=-1), "change_upper": (change + half).clip(max=1),
+        "half": half, "freedom": lift.freedom, "count": count, "clusters": lift.clusters.broadcast_like(change),
+    }  # fmt: skip
+    # Coordinates that are no labels of an axis, such as verdicts, differ between the two.
+    return xr.Dataset({name: each.reset_coords(drop=True) for name, each in values.items()})
+
+
+def compare_score(first: xr.Dataset, second: xr.Dataset, score: Score, *, same: bool = False) -> xr.Dataset:
     """Return the difference of a score in two tables of the same texts, for each head, direction and row.
 
-    The interval is that of `headscope.analyse.uncertainty.Lift`, and of counts never narrower than their number can
-    tell, as in `headscope.analyse.check.check_heads`. The p-values are those of
+    The interval is that of `measure_change`. The p-values are those of
     `headscope.analyse.significance.flip_signs`, corrected for all values of the score that are decided.
 
     Args:
         first: with the sums by fold of the score.
         second: the same of another model, or of the same one after an edit.
         score: a ratio of sums.
+        same: the two have the same weights.
 
     Returns:
         The variables ``a``, ``b``, ``difference``, ``difference_lower``, ``difference_upper``, ``count`` (items),
         ``clusters`` (folds with items), ``p``, ``p_corrected`` and ``verdict``, with the dimensions of the score.
     """
-    # Coordinates that are no labels of an axis, such as verdicts, differ between the two.
     before, after = (Ratio.of_heads(table.reset_coords(drop=True), score) for table in (first, second))
-    lift = Lift(after, before)
-    difference = lift.value.transpose(*first[score.variable].dims)
-    counts = [ratio.denominator.sum("fold") for ratio in (before, after)]
-    count = counts[0].clip(max=counts[1]).broadcast_like(difference)
-    clusters = lift.clusters.broadcast_like(difference)
-    quantile = student.half_width(1, lift.freedom)
-    half = quantile * lift.error
-    in_counts = all(_is_whole(ratio.numerator) for ratio in (before, after))
-    if in_counts and not have_same_weights(first, second, [score]):
-        half = np.maximum(half, quantile**2 / (count + quantile**2))
-    parts = _split_by_fold(before, after).transpose(*difference.dims, "fold")
+    compared = measure_change(before, after, same=same)[[*_NAMES]].rename(_NAMES)
+    compared = compared.broadcast_like(compared["difference"]).transpose(*first[score.variable].dims).drop_attrs()
+    parts = _split_by_fold(before, after).transpose(*compared["difference"].dims, "fold")
     few = has_few_texts(first, score) or has_few_texts(second, score)
-    decided = ((clusters >= CLUSTERS) & parts.notnull().all("fold") & (not few)).transpose(*difference.dims)
-    flat = np.nan_to_num(parts.values.reshape(-1, parts.sizes["fold"]))
+    decided = (compared["clusters"] >= CLUSTERS) & parts.notnull().all("fold") & (not few)
     p, corrected = (
-        difference.copy(data=values.reshape(difference.shape)).where(difference.notnull())
-        for values in flip_signs(flat, decided.values.ravel())
+        decided.copy(data=values.reshape(decided.shape)).where(compared["difference"].notnull())
+        for values in flip_signs(np.nan_to_num(parts.values.reshape(-1, parts.sizes["fold"])), decided.values.ravel())
     )
-    lower, upper = (difference - half).clip(min=-1), (difference + half).clip(max=1)
-    values = {
-        "a": before.value, "b": after.value, "difference": difference, "difference_lower": lower,
-        "difference_upper": upper, "count": count, "clusters": clusters, "p": p, "p_corrected": corrected,
-    }  # fmt: skip
-    compared = xr.Dataset({name: each.transpose(*difference.dims) for name, each in values.items()}).drop_attrs()
+    compared = compared.assign(p=p, p_corrected=corrected)
     return compared.assign(verdict=_judge(compared))
+
+
+_NAMES = {
+    "before": "a", "after": "b", "change": "difference", "change_lower": "difference_lower",
+    "change_upper": "difference_upper", "count": "count", "clusters": "clusters",
+}  # fmt: skip
+"""The numbers of `measure_change`, as `compare_score` calls them."""
 
 
 def _split_by_fold(before: Ratio, after: Ratio) -> xr.DataArray:

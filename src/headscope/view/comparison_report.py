@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+import pandas as pd
 import xarray as xr
 
 from headscope.analyse import Consistencies, rank_sum
@@ -12,6 +13,7 @@ from headscope.analyse.change_against_baseline import BIAS
 from headscope.analyse.ends import ENDS
 from headscope.predictions import find_single_labels
 from headscope.view.comparison_frames import make_frames, read_means
+from headscope.view.difference_report import list_sure
 from headscope.view.headings import name_corpus, name_model, name_row
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
@@ -61,6 +63,7 @@ def render_markdown(
     agreements: Mapping[str, Sequence[Consistencies]] | None = None,
     figures: Mapping[str, str] | None = None,
     other: str = "the other corpus",
+    differences: pd.DataFrame | None = None,
 ) -> str:
     """A page about what fine-tuning changed: averages and best heads, tests, layers, heads, change against baseline.
 
@@ -70,6 +73,7 @@ def render_markdown(
             score on two corpora, for each variable.
         figures: by what they show, paths from where the page stands.
         other: the corpus that `agreements` are with.
+        differences: of a single run, what `headscope.difference` says of the scores.
 
     Raises:
         TableError: something is not a comparison.
@@ -88,13 +92,14 @@ def render_markdown(
     ]
     for what, path in (figures or {}).items():
         lines += ["", f"![{what}]({path})"]
-    return "\n".join([*lines, "", *list_sections(comparisons, agreements, other)]) + "\n"
+    return "\n".join([*lines, "", *list_sections(comparisons, agreements, other, differences)]) + "\n"
 
 
 def list_sections(
     comparisons: Sequence[xr.Dataset],
     agreements: Mapping[str, Sequence[Consistencies]] | None = None,
     other: str = "the other corpus",
+    differences: pd.DataFrame | None = None,
 ) -> list[str]:
     """The lines of `render_markdown` below its head, for a page that has a head of its own."""
     comparisons = [in_percent(check_comparison(comparison)) for comparison in comparisons]
@@ -102,6 +107,7 @@ def list_sections(
     warnings = [describe_differences(first), *describe_single_labels(find_single_labels(first.attrs))]
     lines = [line for sentence in filter(None, warnings) for line in (f"**{sentence}**", "")]
     lines += [*_scores(comparisons), *_tests(comparisons)]
+    lines += [] if differences is None else list_sure(differences)
     for heading, part in (("Layers", _layers), ("The heads that change most", _heads)):
         lines += [f"## {heading}", ""]
         for comparison in comparisons:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+import pandas as pd
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
@@ -11,6 +12,7 @@ from rich.table import Table
 from headscope.predictions import find_single_labels
 from headscope.view.comparison_frames import read_means
 from headscope.view.comparison_report import UNRANKED, describe_lacking, list_changing_most
+from headscope.view.difference_report import summarize_sure
 from headscope.view.headings import name_corpus, name_model, name_row
 from headscope.view.lines import make_grid, print_findings, print_grid, print_more
 from headscope.view.reports import LEVEL
@@ -43,8 +45,16 @@ from headscope.view.wording import (
 )
 
 
-def print_comparisons(comparisons: Sequence[xr.Dataset], console: Console, *, whole: bool = False) -> None:
+def print_comparisons(
+    comparisons: Sequence[xr.Dataset],
+    console: Console,
+    *,
+    differences: pd.DataFrame | None = None,
+    whole: bool = False,
+) -> None:
     """Print what fine-tuning changed: the verdicts, and average and best head by each variable.
+
+    Of a single run, its `differences` from the model before are judged text by text (`headscope.difference`).
 
     The `whole` has for each variable also layers, the tests and their nulls, and the heads that change most.
 
@@ -59,7 +69,7 @@ def print_comparisons(comparisons: Sequence[xr.Dataset], console: Console, *, wh
     console.print(f"[bold]{model}[/] before and after fine-tuning on {task}", soft_wrap=True, highlight=False)
     runs = "; ".join(describe_group(first, group) for group in list_groups(first))
     write(f"{name_corpus(first.attrs['corpus'])}: {first.attrs['heads']} heads{describe_left_out(first)}; {runs}")
-    print_findings(_list_findings(comparisons), console)
+    print_findings(_list_findings(comparisons, differences), console)
     write(f"\nMean ± standard deviation over runs; p: {describe_test(first)[1]}")
     print_grid(_lay_out_means(comparisons), console)
     if not whole:
@@ -74,12 +84,14 @@ def print_comparisons(comparisons: Sequence[xr.Dataset], console: Console, *, wh
         _print_changes(comparison, write)
 
 
-def _list_findings(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
+def _list_findings(comparisons: Sequence[xr.Dataset], differences: pd.DataFrame | None) -> Iterator[str]:
     """Yield what else differs, what so few runs cannot show, and of each variable how many heads surely change."""
     first = comparisons[0]
     yield from describe_single_labels(find_single_labels(first.attrs))
     if few := describe_too_few(first):
         yield few
+    if differences is not None:
+        yield summarize_sure(differences)
     for comparison in () if few else comparisons:
         count, name = int(select_standing(comparison).sum()), describe_comparison(comparison)
         heads, tests = comparison.attrs["heads"], "q and Welch's q" if "welch_q" in comparison else "q"

@@ -1,21 +1,21 @@
 """Two tables of the same texts, head by head: `difference`.
 
-table, table --paired by fold--> difference, interval, p-values, verdict --> data frame
+table, table --`compare_tables`, paired by fold--> difference, interval, p-values, verdict --> data frame, page
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.analyse.comparable import check_items_alike, check_measured_alike, name_table
+from headscope.analyse.comparable import check_items_alike, check_measured_alike, have_same_weights, name_table
 from headscope.analyse.paired import METHOD, NOT_TESTED, compare_score
 from headscope.analyse.rank import PLACE
 from headscope.errors import TableError, list_some, suggest
 from headscope.heads import EDITED, require_table
 from headscope.identity import DIFFERS_IN, name_differences
-from headscope.score import HEAD, read_scores
+from headscope.score import HEAD, Score, read_scores
 
 _TEXTS = ("row", "attention_type", "direction")
 """The columns that are empty where a score has no such dimension."""
@@ -60,23 +60,44 @@ def difference(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None 
         TableError: one of the two is no head table or one of runs; they are of other texts, heads, items or views; or
             one has no such score.
     """
+    return make_frame(compare_tables(a, b, scores), a, b)
+
+
+def compare_tables(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None = None) -> dict[str, xr.Dataset]:
+    """Return, for each variable, its difference between two tables (`headscope.analyse.paired.compare_score`).
+
+    Variables without sums by fold have the same numbers, NaN where there are none.
+
+    Args:
+        a: as in `difference`.
+        b: as in `difference`.
+        scores: as in `difference`.
+
+    Raises:
+        TableError: as in `difference`.
+    """
     for table in (a, b):
         require_table(table)
     names = name_table(a, "the first table"), name_table(b, "the second table")
     for table, name in zip((a, b), names, strict=True):
         _check_table(table, name)
     check_measured_alike(a, names[0], b, names[1])
-    described = {score.variable: score for score in read_scores(a)}
-    frames = []
+    ratios = {score.variable: score for score in read_scores(a) if _is_paired(score, a, b)}
+    same = have_same_weights(a, b, [*ratios.values()])
+    compared = {}
     for variable in _choose_variables(a, b, scores, names):
         aligned = _align(a, b, variable, names)
-        score = described.get(variable)
-        if score and score.is_ratio and all({*score.numerator, *score.denominator} <= {*each} for each in (a, b)):
-            check_items_alike(a, names[0], aligned, names[1], score)
-            compared = compare_score(a, aligned, score)
+        if variable in ratios:
+            check_items_alike(a, names[0], aligned, names[1], ratios[variable])
+            compared[variable] = compare_score(a, aligned, ratios[variable], same=same)
         else:
-            compared = _compare_values(a[variable], aligned[variable])
-        frames.append(_make_frame(compared, variable))
+            compared[variable] = _compare_values(a[variable], aligned[variable])
+    return compared
+
+
+def make_frame(compared: Mapping[str, xr.Dataset], a: xr.Dataset, b: xr.Dataset) -> pd.DataFrame:
+    """Return the data frame of `difference` from what `compare_tables` found in two tables."""
+    frames = [_list_heads(each, variable) for variable, each in compared.items()]
     texts = [each for each in _TEXTS if any(each in frame for frame in frames)]
     frame = pd.concat([frame.assign(**{each: _list_texts(frame, each) for each in texts}) for frame in frames])
     frame = frame[[each for each in ("score", "row", *HEAD, *_NUMBERS) if each in frame]].reset_index(drop=True)
@@ -149,6 +170,16 @@ def _is_of_heads(values: xr.DataArray) -> bool:
     return is_number and {"layer", "head"} <= {*values.dims} and len(rows) <= 1 and rows <= {*values.coords}
 
 
+def can_pair(a: xr.Dataset, b: xr.Dataset, variable: str) -> bool:
+    """Return True if a variable is a score whose sums by fold are in both tables."""
+    return any(score.variable == variable and _is_paired(score, a, b) for score in read_scores(a))
+
+
+def _is_paired(score: Score, *tables: xr.Dataset) -> bool:
+    """Return True if each of the tables has the sums by fold of a score."""
+    return score.is_ratio and all({*score.numerator, *score.denominator} <= {*table} for table in tables)
+
+
 def _align(a: xr.Dataset, b: xr.Dataset, variable: str, names: Sequence[str]) -> xr.Dataset:
     """Return the second table with the rows of a variable in the order of the first.
 
@@ -180,7 +211,7 @@ def _compare_values(first: xr.DataArray, second: xr.DataArray) -> xr.Dataset:
     return xr.Dataset({"a": before, "b": after, "difference": after - before, **untested, "verdict": verdict})
 
 
-def _make_frame(compared: xr.Dataset, variable: str) -> pd.DataFrame:
+def _list_heads(compared: xr.Dataset, variable: str) -> pd.DataFrame:
     """Return a row for each head, direction and row that has a value in a table."""
     rows = [dim for dim in compared.dims if dim not in HEAD]
     order = [*rows, *(dim for dim in HEAD if dim in compared.dims)]

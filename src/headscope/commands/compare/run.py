@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 from rich.console import Console
 
 from headscope.analyse import Consistencies, compare_variable, consistencies
-from headscope.analyse.comparable import name_table
+from headscope.analyse.comparable import name_table, runs_of, split_runs
 from headscope.commands.compare.entries import Entry, Tables, choose_entries
 from headscope.commands.compare.request import Compare
 from headscope.commands.output import FIGURES, open_folder
@@ -22,10 +23,12 @@ from headscope.commands.progress import Progress
 from headscope.commands.record import spell
 from headscope.commands.recorded_request import REQUEST, record_request
 from headscope.commands.sentences import print_written
+from headscope.errors import TableError
 from headscope.files import tell_apart
 from headscope.view.comparison_frames import make_frames
 from headscope.view.comparison_report import render_markdown
 from headscope.view.comparison_summary import print_comparisons
+from headscope.view.difference import can_pair, compare_tables, make_frame
 from headscope.view.figures.draw_changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
 from headscope.view.figures.draw_runs import draw_pairs, pair_comparisons
 from headscope.view.page import write_comparison_page
@@ -41,6 +44,8 @@ class ComparisonResult:
         agreements: for the model before tuning and for each group of runs, the rank agreement of the heads between the
             two corpora, variable by variable.
         other: name of the other corpus; empty if there is none.
+        differences: of a single run, the result of `headscope.difference` for the scores; None of several, and where
+            nothing can be paired.
         left_out: sentences that say what was not compared, and why.
         folder: the folder that was written; None if there is none.
         files: all files, relative to `folder`.
@@ -49,6 +54,7 @@ class ComparisonResult:
     comparisons: tuple[xr.Dataset, ...]
     agreements: Mapping[str, Sequence[Consistencies]]
     other: str
+    differences: pd.DataFrame | None
     left_out: tuple[str, ...]
     folder: Path | None = None
     files: tuple[str, ...] = ()
@@ -73,17 +79,24 @@ def run(request: Compare, progress: Progress) -> ComparisonResult:
             other = str(others.before.attrs["corpus"])
             agreements, missing = _compare_corpora(tables, others, entries, comparisons[0], progress)
             left_out += missing
+        changes, differences, unpaired = _pair(tables, entries)
+        left_out += unpaired
         labels = [entry.label for entry in entries]
         facts = {"variables": labels, "left_out": left_out, "task": comparisons[0].attrs["task"]}
         stems = dict(zip(tell_apart(entry.name for entry in entries), comparisons, strict=True))
         figures = _list_figures(stems) if request.has_figures else {}
         pictures = {title: f"{FIGURES}/{name}.png" for title, (name, _) in figures.items()}
         files = _list_files(stems) | {
-            "comparison.md": render_markdown(comparisons, agreements, pictures, other),
-            "comparison.html": partial(write_comparison_page, tables.before, tables.after, tables.control),
+            "comparison.md": render_markdown(comparisons, agreements, pictures, other, differences),
+            "comparison.html": partial(
+                write_comparison_page, tables.before, tables.after, tables.control, changes=changes
+            ),
         }
+        files |= {} if differences is None else {"differences.csv": differences}
         written = folder.write(files, facts)
-        result = ComparisonResult(tuple(comparisons), agreements, other, tuple(left_out), folder.out, written)
+        result = ComparisonResult(
+            tuple(comparisons), agreements, other, differences, tuple(left_out), folder.out, written
+        )
         request.hand_over(result)
         drawings = folder.draw(dict(figures.values()), pdf=request.pdf)
     return replace(result, files=tuple(sorted({*written, *drawings})))
@@ -93,6 +106,27 @@ def _record(request: Compare) -> dict[str, str]:
     """The request, as an attribute; a comparison has a call of its own, with the place of its variable."""
     names = {name: name_table(value, name) for name, value in vars(request).items() if isinstance(value, xr.Dataset)}
     return {REQUEST: record_request(request, **names)[REQUEST]}
+
+
+def _pair(tables: Tables, entries: Sequence[Entry]) -> tuple[dict[str, xr.Dataset], pd.DataFrame | None, list[str]]:
+    """Return how the scores of each head differ on the same texts, as a frame too, and what was not judged.
+
+    Only of a single model after; several runs are compared with each other.
+    """
+    after, *others = split_runs(tables.after)
+    if others:
+        return {}, None, []
+    if runs := runs_of(after):  # whose table has the hash of the model that was tuned
+        after = after.assign_attrs(weights_sha256=str(runs[0].get("weights_sha256", "")))
+    variables = dict.fromkeys(entry.variable for entry in entries)
+    paired = [variable for variable in variables if can_pair(tables.before, after, variable)]
+    if not paired:
+        return {}, None, []
+    try:
+        changes = compare_tables(tables.before, after, paired)
+    except TableError as error:
+        return {}, None, [f"no head was judged text by text: {error}"]
+    return changes, make_frame(changes, tables.before, after), []
 
 
 def _compare_corpora(
@@ -147,7 +181,7 @@ def _list_figures(comparisons: Mapping[str, xr.Dataset]) -> dict[str, tuple[str,
 
 def show(request: Compare, result: ComparisonResult, console: Console) -> None:
     """Print each comparison, the agreement between corpora, what was left out, and what to read."""
-    print_comparisons(result.comparisons, console, whole=request.whole)
+    print_comparisons(result.comparisons, console, differences=result.differences, whole=request.whole)
     for name, agreements in result.agreements.items():
         for agreement in agreements:
             console.print(f"On {result.other}, {name}: {agreement}", soft_wrap=True, markup=False, highlight=False)

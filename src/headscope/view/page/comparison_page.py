@@ -1,8 +1,9 @@
 """The page of a comparison: head tables before and after tuning, in one grid on one scale."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import xarray as xr
 
@@ -16,7 +17,14 @@ from headscope.view.page.atlas_page import fill_page
 from headscope.view.page.numbers import PageView
 
 
-def write_comparison_page(before: xr.Dataset, after: xr.Dataset, control: xr.Dataset | None, path: str | Path) -> Path:
+def write_comparison_page(
+    before: xr.Dataset,
+    after: xr.Dataset,
+    control: xr.Dataset | None,
+    path: str | Path,
+    *,
+    changes: Mapping[str, xr.Dataset] = MappingProxyType({}),
+) -> Path:
     """Write a page whose grid shows a model after tuning less the model before; each table can be shown alone too.
 
     Args:
@@ -24,6 +32,7 @@ def write_comparison_page(before: xr.Dataset, after: xr.Dataset, control: xr.Dat
         after: of the same heads; of runs, their mean is shown first, and each can be chosen.
         control: the same of the task's control.
         path: of the page, which is written whole or not at all.
+        changes: how surely variables of a single model after differ (`headscope.view.difference.compare_tables`).
 
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
@@ -36,7 +45,7 @@ def write_comparison_page(before: xr.Dataset, after: xr.Dataset, control: xr.Dat
     attrs = {"model": f"{name_model(str(before.attrs['model']))} after tuning, beside the model before"}
     attrs |= {"runs": json.dumps(runs)} if runs else {}
     views = [
-        PageView("after", first.assign_attrs(attrs), tuned[0].python),
+        PageView("after", first.assign_attrs(attrs), tuned[0].python, changes),
         PageView("before", before, _read(before, "before")),
         *tuned[1:],
         *others,

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
@@ -42,11 +42,14 @@ class PageView:
         name: what a reader chooses it by.
         table: a head table.
         python: an expression that reads the table.
+        changes: of scores that are compared with another view, how surely they differ
+            (`headscope.view.difference.compare_tables`).
     """
 
     name: str
     table: xr.Dataset
     python: str
+    changes: Mapping[str, xr.Dataset] = field(default_factory=dict)
 
 
 def describe_numbers(
@@ -108,7 +111,7 @@ def _numbers(view: PageView) -> dict[str, Any]:
         "python": view.python,
         "shares": name_shares(view.table),
         "statistics": list(_statistics(view.table)),
-        "scores": list(_score_rows(view.table)),
+        "scores": list(_score_rows(view.table, view.changes)),
         "maps": describe_maps(view.table),
     }
 
@@ -122,7 +125,7 @@ def _labels(table: xr.Dataset | xr.DataArray, dim: str) -> list[str]:
     return [str(label) for label in table[dim].values] if dim in table.dims else []
 
 
-def _score_rows(table: xr.Dataset) -> Iterator[dict[str, Any]]:
+def _score_rows(table: xr.Dataset, changes: Mapping[str, xr.Dataset]) -> Iterator[dict[str, Any]]:
     """The rows of all scores, those by which heads are reported first."""
     scores = sorted(read_scores(table), key=lambda score: not score.has_report)
     titles = [score.title for score in scores]
@@ -130,16 +133,17 @@ def _score_rows(table: xr.Dataset) -> Iterator[dict[str, Any]]:
         row = score.row_dimension(table)
         if {*table[score.variable].dims} <= {*HEAD, row}:
             alone = score.title if titles.count(score.title) == 1 else format_measure(score)
-            yield from _rows_of_score(table, score, alone)
+            yield from _rows_of_score(table, score, alone, changes.get(score.variable))
 
 
-def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict[str, Any]]:
+def _rows_of_score(table: xr.Dataset, score: Score, alone: str, change: xr.Dataset | None) -> Iterator[dict[str, Any]]:
     """The rows of a score: names, count, baseline, and the values, with any intervals, by direction.
 
     Args:
         table: a head table.
         score: of the table.
         alone: the name of its row where it has but one.
+        change: how surely the score differs from that of another view.
     """
     values = table[score.variable]
     layers, held_out = table.get(f"{score.report_prefix}reported_layer"), score_held_out(table, score)
@@ -177,7 +181,16 @@ def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict
             "values": list_by_head(row, "direction"),
             "held_out": list_by_head(held_out.sel(place), "direction") if has_head and held_out is not None else None,
             **ends,
+            **({} if change is None else {"change": _describe_change(change.sel(place))}),
         }
+
+
+def _describe_change(change: xr.Dataset) -> dict[str, Any]:
+    """Return the verdicts on a change of a row, as places in a list of words, and the ends of its interval."""
+    words, codes = np.unique(change["verdict"].values.astype(str), return_inverse=True)
+    verdicts = change["verdict"].copy(data=codes.reshape(change["verdict"].shape))
+    numbers = {"verdict": verdicts, "lower": change["difference_lower"], "upper": change["difference_upper"]}
+    return {"words": words.tolist()} | {name: list_by_head(each, "direction") for name, each in numbers.items()}
 
 
 def _count_role(table: xr.Dataset, place: Mapping[str, str]) -> str:
