@@ -173,7 +173,8 @@ def test_a_gguf_file_that_declares_numbers_behind_its_end(samples: Samples) -> N
     place = content.index(b"token_type") + len(b"token_type") + 8
     path.write_bytes(content[:place] + (2**50).to_bytes(8, "little") + content[place + 8 :])
     assert refuse("GGUF", path) == (
-        f"the GGUF file {str(path)!r} is damaged or incomplete (its header ends behind the file); download it again."
+        f"the GGUF file {str(path)!r} is damaged or incomplete (its header ends after the end of the "
+        "file); download it again."
     )
 
 

@@ -146,7 +146,7 @@ def test_it_is_in_the_csv_files_on_the_terminal_on_the_page_and_in_a_figure(tabl
     )  # fmt: skip
     assert [row["name"] for row in page.data()["scores"]] == ["Repeated words"]
     figures = {title: draw() for title, (_, draw) in list_score_figures(table, main_score(table)).items()}
-    assert list(figures) == ["Repeated words: reported heads beside their rivals", "Repeated words"]
+    assert list(figures) == ["Repeated words: reported heads and their rivals", "Repeated words"]
     assert (
         figures["Repeated words"]
         .get_suptitle()

@@ -146,7 +146,7 @@ def _parse_run(stored: Any) -> Run:
     _check_kinds(stored, _KINDS_OF_RUN)
     name, epochs = stored["name"], stored["epochs"]
     if name in ("", "..") or Path(name).name != name:
-        raise ValueError(f"the run {quote(name)} is not named as a folder beside it")
+        raise ValueError(f"the run {quote(name)} is not named as a folder next to it")
     if fault := find_name_fault(name):
         raise ValueError(f"the name {quote(name)} {fault}")
     if not -_MAX_SEED <= stored["seed"] <= _MAX_SEED:

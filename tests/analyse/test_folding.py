@@ -90,7 +90,7 @@ def test_a_folded_row_is_shown_and_counted_once_and_both_places_say_so() -> None
     assert describe_verdicts([report]) == "1 of 3 relations has a head that beats all its rivals and chance."
     parsed = Page(render_page(table, figures={}))
     assert codes_of_reported(parsed) == ["nsubj", "compound:prt = compound:*", "all"]
-    sentence = "=: the row behind it pools others, and has the same items here."
+    sentence = "=: the row after it pools others, and has the same items here."
     assert sentence in " ".join(text for _, text in parsed.find("p"))
     text = io.StringIO()
     print_table(table, Console(file=text, width=99), whole=True)

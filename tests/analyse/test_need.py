@@ -201,7 +201,7 @@ def test_metrics_that_are_not_as_they_were_written_are_refused(metrics: str) -> 
             ("effect_loss_lower", "effect_loss_p_corrected"),
             "the effects in t are of a single text, which",
         ),
-        (("effect_loss_placebo",), "the effects in t have no placebos, beside which alone a head can be called needed"),
+        (("effect_loss_placebo",), "the effects in t have no placebos, without which no head can be called needed"),
     ],
 )
 def test_tables_that_do_not_tell_are_refused(lacks: tuple[str, ...], sentence: str) -> None:

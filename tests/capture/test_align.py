@@ -155,7 +155,7 @@ def test_a_long_text_is_cut_behind_the_last_word_that_fits(family: str) -> None:
         assert one.document.spans == tuple(span for span in spans if span.end <= longest)
         (alone,), _ = align(model, Document("d", words[:longest]))
         assert (one.ids, one.word) == (alone.ids, alone.word)
-        cut = {f"documents cut to {limit} tokens (the rest is used)": 1, "words behind the cut": 6 - longest}
+        cut = {f"documents cut to {limit} tokens (the rest is used)": 1, "words after the cut": 6 - longest}
         assert skipped == cut
 
 

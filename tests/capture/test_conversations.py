@@ -192,7 +192,7 @@ def test_a_conversation_is_cut_behind_the_last_word_that_fits(limit: int) -> Non
     end = max(i for i, own in enumerate(whole.word) if own in inside) + 1
     assert (cut.ids, cut.word) == (whole.ids[:end], whole.word[:end])
     assert cut.document.words == whole.document.words[: len(inside)]
-    behind = {"words behind the cut": 8 - len(inside)} if len(inside) < 8 else {}
+    behind = {"words after the cut": 8 - len(inside)} if len(inside) < 8 else {}
     assert skipped == {f"documents cut to {limit} tokens (the rest is used)": 1, **behind}
     assert align(model, chat, max_tokens=limit) == (None, {f"documents longer than {limit} tokens": 1})
     # What is read of it anew, such as for a check of the model, is the same; where no word is cut off, for the limit.

@@ -134,7 +134,7 @@ def test_a_family_that_reads_padding_is_refused_unless_each_text_is_alone() -> N
     with pytest.raises(ModelError) as refused:
         measure(model, tiny.documents(7), ["surface"])
     assert re.fullmatch(
-        r"the outputs of 'convbert' change by [\d.e-]+ with the padding beside a text; "
+        r"the outputs of 'convbert' change by [\d.e-]+ with the padding next to a text; "
         r"measure each text alone \(--batch-tokens 1\).",
         str(refused.value),
     )

@@ -123,7 +123,9 @@ def test_dynamically_quantised_models_are_measured(family: str) -> None:
 
 def test_a_quantised_model_that_reads_padding_is_refused() -> None:
     model = Model.from_module(quantize(tiny.make("bert")[0]), tiny.make("bert")[1], name="bert")
-    with pytest.raises(ModelError, match=r"with the padding beside a text; measure each text alone \(--batch-tokens 1"):
+    with pytest.raises(
+        ModelError, match=r"with the padding next to a text; measure each text alone \(--batch-tokens 1"
+    ):
         measure(model, DOCUMENTS, ["surface"])
 
 

@@ -218,7 +218,7 @@ def test_pairs_that_do_not_do_are_refused_before_a_model_is_loaded(
     assert (code, complaint) == (
         2,
         f"headscope: {pairs} has no sure link between a word and one of its translation, so there is nothing to score "
-        "heads on; write links such as 0-0 behind each pair.\n",
+        "heads on; write links such as 0-0 after each pair.\n",
     )
     code, _, complaint = run("align", "minilm", tmp_path / "none.txt", "-o", tmp_path / "out")
     assert (code, "does not exist" in complaint) == (2, True)

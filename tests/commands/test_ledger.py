@@ -201,9 +201,9 @@ def test_prompts_that_are_too_long_are_left_out_and_counted(run, model: Path, tm
     prompts = write(tmp_path / "p.jsonl", [short[0], *long, *short[1:]])
     code, printed, complaint = run("ledger", model, prompts, "--tokens", 7, "-o", tmp_path / "out")
     assert code == 0, complaint
-    assert "left out: 2 prompts longer than 61 tokens, with the text behind them" in printed
+    assert "left out: 2 prompts longer than 61 tokens, with the text after them" in printed
     table = headscope.read_table(tmp_path / "out" / "ledger.nc")
-    assert json.loads(table.attrs["skipped"]) == {"prompts longer than 61 tokens, with the text behind them": 2}
+    assert json.loads(table.attrs["skipped"]) == {"prompts longer than 61 tokens, with the text after them": 2}
     assert table.attrs["documents"] == 3
     monkeypatch.setattr(generation, "_generate", None)  # refused before anything is generated
     code, _, complaint = run("ledger", model, write(tmp_path / "l.jsonl", long), "-o", tmp_path / "long")
@@ -218,11 +218,11 @@ def test_prompts_behind_which_nothing_is_written_are_counted(tmp_path: Path) -> 
     module, words = planted_decoder.plant()
     module.generation_config.eos_token_id = planted_decoder.WORDS.index("Answer:")
     records = planted_decoder.prompts(3)
-    with pytest.raises(CorpusError, match=r"^'GPT2LMHeadModel' writes nothing behind any prompt; give the texts"):
+    with pytest.raises(CorpusError, match=r"^'GPT2LMHeadModel' writes nothing after any prompt; give the texts"):
         headscope.ledger((module, words), records, tmp_path / "none", progress=False)
     records[1:] = [{**record, "answer": "river door"} for record in records[1:]]
     table = headscope.ledger((module, words), records, tmp_path / "some", progress=False)
-    assert json.loads(table.attrs["skipped"]) == {"prompts behind which the model writes nothing": 1}
+    assert json.loads(table.attrs["skipped"]) == {"prompts after which the model writes nothing": 1}
     assert (table.attrs["documents"], table.attrs["own_tokens"]) == (2, 4)
 
 

@@ -60,7 +60,7 @@ def test_the_task_suffers_without_the_needed_heads_and_not_without_others(lesion
     }  # fmt: skip
     assert lesions["set_random_sets"].sel(set=["nouns", "one"]).values.tolist() == [60, 4]
     assert int(lesions["set_random_sets"].sel(set="others")) in (7, 14, 28, 56)
-    assert describe_random_sets(lesions) == "4 to 60 random sets of as many heads in each layer"
+    assert describe_random_sets(lesions) == "4 to 60 random sets of the same size in each layer"
     assert lesions["set_others"].values.tolist() == [124, 124, 4]
     assert int(lesions["set_member"].sum()) == 7
     assert int(lesions["set_member"].sel(set="nouns", layer=2, head=3)) == 1
@@ -104,7 +104,7 @@ def test_random_sets_may_have_as_many_heads_in_any_layer(inputs: Path, tmp_path:
         "--random", 4, "--match", "size", "-o", tmp_path / "out",
     )  # fmt: skip
     assert code == 0, complaint
-    assert re.search(r"beside \d+ random sets of as many heads\n", printed)
+    assert re.search(r"compared with \d+ random sets of the same size\n", printed)
     table = headscope.read_table(tmp_path / "out" / "lesions.nc")
     assert table.attrs["match"] == "size"
     assert "match='size'" in table.attrs["call"]

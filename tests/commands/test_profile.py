@@ -89,7 +89,7 @@ def test_other_models_than_decoders_are_refused(family: str) -> None:
     with pytest.raises(ModelError) as refused:
         headscope.profile((module, tokenizer), progress=False)
     assert str(refused.value).endswith(
-        " is no decoder alone, and roles such as induction are those of heads whose tokens see what stands before "
+        " is no decoder alone, and roles such as induction are those of heads whose tokens see what comes before "
         "them; give a causal language model, or measure `headscope atlas`."
     )
 

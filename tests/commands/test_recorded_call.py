@@ -67,7 +67,7 @@ def test_the_longest_text_is_known_from_what_was_left_out() -> None:
     skipped = {"documents longer than 1,024 tokens": 3, "documents of one word": 5}
     assert read_call(table(skipped=skipped)).max_tokens == 1024
     assert read_call(table(skipped={"documents cut to 128 tokens": 7})).max_tokens == 128
-    assert read_call(table(skipped={"words behind the cut": 11})).max_tokens is None
+    assert read_call(table(skipped={"words after the cut": 11})).max_tokens is None
 
 
 @pytest.mark.parametrize(

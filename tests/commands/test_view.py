@@ -21,7 +21,7 @@ from headscope.view.page import render_page
 from headscope.view.table_frames import make_frames
 
 SHOWS = (
-    "View “norm”: the norm of what flows from each token (its value behind the output projection, times its weight), "
+    "View “norm”: the norm of what flows from each token (its value after the output projection, times its weight), "
     "as a share of the sum of these norms over all tokens (Kobayashi et al. 2020, section 3)."
 )
 

@@ -261,7 +261,7 @@ def test_a_faulty_sentence_is_refused(file, sentence, sentence_end):
 def test_text_outside_of_sentences_is_refused(file):
     path = file(corpus("a").replace("</DocumentPart>", "and so</DocumentPart>"))
     assert refused(path) == (
-        f"{path}:3 has the text 'and so' in <DocumentPart>; words stand in <sentence>: mark it as one, or remove it."
+        f"{path}:3 has the text 'and so' in <DocumentPart>; words are in <sentence>: mark it as one, or remove it."
     )
 
 

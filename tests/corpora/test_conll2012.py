@@ -128,7 +128,7 @@ def test_a_word_that_is_left_out_is_refused_at_its_line(file, word):
 def test_what_stands_outside_of_a_document_is_refused(file, text, at):
     path = file(text)
     assert refused(path) == (
-        f"{path}:{at} stands outside of a document; CoNLL-2012 needs '#begin document (NAME); part 000' before the "
+        f"{path}:{at} is outside of a document; CoNLL-2012 needs '#begin document (NAME); part 000' before the "
         f"words of each and '#end document' after them: add the line that is missing."
     )
 

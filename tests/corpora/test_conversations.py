@@ -86,7 +86,7 @@ def test_the_same_words_of_other_roles_are_another_text() -> None:
         (
             [CHAT[0], {"role": "assistant", "content": "Hm", "tool_calls": []}],
             'the message 1, counted from 0, with the key "tool_calls"; headscope reads the role and the text of a '
-            "message, and no tools, thoughts or pictures beside them: leave out this conversation, or the key.",
+            "message, and no tools, thoughts or pictures: leave out this conversation, or the key.",
         ),
         (
             [{"content": "Hi"}],

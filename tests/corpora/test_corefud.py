@@ -18,7 +18,7 @@ FILE = "texts.conllu"
 refused = partial(refusal, read)
 
 NO_WORD = "mentions without a word"
-PARTS = "mentions of which the words do not stand together"
+PARTS = "mentions whose words are not next to each other"
 UNBALANCED = "documents with an unbalanced coreference bracket"
 
 TEXTS = """\

@@ -374,7 +374,7 @@ def test_a_release_that_lacks_a_file_is_refused(tmp_path, name):
     path = release(tmp_path)
     (tmp_path / name).unlink()
     assert refused(path) == (
-        f"{tmp_path} has no {name}, which a FrameNet release has beside frameIndex.xml: give the folder of a whole "
+        f"{tmp_path} has no {name}, which a FrameNet release has next to frameIndex.xml: give the folder of a whole "
         f"release; of lu/ and fulltext/ one may be missing."
     )
 
@@ -383,8 +383,8 @@ def test_a_release_without_sentences_is_refused(tmp_path):
     path = release(tmp_path)
     shutil.rmtree(tmp_path / "fulltext")
     assert refused(path) == (
-        f"{tmp_path} has neither fulltext/ nor lu/ beside frameIndex.xml, so it has no sentences; give the folder of a "
-        f"FrameNet release."
+        f"{tmp_path} has neither fulltext/ nor lu/ next to frameIndex.xml, so it has no sentences; give the folder of "
+        f"a FrameNet release."
     )
 
 

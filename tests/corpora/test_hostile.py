@@ -178,7 +178,7 @@ def test_a_pipe_in_a_release_of_framenet_is_waited_for_by_nobody(tmp_path: Path,
     release(tmp_path, exemplars=LENT)
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)
-    lacking = f"{tmp_path} has no {name}, which a FrameNet release has beside frameIndex.xml"
+    lacking = f"{tmp_path} has no {name}, which a FrameNet release has next to frameIndex.xml"
     pipe = f"{tmp_path / name} is a device or a pipe; copy what it gives to a file, and name that file."
     with not_hanging(), pytest.raises(HeadscopeError) as refused:
         read_all(tmp_path)

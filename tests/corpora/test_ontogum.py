@@ -174,7 +174,7 @@ def test_a_number_out_of_sequence_is_refused_at_its_line(release, old, new, at, 
 def test_what_stands_outside_of_the_document_is_refused(release, text, at):
     path = release(text)
     assert refused(path) == (
-        f"{path}:{at} stands outside of the document; OntoGUM needs '# begin document' before its words, "
+        f"{path}:{at} is outside of the document; OntoGUM needs '# begin document' before its words, "
         f"'# end document' after them, and one document in a file: correct the file, or part it."
     )
 

@@ -98,5 +98,5 @@ def test_a_corpus_without_frequent_paths_is_refused() -> None:
 
 @pytest.mark.parametrize("hops", [0, 4, True])
 def test_other_numbers_of_hops_are_refused(hops: object) -> None:
-    with pytest.raises(CorpusError, match=r"^`hops` is .*; give 1 for dependencies alone, or 2 or 3 for paths"):
+    with pytest.raises(CorpusError, match=r"^`hops` is .*; give 1 for dependencies alone, 2 or 3 for paths"):
         read("grammar", hops=hops)

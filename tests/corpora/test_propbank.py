@@ -16,7 +16,7 @@ FILE = "roles.conllu"
 refused = partial(refusal, read)
 
 NOT_ANNOTATED = "roles of sentences that were not annotated with them"
-AT_PREDICATE = "roles that stand at their own predicate"
+AT_PREDICATE = "roles at their own predicate"
 AT_NO_WORD = "rolesets and roles at lines that are no syntactic words"
 
 GAVE_UP = """\
@@ -162,7 +162,7 @@ def test_role_columns_in_another_order_than_their_predicates_are_refused(file):
     path = file(row(1, "see.01", "ARG0", "V") + row(2, "go.02", "V", "_", head=1))
     assert refused(path) == (
         f"{path}:2 has 'V' in column 12, which belongs to predicate 1 of the sentence, but the word is another "
-        f"predicate (go.02); role columns stand in the order of their predicates: put them in that order."
+        f"predicate (go.02); role columns are in the order of their predicates: put them in that order."
     )
 
 

@@ -217,7 +217,7 @@ def test_an_empty_word_is_refused(file, word):
 def test_text_outside_of_words_is_refused(file):
     path = file(review(words("a"), f"{words('b')}\n and so {words('c')}"))
     assert refused(path) == (
-        f"{path}:5 has the text 'and so' in <SENTENCE>; words stand in <W>: mark it as one, or remove it."
+        f"{path}:5 has the text 'and so' in <SENTENCE>; words are in <W>: mark it as one, or remove it."
     )
 
 

@@ -47,7 +47,7 @@ def test_lines_without_an_empty_one_among_them(tmp_path: Path, format: str, line
     lines = 10 if format == "text-wrapped" else 9
     assert refusal(FORMATS[format].read, path) == (
         f"{path}:2 is followed by {lines} lines, and no empty one among them, which are too many for a text; put an "
-        "empty line behind each, or name the format that the file is in."
+        "empty line after each, or name the format that the file is in."
     )
     with_empty_lines = write(tmp_path, "b.txt", (line + "\n") * 100)
     assert len([*text.read_blocks(with_empty_lines)]) == 100

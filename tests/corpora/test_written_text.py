@@ -150,8 +150,8 @@ def test_words_and_texts_are_joined() -> None:
         (((0, 4),), "a word at the characters 0 to 4 of a text of 3 characters"),
         (((-1, 2),), "a word at the characters -1 to 2 of a text of 3 characters"),
         (((1, 1),), "a word at the characters 1 to 1 of a text of 3 characters"),
-        (((2, 3), (1, 3)), "a word at the characters 1 to 3 behind one at 2 to 3"),
-        (((0, 3), (1, 2)), "a word at the characters 1 to 2 behind one at 0 to 3"),
+        (((2, 3), (1, 3)), "a word at the characters 1 to 3 after one at 2 to 3"),
+        (((0, 3), (1, 2)), "a word at the characters 1 to 2 after one at 0 to 3"),
     ],
 )
 def test_words_lie_in_their_text_in_order(offsets: tuple[tuple[int, int], ...], fault: str) -> None:

@@ -127,6 +127,6 @@ def test_what_is_left_out_is_counted() -> None:
     evaluation = prepare_last_words(SentenceReader(model), texts, name="passages", max_tokens=31)
     assert len(evaluation.examples) == 3
     assert sorted(evaluation.skipped.values()) == [1, 1]
-    assert "texts without a word behind the first" in evaluation.skipped
+    assert "texts without a word after the first" in evaluation.skipped
     with pytest.raises(CorpusError, match="passages has no text whose last word 'llama' could predict"):
         prepare_last_words(SentenceReader(model), texts[3:], name="passages", max_tokens=31)

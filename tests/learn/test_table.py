@@ -182,11 +182,11 @@ REFUSED = {
     },
     "a word without a tag": (
         {"train": TAGGED + "ran\n", "test": TAGGED},
-        "{at}/train.tsv:5 has the word 'ran' without a tag; write one behind it, after a tab.",
+        "{at}/train.tsv:5 has the word 'ran' without a tag; write one after it and a tab.",
     ),
     "a word with an empty tag": (
         {"train": TAGGED, "test": TAGGED + "ran\t\n"},
-        "{at}/test.tsv:5 has the word 'ran' without a tag; write one behind it, after a tab.",
+        "{at}/test.tsv:5 has the word 'ran' without a tag; write one after it and a tab.",
     ),
     "four columns": (
         {"train": TAGGED, "test": "ran VBD B-VP O\n"},

@@ -212,7 +212,7 @@ def test_what_is_cut_or_cannot_be_tagged_is_counted(model, tmp_path) -> None:
     assert 2 < len(over) < 50
     skipped = tuned.settings["skipped"]["train"]
     assert skipped["examples cut to 11 tokens (the rest is used)"] == len(over)
-    assert skipped["words behind the cut"] >= 2 * 9 + len(over) - 2
+    assert skipped["words after the cut"] >= 2 * 9 + len(over) - 2
     assert skipped["examples without a token that is tagged"] == 1
     assert tuned.settings["examples"]["train"] == 102
 

@@ -134,7 +134,7 @@ def test_models_that_are_no_decoder_alone_are_refused(family: str) -> None:
         measure(make(family), DOCUMENTS, ["streaming"])
     assert str(refused.value) == (
         "the reducer `streaming` cuts each token off from those before it, and a model that is not a decoder alone "
-        "sees what stands behind it as well; measure a decoder, or leave the reducer out."
+        "sees what comes after it as well; measure a decoder, or leave the reducer out."
     )
 
 

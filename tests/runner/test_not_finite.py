@@ -61,8 +61,8 @@ def test_a_model_that_is_finite_for_no_text_is_refused() -> None:
     with pytest.raises(ModelError) as refused:
         measure(damaged("bert"), documents(2, (2, 3)), ["surface"])
     assert re.fullmatch(
-        r"the outputs of 'bert' are not finite \(NaN or infinite\) for 'bad \d' and 1 documents beside it; its weights "
-        r"are damaged, or too large for half precision: give whole weights, or load it in float32\.",
+        r"the outputs of 'bert' are not finite \(NaN or infinite\) for 'bad \d' and 1 documents of its batch; its "
+        r"weights are damaged, or too large for half precision: give whole weights, or load it in float32\.",
         str(refused.value),
     )
 

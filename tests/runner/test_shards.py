@@ -301,7 +301,7 @@ def test_a_header_that_was_not_written_so_is_refused(tmp_path: Path, header: dic
 def test_sums_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     paths = write(tmp_path, ["surface"])
     sums = ShardSums.read(paths[1])
-    beginning = f"{paths[0]} and the shards beside it do not hold what their reducers add up ("
+    beginning = f"{paths[0]} and the shards next to it do not hold what their reducers add up ("
     other_kind = f"{paths[0]} and {paths[1]} do not hold numbers of one kind for surface defined of encoder; measure "
     other_shapes = {
         key: np.zeros((13, 17)) if key[0] == "surface" else value for key, value in sums.done.values.items()

@@ -139,8 +139,8 @@ def test_runs_on_something_else_are_refused(run, zhao, model, corpora, tmp_path)
             "negation; name their folder."
         ),
         ("zhao2020", "--runs", tmp_path / "alone"): (
-            f"{tmp_path / 'alone'} holds no runs on the control of negation, beside which the study shows those on the "
-            "task; tune them with `headscope tune --control --resume`."
+            f"{tmp_path / 'alone'} holds no runs on the control of negation, which the study shows next to those on "
+            "the task; tune them with `headscope tune --control --resume`."
         ),
         ("zhao2020", "--runs", finished, "--recorded", "."): (
             "recorded scores need no fine-tuning; give --recorded or --runs, not both."

@@ -9,7 +9,7 @@ def test_each_row_with_a_reported_head_has_a_heatmap_most_frequent_first() -> No
     table = head_table()
     score = find_score(table, "relation_accuracy")
     titles = [title.removeprefix(f"{score.title}: ") for title in draw_atlas.list_score_figures(table, score)]
-    assert titles[0] == "reported heads beside their rivals"
+    assert titles[0] == "reported heads and their rivals"
     assert titles[-2:] == ["nsubj", "obj"]
     assert "nsubj:pass" not in titles
 

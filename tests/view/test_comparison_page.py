@@ -249,5 +249,5 @@ def test_it_keeps_the_rules_of_axe_and_hostile_names_stay_text(before, after, op
     before.attrs["model"] = after.attrs["model"] = HOSTILE
     page = open_page(compare(before, after, tmp_path), address=ENTROPY)
     assert violations(page) == []
-    assert page.locator("h1").inner_text().endswith("after tuning, beside the model before")
+    assert page.locator("h1").inner_text().endswith("after tuning, compared with the model before")
     assert "No head is reported: this table has scores" in page.locator("#reported-rows").inner_text()

@@ -189,7 +189,7 @@ def test_a_causal_model_is_said_to_count_each_link_in_one_direction(path: str, c
     notes = [text for _, text in Page(render_page(table, figures={})).find("p")]
     sentence = (
         "This model is causal: a word sees only itself and the words before it. Each direction is scored on the links "
-        "whose other end stands earlier, and each link counts in one of the two directions."
+        "whose other end is earlier, and each link counts in one of the two directions."
     )
     assert (sentence in notes) is causal
     assert not [note for note in Page(render_page(head_table(), figures={})).find("p") if "causal" in note[1]]

@@ -155,5 +155,5 @@ def test_a_list_without_reported_heads_shows_all_and_no_more_than_it_knows() -> 
         "## Attention heads", "", "What attention heads do. Layer and head count from 1.", "",
         "| row | head | score [95 %] | items | strongest rival | verdict |", "| --- | --- | --- | --- | --- | --- |",
         "| a\\|b\\* | 1-2 | 0.500 |  |  |  |", "| alignment\\_heads | 3-5 |  |  |  |  |", "",
-        "A number stands for a key/value head, with all query heads that share it.",
+        "A number is a key/value head, with all query heads that share it.",
     ]  # fmt: skip

@@ -62,7 +62,7 @@ def held_out(table: xr.Dataset, prefix: str, measure: str, attends: str) -> str:
     label = RIVALS.get(rival, "").format(f"{table[f'{prefix}heldout_offset'].item():+.0f}".replace("-", "−"))
     if rival == "window":
         before, behind = (table[f"{prefix}heldout_window_{end}"].item() for end in ("before", "behind"))
-        label = f"{before} words before the cue, {behind} behind it"
+        label = f"{before} words before the cue, {behind} after it"
     variable = f"{prefix}{'' if rival == 'untrained' else 'heldout_'}{rival}_{measure}"
     verdict = table[f"{prefix}reported_verdict"].item()
     return f"held out: {head} from {attends}: {scored} · {label} {table[variable].item():.2f} · {verdict}"

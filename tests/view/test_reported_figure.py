@@ -1,4 +1,4 @@
-"""The reported heads beside their rivals: the marks are the numbers and the verdicts of the table."""
+"""The reported heads and their rivals: the marks are the numbers and the verdicts of the table."""
 
 import re
 

@@ -266,7 +266,11 @@ def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[st
 def _numbers(runs: _Runs, tested: int) -> dict[str, xr.Variable]:
     """The number of runs, the smallest p-values that so many can give, and how many heads at them a small q needs."""
     least = {"before": np.array([least_signed_rank(count) for count in runs.sizes])}
-    tests = {"before": "so many runs against 0", "": "so many runs, task against control", "paired": "so many pairs"}
+    tests = {
+        "before": "this number of runs against 0",
+        "": "these numbers of runs, task against control",
+        "paired": "this number of pairs",
+    }
     new = {"runs": _variable(xr.DataArray(runs.sizes, dims="group"), "runs of a group", "runs", SOURCE)}
     if "control" in runs.groups:
         pairs = len(runs.pairs)

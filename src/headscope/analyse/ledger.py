@@ -100,7 +100,7 @@ def tabulate_ledger(measured: MeasuredPrompts) -> xr.Dataset:
         "ledger_mass_uniform": (measured.uniform.mean(0), ["part"], "the same of uniform attention", SHARE),
         "ledger_by_slot": (
             measured.by_slot.mean((0, 1)), [*head, "slot"],
-            "mean share of attention to the documents that stand in a slot, all in turn", SHARE,
+            "mean share of attention to the documents in a slot, all in turn", SHARE,
         ),
     }  # fmt: skip
     ends = given.mean(0), lower.clip(0), upper.clip(None, 1)

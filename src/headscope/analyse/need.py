@@ -47,7 +47,7 @@ _LACKS_HEADS = (
 _LACKS_TEXTS = "the effects in {name} are of a single text, which tests nothing; run `headscope disable` on more texts."
 _LACKS_PARTS = "{name} is a part of a table of effects; give the whole, with its dimensions how and subset."
 _LACKS_PLACEBOS = (
-    "the effects in {name} have no placebos, beside which alone a head can be called needed; run `headscope disable` "
+    "the effects in {name} have no placebos, without which no head can be called needed; run `headscope disable` "
     "with --placebos 2 or more."
 )
 

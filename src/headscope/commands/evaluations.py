@@ -187,7 +187,7 @@ def _find(task: Any, data: Path, split: str, paradigms: Sequence[str], limit: in
     if isinstance(task, str) and task.startswith(LAST_WORDS):
         path = task.removeprefix(LAST_WORDS)
         if not path:
-            raise CorpusError(f"{task!r} names no texts; write their path behind it, as in {LAST_WORDS}lambada.jsonl.")
+            raise CorpusError(f"{task!r} names no texts; write their path after it, as in {LAST_WORDS}lambada.jsonl.")
         return EvaluationSource(f"last words of {path}", corpus=read(path), last_words=True, limit=limit)
     where = task
     if task == BLIMP and not _has_pairs(BLIMP):  # a folder of the name may hold results

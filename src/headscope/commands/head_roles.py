@@ -58,7 +58,7 @@ def require_decoder(model: Model) -> None:
     if not is_decoder(model):
         raise ModelError(
             f"{model.title} is no decoder alone, and roles such as induction are those of heads whose tokens see what "
-            "stands before them; give a causal language model, or measure `headscope atlas`."
+            "comes before them; give a causal language model, or measure `headscope atlas`."
         )
 
 

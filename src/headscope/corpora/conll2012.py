@@ -85,7 +85,7 @@ def _read_parts(path: Path) -> Iterator[_Part]:
             index = 0
         elif part is None:
             raise CorpusError(
-                f"{path}:{number} stands outside of a document; CoNLL-2012 needs '#begin document (NAME); part 000' "
+                f"{path}:{number} is outside of a document; CoNLL-2012 needs '#begin document (NAME); part 000' "
                 f"before the words of each and {_END!r} after them: add the line that is missing."
             )
         elif line.strip() == _END:

@@ -62,7 +62,7 @@ def _read_message(where: str, number: int, value: Mapping[str, object]) -> Messa
     if unknown := record.keys() - {"role", "content"}:
         raise CorpusError(
             f"{where} with the key {show(min(unknown))}; headscope reads the role and the text of a message, and no "
-            "tools, thoughts or pictures beside them: leave out this conversation, or the key."
+            "tools, thoughts or pictures: leave out this conversation, or the key."
         )
     role, content = record.get("role"), record.get("content")
     if not is_text(role):

@@ -22,7 +22,7 @@ _BRACKET = re.compile(r"\([^()]+\)?|[^()]+\)")
 _PART = re.compile(r"\[([0-9]+)/[0-9]+\]$")
 
 _NO_WORD = "mentions without a word"
-_PARTS = "mentions of which the words do not stand together"
+_PARTS = "mentions whose words are not next to each other"
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:

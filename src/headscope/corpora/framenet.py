@@ -145,15 +145,15 @@ def _check_release(path: Path) -> None:
     folders = [folder for folder in ("fulltext", "lu") if (release / folder).is_dir()]
     if not folders:
         raise CorpusError(
-            f"{release} has neither fulltext/ nor lu/ beside {path.name}, so it has no sentences; give the folder of a "
-            f"FrameNet release."
+            f"{release} has neither fulltext/ nor lu/ next to {path.name}, so it has no sentences; give the folder of "
+            f"a FrameNet release."
         )
     indexes = [release / name for name in (*_LEXICON, *((_TEXT_INDEX,) if "fulltext" in folders else ()))]
     for index in indexes:
         if not index.is_file():
             raise CorpusError(
-                f"{release} has no {index.name}, which a FrameNet release has beside {path.name}: give the folder of a "
-                f"whole release; of lu/ and fulltext/ one may be missing."
+                f"{release} has no {index.name}, which a FrameNet release has next to {path.name}: give the folder of "
+                f"a whole release; of lu/ and fulltext/ one may be missing."
             )
     # NLTK looks for elements, and would take an index that breaks off for a short one.
     for index in (path, *indexes):

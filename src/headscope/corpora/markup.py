@@ -103,7 +103,7 @@ class Markup:
             if self.with_text is not None and element.name not in self.with_text and data.strip():
                 raise CorpusError(
                     f"{path}:{parser.CurrentLineNumber} has the text {quote(data.strip())} in <{element.name}>; "
-                    f"words stand in <{self.with_text[-1]}>: mark it as one, or remove it."
+                    f"words are in <{self.with_text[-1]}>: mark it as one, or remove it."
                 )
             if self.mixed:
                 events.append(("text", Element(parser.CurrentLineNumber, "", {}, tuple(open_elements), [data])))

@@ -78,7 +78,7 @@ def _read_rows(path: Path) -> list[Row]:
             has_begun = True
         elif not has_begun or has_ended:
             raise CorpusError(
-                f"{path}:{number} stands outside of the document; OntoGUM needs {_BEGIN!r} before its words, "
+                f"{path}:{number} is outside of the document; OntoGUM needs {_BEGIN!r} before its words, "
                 f"{_END!r} after them, and one document in a file: correct the file, or part it."
             )
         elif line.strip() == _END:

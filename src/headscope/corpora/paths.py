@@ -62,7 +62,7 @@ def check_hops(hops: int) -> None:
     """Refuse a number of hops that is not from 1 to `MOST_HOPS`."""
     if not isinstance(hops, int) or isinstance(hops, bool) or not 1 <= hops <= MOST_HOPS:
         raise CorpusError(
-            f"`hops` is {hops!r}; give 1 for dependencies alone, or 2 or {MOST_HOPS} for paths of up to so many."
+            f"`hops` is {hops!r}; give 1 for dependencies alone, 2 or {MOST_HOPS} for paths up to that length."
         )
 
 

@@ -18,7 +18,7 @@ from headscope.errors import CorpusError
 
 _ROLESET = len(COLUMNS)
 _NOT_ANNOTATED = "roles of sentences that were not annotated with them"
-_AT_PREDICATE = "roles that stand at their own predicate"
+_AT_PREDICATE = "roles at their own predicate"
 _AT_NO_WORD = "rolesets and roles at lines that are no syntactic words"
 
 
@@ -112,6 +112,6 @@ def _check_no_predicate(path: Path, row: _Row, column: int) -> None:
     if row.roleset != "_":
         raise CorpusError(
             f"{path}:{row.line} has 'V' in column {_ROLESET + 2 + column}, which belongs to predicate {column + 1} of "
-            f"the sentence, but the word is another predicate ({row.roleset}); role columns stand in the order of "
+            f"the sentence, but the word is another predicate ({row.roleset}); role columns are in the order of "
             f"their predicates: put them in that order."
         )

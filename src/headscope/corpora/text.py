@@ -100,7 +100,7 @@ def read_blocks(path: Path, blank: str | None = " ") -> Iterator[list[tuple[int,
             if size > LARGEST_TEXT:
                 raise CorpusError(
                     f"{path}:{block[0][0]} is followed by {len(block):,} lines, and no empty one among them, which are "
-                    "too many for a text; put an empty line behind each, or name the format that the file is in."
+                    "too many for a text; put an empty line after each, or name the format that the file is in."
                 )
         elif block:
             yield block

@@ -61,7 +61,7 @@ class WrittenText:
         first, last, length = 0, 0, len(self.content)
         for start, stop in self.offsets:
             if not (first <= start < stop <= length and last <= stop):
-                order = f"behind one at {first} to {last}" if 0 <= start < stop <= length else ""
+                order = f"after one at {first} to {last}" if 0 <= start < stop <= length else ""
                 return f"a word at the characters {start} to {stop} {order or f'of a text of {length} characters'}"
             first, last = start, stop
         return ""

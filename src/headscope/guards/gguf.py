@@ -79,7 +79,7 @@ class _Header:
     def _skip(self, size: int) -> None:
         self.place += size
         if self.place > len(self.content):
-            raise ValueError("its header ends behind the file")
+            raise ValueError("its header ends after the end of the file")
         if self.place > _LONGEST:
             raise ValueError(f"its header is longer than {_LONGEST:,} bytes")
 

@@ -158,7 +158,7 @@ def prepare_last_words(
     aligned, skipped = reader.align(passages, max_tokens=max_tokens, cut=False)
     scored = [_find_last(each, causal=reader.causal) for each in aligned]
     texts = [each for each, places in zip(aligned, scored, strict=True) if places]
-    skipped["texts without a word behind the first"] = len(given) - len(passages)
+    skipped["texts without a word after the first"] = len(given) - len(passages)
     skipped["texts whose last word has no token that could be predicted"] = len(aligned) - len(texts)
     if not texts:
         raise CorpusError(f"{name} has no text whose last word {reader.model.name!r} could predict; give other texts.")

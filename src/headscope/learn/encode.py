@@ -52,7 +52,7 @@ def _encode_tagged(
     if max_tokens is not None and len(assigned.tokens) > max_tokens:
         fit = words_that_fit(assigned, max_tokens)
         skipped[f"examples cut to {max_tokens} tokens (the rest is used)"] += 1
-        skipped["words behind the cut"] += len(words) - fit
+        skipped["words after the cut"] += len(words) - fit
         encoded, assigned = _read_words(words[:fit], tokenizer, lead)
     tags = [None if word < 0 else example.tags[word] for word in assigned.tokens]
     if not any(tag is not None for tag in tags):

@@ -114,7 +114,7 @@ def _describe_weights(by_seed: Mapping[int, Mapping[str, Sums]], data: ProbeData
         ),
         "probe_root_weight": variable(
             by_head[..., 2:4], (*dims, "side_special"), name=f"{what}, for having no head, by attention to special "
-            "tokens before and behind the words", units=units, source=CLARK,
+            "tokens before and after the words", units=units, source=CLARK,
         ),
         "probe_attention_size": variable(
             by_head[..., 4], dims, name="root mean square of the attention of a head from a word to a word",

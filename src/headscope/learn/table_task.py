@@ -206,9 +206,7 @@ def read_tagged(path: Path, rows: Iterable[Row]) -> Iterator[Example]:
 def _parse_word_and_tag(path: Path, row: Row) -> tuple[str, str]:
     cells = [cell.strip() for cell in (row.cells if len(row.cells) > 1 else row.cells[0].split())]
     if len(cells) < 2 or not cells[1]:
-        raise CorpusError(
-            f"{path}:{row.number} has the word {cells[0]!r} without a tag; write one behind it, after a tab."
-        )
+        raise CorpusError(f"{path}:{row.number} has the word {cells[0]!r} without a tag; write one after it and a tab.")
     if len(cells) > 2 or not cells[0]:
         raise CorpusError(
             f"{path}:{row.number} has {len(cells)} fields, of which the first is {cells[0]!r}; a row is a word and its "

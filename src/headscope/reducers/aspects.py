@@ -171,7 +171,7 @@ class Aspects(Reducer):
         offsets = mean(counts["fold_aspect_offset"].sum(1), pairs[:, None])
         each, by_head = ("target",), ("layer", "head", "target")
         share, pair = SHARE, "share of pairs"
-        there = "pairs in which a word of the target stands at a fixed offset from the words that name the aspect"
+        there = "pairs in which a word of the target is at a fixed offset from the words that name the aspect"
         over_pairs = "attention to the target, over pairs"
         lost = "pairs left out, whose words of the target or of the aspect's name have no token"
         values: dict[str, Described] = {

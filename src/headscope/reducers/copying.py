@@ -32,7 +32,7 @@ MASS = Score(
     numerator=("fold_copied",), denominator=("fold_copying",),
     rivals=(
         Rival("random", "a random token of the text", ("fold_copied_random",), ("fold_copying",)),
-        Rival("behind", "the same head and the token behind", ("fold_copied_behind",), ("fold_copying",)),
+        Rival("behind", "the same head and the token after", ("fold_copied_behind",), ("fold_copying",)),
     ),
     items="tokens", attends="token", roles={"": "copying"},
 )  # fmt: skip

@@ -31,8 +31,8 @@ FARTHEST = 64
 MASS = Score(
     "match_mass",
     "Tokens that come again",
-    "the mean attention from a token that stands earlier in its text too, to that place (duplicate) or to the token "
-    "behind it (induction)",
+    "the mean attention from a token that is earlier in its text too, to that place (duplicate) or to the token "
+    "after it (induction)",
     numerator=("fold_match_mass",), denominator=("fold_match",),
     rivals=(
         Rival("back", "best fixed distance", ("fold_match_back",), ("fold_match",), ("back",), "{back} tokens back"),

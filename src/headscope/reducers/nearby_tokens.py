@@ -52,7 +52,7 @@ MASS = Score(
     rivals=(
         Rival("uniform", "uniform attention", ("fold_nearby_uniform",), ("fold_nearby",)),
         Rival(
-            "beside", "attention of the same head beside it", ("fold_nearby_beside",), ("fold_nearby",),
+            "beside", "attention of the same head next to it", ("fold_nearby_beside",), ("fold_nearby",),
             ("beside",), "the same head {beside}",
         ),
     ),

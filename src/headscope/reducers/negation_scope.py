@@ -45,7 +45,7 @@ F1 = Score(
         Rival("all", "all words of the sentence", (GOLD, GOLD), ("fold_scope_words", GOLD)),
         Rival(
             "window", "best window around the cue", ("fold_scope_window_hits", "fold_scope_window_hits"),
-            ("fold_scope_window", GOLD), ("before", "behind"), "{before} words before the cue, {behind} behind it",
+            ("fold_scope_window", GOLD), ("before", "behind"), "{before} words before the cue, {behind} after it",
         ),
     ),
     rows="scopes of negation", label="scope, F1", attends="word",

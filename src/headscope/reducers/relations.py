@@ -376,7 +376,7 @@ class Relations(Reducer):
         by_length = ("layer", "head", "relation", "direction", "length")
         share, links = "share of links", "links"
         values: dict[str, Described] = {
-            "offset_accuracy": (offsets, ("relation", "offset"), "links whose head stands at a fixed offset", share),
+            "offset_accuracy": (offsets, ("relation", "offset"), "links whose head is at a fixed offset", share),
             "length_accuracy": (at_length, by_length, "links of a length that the head gets right", share),
             "length_count": (of_length, ("relation", "length"), "links of a length", links),
         }

@@ -44,7 +44,7 @@ ACCURACY = Score(
         ),
         Rival(
             "match", "what followed the same token earlier", ("fold_retrieved_match",), ("fold_answer",),
-            ("occurrence",), "behind the {occurrence} place of the same token",
+            ("occurrence",), "after the {occurrence} place of the same token",
         ),
     ),
     items="tokens of answers", rows="tokens of an answer", label="answer: {}", attends="token",

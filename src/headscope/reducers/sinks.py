@@ -42,7 +42,7 @@ SHARE_OF_TEXTS = Score(
     numerator=("fold_sink_texts",), denominator=("fold_sink",),
     rivals=(
         Rival("uniform", "uniform attention", ("fold_sink_uniform",), ("fold_sink",)),
-        Rival("beside", "the same head and the token beside it", ("fold_sink_beside",), ("fold_sink",)),
+        Rival("beside", "the same head and the token next to it", ("fold_sink_beside",), ("fold_sink",)),
     ),
     items="texts", rows="tokens that may be sinks", label="sink: {}", attends="token",
     roles={FIRST[0]: "sink"}, role_from=0.5, role_rank=1,

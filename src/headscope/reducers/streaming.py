@@ -104,7 +104,7 @@ class Streaming(Reducer):
         if not batch.is_causal(attention_type):
             raise ModelError(
                 "the reducer `streaming` cuts each token off from those before it, and a model that is not a decoder "
-                "alone sees what stands behind it as well; measure a decoder, or leave the reducer out."
+                "alone sees what comes after it as well; measure a decoder, or leave the reducer out."
             )
         tokens = batch.queries(attention_type)
         return _Facts(tokens.real, self.fold_assignment.folds(batch.documents, tokens.ids.device))

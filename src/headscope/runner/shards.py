@@ -171,7 +171,7 @@ def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str |
         if list_reducers(reducers):  # whose own errors are for who wrote them
             raise
         raise HeadscopeError(
-            f"{paths[0]} and the shards beside it do not hold what their reducers add up ({first_line(error)}); "
+            f"{paths[0]} and the shards next to it do not hold what their reducers add up ({first_line(error)}); "
             "measure them again."
         ) from error
     devices = dict.fromkeys(sums.identity["about"][DEVICE] for sums in ordered)

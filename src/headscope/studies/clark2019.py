@@ -271,7 +271,7 @@ CLARK2019 = Study(
         "inside pickled attention maps. So no corpus is known to be the paper's own: its values are shown, and never "
         "required to be equal.",
         "The paper chooses the best head and offset on the same data that they are scored on, and so does the value "
-        "beside the paper's. The held-out value is judged.",
+        "next to the paper's. The held-out value is judged.",
         "Figure 3 is of the loss of masked language modelling, so it needs weights with the head for that.",
         "Figure 6 is of the mean divergence of two heads over tokens and texts; the paper sums over all tokens, and "
         "its code adds 0.001 / n to each weight. Heads are compared in 32 random tokens of each text.",

@@ -109,7 +109,7 @@ def render_markdown(name: str, study: Study, models: Sequence[Recorded], *, with
         else:
             basis = (
                 f"The paper has no model of this name; it has {', '.join(study.models)}. The claims are those about "
-                f"{beside}. Its figures stand beside, and what the paper says of it in general is judged."
+                f"{beside}. Its figures are next to them, and what the paper says of it in general is judged."
             )
         lines += ["", "### Claims", "", basis, "", *sheet.render_claims(beside, model.name, model.findings)]
     lines += ["", "## Notes", "", *(f"- {_capitalize(misprint)}" for misprint in study.misprints)]

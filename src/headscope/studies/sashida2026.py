@@ -141,10 +141,10 @@ SASHIDA2026 = Study(
         "Single-hop and multi-hop heads are a tenth of all heads each, by raw score: a head that finds the nearest "
         "word scores high in many relations. Mixed heads are both together, so that the set is larger than either.",
         "The abstract compares with as many random heads. If the heads of a set are in layers that bear much, that "
-        "alone makes their drop the larger one; so random heads of the same layers stand beside them.",
+        "alone makes their drop the larger one; so random heads of the same layers are run too.",
         "Each set is compared with ten random sets, or more until it is decided. The interval of a drop beyond random "
         "is by how much these differ; the p-value that decides is exact, and corrected for all sets and metrics.",
-        "LAMBADA has passages whose last word people can guess. Paragraphs of novels stand in for it, whose last words "
+        "LAMBADA has passages whose last word people can guess. Paragraphs of novels replace it, whose last words "
         "nobody has tried to guess, so that the whole model is right about fewer; `--corpus last_words=PATH` takes a "
         "file of LAMBADA.",
     ),

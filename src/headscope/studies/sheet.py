@@ -89,7 +89,7 @@ def render_markdown(
     model, beside = name_model(next(iter(tables.values())).attrs["model"]), study.paper_model(tables)
     lines = [
         f"# {study.title}\n",
-        f"`headscope study {name}`: {model}, beside the paper's {beside}. Shares are in percent.\n",
+        f"`headscope study {name}`: {model}, next to the paper's {beside}. Shares are in percent.\n",
         _render_row("", "the paper's corpus", "this corpus", "documents", "words", "the same"),
         "| --- | --- | --- | ---: | ---: | --- |",
     ]

@@ -115,8 +115,8 @@ def _read_finished(name: str, study: Study, folder: Path) -> dict[str, Runs]:
         )
     if not (folder / CONTROL / FILE).is_file():
         raise HeadscopeError(
-            f"{folder} holds no runs on the control of {of_task.task}, beside which the study shows those on the task; "
-            "tune them with `headscope tune --control --resume`."
+            f"{folder} holds no runs on the control of {of_task.task}, which the study shows next to those on the "
+            "task; tune them with `headscope tune --control --resume`."
         )
     return {"task": of_task, "control": read_runs(folder / CONTROL)}
 

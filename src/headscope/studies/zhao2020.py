@@ -200,7 +200,7 @@ ZHAO2020 = Study(
     },
     notes=(
         "Baselines depend on the corpus alone, so on the paper's corpus they must agree for any model.",
-        "The paper chooses the best head on the same data that it is scored on, and so does the value beside the "
+        "The paper chooses the best head on the same data that it is scored on, and so does the value next to the "
         "paper's. Where the two are not comparable, the held-out value is judged.",
         "The average fixed offset is over -3 to -1 and 1 to 3: this reproduces the paper's values, and with offset 0 "
         "it does not.",

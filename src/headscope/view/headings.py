@@ -127,12 +127,12 @@ def describe_causality(table: xr.Dataset) -> str:
     if "attention_type" in table.dims:
         return (
             "In the decoder a word sees only itself and the words before it. In each direction a head can be right "
-            "about the links whose other end stands earlier, and about no others: of all links together about half, "
+            "about the links whose other end is earlier, and about no others: of all links together about half, "
             "of one relation all, some or none."
         )
     return (
         "This model is causal: a word sees only itself and the words before it. Each direction is scored on the links "
-        "whose other end stands earlier, and each link counts in one of the two directions."
+        "whose other end is earlier, and each link counts in one of the two directions."
     )
 
 

@@ -64,10 +64,10 @@ def list_lesions(table: xr.Dataset) -> pd.DataFrame:
 
 
 def describe_random_sets(table: xr.Dataset) -> str:
-    """The random sets of a table in words: ``10 to 160 random sets of as many heads in each layer``."""
+    """The random sets of a table in words: ``10 to 160 random sets of the same size in each layer``."""
     where = " in each layer" if table.attrs.get(MATCH, BY_LAYER) == BY_LAYER else ""
     numbers = sorted({int(table["set_random_sets"].min()), int(table["set_random_sets"].max())})
-    return f"{' to '.join(map(str, numbers))} random sets of as many heads{where}"
+    return f"{' to '.join(map(str, numbers))} random sets of the same size{where}"
 
 
 def list_members(table: xr.Dataset) -> dict[str, str]:
@@ -134,7 +134,7 @@ def _print_sets(frame: pd.DataFrame, metric: Mapping[str, Any], table: xr.Datase
     write(
         console,
         f"\n[bold]{len(frame)} sets of heads[/] disabled by {escape(table.attrs['how'])}, [bold]{metric['title']}[/] "
-        f"of all examples, beside {describe_random_sets(table)}",
+        f"of all examples, compared with {describe_random_sets(table)}",
     )
     columns = ("set", "change", "95 % interval", "random sets", "excess", "p", "verdict", "heads")
     lines = make_grid(*columns, left=("verdict", "heads"), wraps=("heads",), apart=1)

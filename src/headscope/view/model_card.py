@@ -18,7 +18,7 @@ def render_model_card(heads: HeadList) -> str:
     lines += [_make_line(_describe(entry)) for entry in entries]
     lines += ["", _escape(heads.method)] if heads.method else []
     if heads.unit == GROUP:
-        lines += ["", "A number stands for a key/value head, with all query heads that share it."]
+        lines += ["", "A number is a key/value head, with all query heads that share it."]
     return "\n".join([*lines, ""])
 
 

@@ -132,7 +132,7 @@ def explain_need(table: xr.Dataset) -> str:
         f"Needed: the {metric['title']} is {worse} without the head, beyond chance and by more than with its placebos "
         f"(both corrected for all heads that were disabled); better without: the same, but {better}.",
         f"Not needed: neither, and the whole 95 % interval of the change lies within ±{about['effects_bound']} "
-        f"{metric['units']}; others may stand in for the head." if "effects_bound" in about else "",
+        f"{metric['units']}; others may do its work." if "effects_bound" in about else "",
         "Need not shown: the examples cannot tell.",
         "What is said holds in each of these ways; numbers and placebos are of the first." if several else "",
         "A head that marks nothing we measured may still be second best for a row.",

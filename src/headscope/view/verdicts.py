@@ -103,7 +103,7 @@ def describe_marks(reports: Sequence[Report], *, colour: str = "green") -> str:
     if any(row.verdict == UNDECIDED for row in rows):
         sentences.append(f"? and grey: {name_lack(rows)} to decide.")
     if any(row.folded for row in rows):
-        sentences.append("=: the row behind it pools others, and has the same items here.")
+        sentences.append("=: the row after it pools others, and has the same items here.")
     return " ".join(sentences)
 
 

@@ -301,6 +301,6 @@ def find_eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
             function: Callable[..., tuple[Tensor, Tensor]] = beside["eager_attention_forward"]
             return function
     raise ModelError(
-        f"{type(module).__module__} defines {type(module).__name__} without an eager_attention_forward beside it, "
+        f"{type(module).__module__} defines {type(module).__name__} without an eager_attention_forward next to it, "
         "so its attention cannot be captured."
     )

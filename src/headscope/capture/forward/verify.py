@@ -135,7 +135,7 @@ def verify_unpadded(
     difference, bound = measure_difference(model, alone, padded, alone.abs().max(), measure_noise)
     if not difference <= bound:
         raise ModelError(
-            f"the outputs of {model.name!r} change by {difference:.2g} with the padding beside a text; "
+            f"the outputs of {model.name!r} change by {difference:.2g} with the padding next to a text; "
             "measure each text alone (--batch-tokens 1)."
         )
 

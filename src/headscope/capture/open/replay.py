@@ -111,7 +111,7 @@ class ReplayedAttention(nn.Module):
                 raise ModelError(
                     f"the attention of layer {self.layer} in {text.file} gives other outputs than were saved, by "
                     f"{difference:.2g} (at most {bound:.2g} is allowed); save queries and keys as they are when they "
-                    "are multiplied, behind rotary embedding and norms, with the scale and the mask of the model."
+                    "are multiplied, after rotary embedding and norms, with the scale and the mask of the model."
                 )
 
 

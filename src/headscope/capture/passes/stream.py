@@ -254,8 +254,8 @@ def _verify(model: Model, batch: Batch, plan: Plan, words: int, *, reads_logits:
             capture = Capture.verified(model, sample)
             unembedding = find_unembedding(capture, sample) if reads_logits else None
             return replace(see_through(plan.view, capture, sample), unembedding=unembedding)
-    beside = f"{len(batch.documents) - 1} documents beside it"
-    raise refuse_not_finite(model.name, f"for {batch.documents[0].id!r} and {beside}")
+    others = f"{len(batch.documents) - 1} documents of its batch"
+    raise refuse_not_finite(model.name, f"for {batch.documents[0].id!r} and {others}")
 
 
 def _sample(model: Model, document: Document, words: int, pair_tokens: int, text: str, *, padded: bool) -> Batch:

@@ -45,7 +45,7 @@ NORM = "norm"
 VIEWS: Mapping[str, View] = {
     NORM: View(
         "share of what flows",
-        "the norm of what flows from each token (its value behind the output projection, times its weight), as a share "
+        "the norm of what flows from each token (its value after the output projection, times its weight), as a share "
         "of the sum of these norms over all tokens (Kobayashi et al. 2020, section 3)",
     ),
     "gradient": View(

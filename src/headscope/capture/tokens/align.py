@@ -26,7 +26,7 @@ TOO_LONG, CUT_DOCUMENTS, CUT_PAIRS = "documents longer than", "documents cut to"
 DROPPED = "documents with characters that the tokenizer drops"
 TRANSLATION_DROPPED = "documents whose translation has characters that the tokenizer drops"
 TRANSLATION_TOO_LONG, CUT_TRANSLATIONS = "documents with translations longer than", "translations cut to"
-BEHIND_CUT = "words behind the cut"
+BEHIND_CUT = "words after the cut"
 """How the reasons begin why a text, or the end of it, is left out."""
 
 

@@ -111,7 +111,7 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
         if not summarize(corpus).aligned:
             raise CorpusError(
                 f"{corpus.name} has no sure link between a word and one of its translation, so there is nothing to "
-                "score heads on; write links such as 0-0 behind each pair."
+                "score heads on; write links such as 0-0 after each pair."
             )
         return corpus
 

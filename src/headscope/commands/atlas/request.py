@@ -81,7 +81,7 @@ class Atlas(
         MEASURED,
         PERMUTATIONS,
         default=None,
-        unset="as many as the number of rows needs, 999 at least",
+        unset="what the number of rows needs, 999 at least",
         at_least=0,
         python="On `replicate` there are none, since nothing is chosen there.",
     )

@@ -95,7 +95,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         MEASURED,
         "Best heads of a list that are compared with as many of the model, such as 20.",
         default=None,
-        unset="all of the list, or half as many as the model has",
+        unset="all of the list, or half of the number of heads in the model",
         at_least=1,
     )
     corpus: str | Path | Iterable[Any] | None = option(

@@ -105,7 +105,7 @@ def _read_offsets(given: Any) -> tuple[int, int]:
     match given:
         case [int(start), int(stop)] if bool not in (type(start), type(stop)):
             return start, stop
-    raise HeadscopeError("the characters of a word are two numbers, its first and the one behind its last.")
+    raise HeadscopeError("the characters of a word are two numbers, its first and the one after its last.")
 
 
 def _read_place(given: Any) -> float:

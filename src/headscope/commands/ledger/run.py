@@ -92,13 +92,13 @@ def _lay_out(layout: PromptLayout, source: Prompts, tokens: int) -> tuple[LaidOu
         needed = max(len(each.ids) for each in orders) + own
         longest = max(longest, needed)
         if limit is not None and needed > limit:
-            skipped[f"prompts longer than {limit} tokens, with the text behind them"] += 1
+            skipped[f"prompts longer than {limit} tokens, with the text after them"] += 1
         else:
             laid_out[prompt] = orders
     if not laid_out:
         raise CorpusError(
             f"{source.name} has no prompt that {layout.model.name!r} can read: they have up to {longest} tokens with "
-            f"the text behind them, and it reads {limit}; give shorter documents or a model that reads longer texts."
+            f"the text after them, and it reads {limit}; give shorter documents or a model that reads longer texts."
         )
     return laid_out, skipped
 
@@ -127,19 +127,17 @@ class _Measuring:
         """The table, and the shares of each token of the first prompts.
 
         Raises:
-            CorpusError: the model writes nothing behind any prompt.
+            CorpusError: the model writes nothing after any prompt.
         """
         sums = self._measure()
         slots = len(next(iter(self.laid_out)).documents)
         written = [
             (str(number), prompt) for number, prompt in enumerate(self.laid_out) if sums.values[str(number), "own"].size
         ]
-        skipped = skipped + Counter(
-            {"prompts behind which the model writes nothing": len(self.laid_out) - len(written)}
-        )
+        skipped = skipped + Counter({"prompts after which the model writes nothing": len(self.laid_out) - len(written)})
         if not written:
             raise CorpusError(
-                f"{self.layout.model.name!r} writes nothing behind any prompt; give the texts to read as `answer`, or "
+                f"{self.layout.model.name!r} writes nothing after any prompt; give the texts to read as `answer`, or "
                 "lay the chat template around the prompts."
             )
         shares, uniform, lengths = (

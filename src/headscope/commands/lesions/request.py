@@ -62,8 +62,8 @@ class Lesions(ModelOptions, EvaluationOptions, Drawing, Listing, Resumable, Requ
     size: int = option(MEASURED, "Heads of each set, those with the highest score, such as 10.", default=5, at_least=1)
     random: int = option(
         MEASURED,
-        "Random sets that run beside each set at least, such as 20. While few of them are as bad, more follow: at most "
-        "20 for each set of the request.",
+        "Random sets that are run for each set at least, such as 20. While few of them are as bad, more follow: at "
+        "most 20 for each set of the request.",
         default=10,
         at_least=4,
         why="which does not show how much random sets differ",

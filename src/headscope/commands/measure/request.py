@@ -32,7 +32,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
     """What is measured of a model on a corpus, or on a shard of it."""
 
     reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
-        "What to measure, such as relations (`headscope list reducers`), with settings behind a colon, such as "
+        "What to measure, such as relations (`headscope list reducers`), with settings after a colon, such as "
         "'surface:offsets=-2|3'; may be repeated. Required.",
         kw_only=False,
         python="A name (`headscope.reducers.REDUCERS`), a name with settings, a reducer as an object, or several of "
@@ -43,7 +43,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         MEASURED,
         PERMUTATIONS,
         default=None,
-        unset="as many as the number of rows needs, 999 at least, and 0 with `runs`",
+        unset="what the number of rows needs, 999 at least, and 0 with `runs`",
         at_least=0,
         python="A reducer that is given as an object keeps its own number. On `replicate` there are none, since "
         "nothing is chosen there.",

@@ -49,7 +49,7 @@ def list_score_figures(table: xr.Dataset, score: Score) -> dict[str, tuple[str, 
     figures: dict[str, tuple[str, Drawing]] = {}
     if reported:
         beside = partial(draw_reported_heads, table, score.variable)
-        figures[f"{score.title}: reported heads beside their rivals"] = (f"{name}-reported", beside)
+        figures[f"{score.title}: reported heads and their rivals"] = (f"{name}-reported", beside)
     if "direction" not in table[score.variable].dims or not score.row_dimension(table):
         return figures | {score.title: (name, heatmap)}
     if any(row.parts for row in reported):

@@ -68,7 +68,7 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
     body.legend(handles=handles, **ABOVE, ncols=2 if columns < 3 else 4)
     score = reports[0].score
     title = f"{score.title}: {format_measure(score)} of the reported heads by {score.breakdown}"
-    note = "minus: the head of the link stands before; the outermost lengths are that and longer"
+    note = "minus: the head of the link comes before; the outermost lengths are that and longer"
     return finish(figure, table, title, f"{note}; above each bar, the number of {score.items}")
 
 

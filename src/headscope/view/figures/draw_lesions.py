@@ -61,7 +61,7 @@ def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "
     add_colour_bar(figure, axes, scale, colours, f"beyond random sets ({metric['units']})")
     title = f"Heads disabled together: change of the {metric['title']} beyond random heads"
     result = "dot: worse than all of these (p at most .05 for the table)" if len(down) else "none is surely worse"
-    return finish(figure, table, title, f"beside {describe_random_sets(table)}; {result}")
+    return finish(figure, table, title, f"compared with {describe_random_sets(table)}; {result}")
 
 
 def _label(part: str, frame: pd.DataFrame) -> str:

@@ -42,7 +42,7 @@ def write_comparison_page(
     others = [] if control is None else list(_list_views("control", control))
     first = match_heads(tuned[0].table) if DISTANCE in after else tuned[0].table
     runs = [*runs_of(after), *({**run, GROUP: CONTROL} for run in ([] if control is None else runs_of(control)))]
-    attrs = {"model": f"{name_model(str(before.attrs['model']))} after tuning, beside the model before"}
+    attrs = {"model": f"{name_model(str(before.attrs['model']))} after tuning, compared with the model before"}
     attrs |= {"runs": json.dumps(runs)} if runs else {}
     views = [
         PageView("after", first.assign_attrs(attrs), tuned[0].python, changes),

@@ -36,7 +36,7 @@ COLUMNS: Mapping[str, str] = {
     "them lie (headscope).",
     "p": "Of so large a change of any head if heads did nothing, by random signs of the texts (Westfall and Young "
     "1993).",
-    "p beside placebos": "Of a change so far from that with placebos, corrected for all heads (Holm 1979).",
+    "p against placebos": "Of a change so far from that with placebos, corrected for all heads (Holm 1979).",
 }  # fmt: skip
 """From left to right, with what each means and its source."""
 

@@ -214,7 +214,7 @@ COLUMNS = (
 
 NAME = Column(
     "row",
-    "The row of the score in plain words, such as a relation or a class of mentions; behind it its code and, behind =, "
+    "The row of the score in plain words, such as a relation or a class of mentions; after it its code and, after =, "
     "one that pools others and has the same items here (headscope).",
     _name,
     lambda row: escape(row.plain.title),
