@@ -68,7 +68,7 @@ class EvaluationSource:
         return "tagging" if self.task.kind == "tagging" else "classification"
 
     def check_runs(self, runs: Runs) -> None:
-        """Refuse runs that were not tuned on this task.
+        """Raise an error for runs that were not tuned on this task.
 
         Raises:
             HeadscopeError: they were tuned on another task or on a control, or nothing is tuned on these texts.
@@ -88,7 +88,7 @@ class EvaluationSource:
     def prepare(
         self, model: "Model", *, start: str | None = None, text: str | None = None, **settings: Any
     ) -> "Evaluation":
-        """The evaluation of a model.
+        """Return the evaluation of a model.
 
         Args:
             model: with its task head.
@@ -121,11 +121,11 @@ class EvaluationSource:
         return prepare_pairs(reader, self.pairs, name=self.name, **settings)
 
     def _sample(self, task: Task) -> Task:
-        """The task with so many examples of the split."""
+        """Return the task with at most `limit` examples of the split."""
         return replace(task, splits={**task.splits, self.split: self._choose(task.splits.get(self.split, ()))})
 
     def _choose(self, examples: Sequence[T]) -> tuple[T, ...]:
-        """So many examples, chosen at random and in their order."""
+        """Select `limit` examples at random, in their order."""
         if self.limit is None or self.limit >= len(examples):
             return tuple(examples)
         return tuple(examples[number] for number in sorted(Random(self.seed).sample(range(len(examples)), self.limit)))
@@ -141,7 +141,7 @@ def find_evaluation(
     seed: int = 0,
     labels: str | Mapping[str, str] | None = None,
 ) -> EvaluationSource:
-    """The examples that a user names.
+    """Read the examples that a user names.
 
     Args:
         task: a task of `headscope tune`, by name or as a `Task`, or a folder of its TSV files; minimal pairs, as
@@ -166,7 +166,7 @@ def find_evaluation(
 
 
 def name_labels(source: EvaluationSource, labels: str | Mapping[str, str] | None) -> EvaluationSource:
-    """The same examples for a model that has other names of labels; None: the names are those of the task.
+    """Rename the labels of examples to the labels of a model; None keeps the names of the task.
 
     Raises:
         HeadscopeError: the examples have no labels or not these, or not all of them are named.
@@ -202,7 +202,7 @@ def _find(task: Any, data: Path, split: str, paradigms: Sequence[str], limit: in
 
 
 def _has_pairs(where: Any) -> bool:
-    """True for a file or folder of minimal pairs; beside them a folder may hold other files."""
+    """Return True for a file or folder of minimal pairs; the folder may hold other files too."""
     if not isinstance(where, str | Path) or not Path(where).expanduser().exists():
         return False
     try:
@@ -218,7 +218,7 @@ def _read_beginning(file: Path) -> list[str]:
 
 
 def _is_labelled(task: Any) -> bool:
-    """True for a task with labels."""
+    """Return True for a task with labels."""
     if isinstance(task, Task):
         return True
     if not isinstance(task, str | Path):
@@ -228,7 +228,7 @@ def _is_labelled(task: Any) -> bool:
 
 
 def _take_each(pairs: Iterable[MinimalPair], limit: int | None) -> list[MinimalPair]:
-    """The first so many pairs of each paradigm."""
+    """Return the first `limit` pairs of each paradigm."""
     counts: Counter[str] = Counter()
     chosen = []
     for pair in pairs:

@@ -87,7 +87,7 @@ class OutputFolder:
                 remove_sums(self.sums(table))
 
     def check(self) -> None:
-        """Refuse an unusable folder before any work is done.
+        """Raise an error for an unusable folder before any work is done.
 
         Raises:
             HeadscopeError: the folder is a file, cannot be written to, or has a table or a manifest that headscope did
@@ -113,7 +113,7 @@ class OutputFolder:
         runs: Runs | None = None,
         trust_remote_code: bool = False,
     ) -> "xr.Dataset":
-        """The head table of a model, or of all `runs` that were tuned from it, under its name in `Contents.tables`.
+        """Measure a model, or all `runs` tuned from it, as the table of a name in `Contents.tables`.
 
         Its sums stay in the folder until everything is written. `label` is the step that progress shows.
         `trust_remote_code` allows the Python code in the folders of the runs.
@@ -250,7 +250,7 @@ class OutputFolder:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def _make_fresh(self) -> Path:
-        """The temporary folder."""
+        """Open the temporary folder."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             for unfinished in self.path.glob(f".{self.contents.manifest}.new-*"):
@@ -262,7 +262,7 @@ class OutputFolder:
             ) from error
 
     def sums(self, table: str) -> Path:
-        """The file that keeps what was measured of a table so far, for resuming."""
+        """Return the file with the sums that a killed run has measured so far."""
         return self.path / f".{table}.partial.npz"
 
     @property
@@ -295,7 +295,7 @@ class OutputFolder:
         write_text(f"{content}\n", fresh / self.contents.manifest)
 
     def _read_manifest(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """What the manifest in the folder records, and the hashes of the files that it lists; nothing without one.
+        """Read the manifest in the folder with the hashes of the files that it lists; empty without a manifest.
 
         Raises:
             HeadscopeError: it is no manifest that `write` wrote, and would be overwritten.
@@ -352,7 +352,7 @@ def remove_sums(sums: Path) -> None:
 
 
 def _is_listed(entry: tuple[str, object]) -> bool:
-    """True for the name of a file in the folder with a SHA-256."""
+    """Return True for the name of a file in the folder with a SHA-256."""
     name, digest = entry
     parts = PurePosixPath(name).parts
     inside = not PurePosixPath(name).is_absolute() and ".." not in parts and bool(parts)

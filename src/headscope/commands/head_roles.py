@@ -32,7 +32,7 @@ UNTRAINED_PART, FEWEST_UNTRAINED = 4, 20
 
 
 def read_generated(repeats: int, needles: int, seed: int) -> dict[str, Corpus]:
-    """The corpora on which roles are measured, by the name of the table; a role is measured on the first that shows it.
+    """Return the corpora of roles by table; each role is measured on the first corpus that shows it.
 
     Needles stand in short texts: one token of an answer is scored in each, so that many are needed.
     """
@@ -44,12 +44,12 @@ def read_generated(repeats: int, needles: int, seed: int) -> dict[str, Corpus]:
 
 
 def is_decoder(model: Model) -> bool:
-    """True of a model whose tokens see themselves and those before them alone, and which is no saved attention."""
+    """Return True for a causal model: each token sees only itself and earlier tokens. False for saved attention."""
     return set(model.layers) == {"decoder"} and model.saved is None
 
 
 def require_decoder(model: Model) -> None:
-    """Refuse a model whose heads have no roles.
+    """Raise an error for a model whose heads have no roles.
 
     Raises:
         ModelError: the model is no decoder alone, or saved attention.
@@ -65,7 +65,7 @@ def require_decoder(model: Model) -> None:
 def measure_head_roles(
     model: Model, untrained: Model, folder: OutputFolder, corpora: Mapping[str, Corpus], plan: Plan
 ) -> xr.Dataset:
-    """The table of the roles of all heads.
+    """Measure the roles of all heads.
 
     Args:
         model: a decoder, with its head if it has one.
@@ -146,7 +146,7 @@ def _sort(corpus: Corpus) -> list[Document]:
 
 
 def _join_sources(tables: Sequence[xr.Dataset]) -> dict[str, Any]:
-    """The attributes of the first table, of the texts of all."""
+    """Return the attributes of the first table, with the corpora of all tables."""
     every = [table.attrs for table in tables]
     skipped = sum((Counter(json.loads(attrs["skipped"])) for attrs in every), Counter[str]())
     return every[0] | {

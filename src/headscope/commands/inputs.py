@@ -17,7 +17,7 @@ from headscope.text_forms import find_form
 
 
 def find_head(task: str | None, reducers: Sequence[Reducer], view: str | None = None) -> str | None:
-    """The task head with which a model is loaded: the one that is named, or its own where something needs one."""
+    """Return the task head to load a model with: the named one, or the model's own if a reducer needs one."""
     return task or (OWN_HEAD if needs_head(reducers, view) else None)
 
 

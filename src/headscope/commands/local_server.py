@@ -68,7 +68,7 @@ class Request:
         return secrets.compare_digest(sent.encode(), token.encode())
 
     def read_json(self) -> Any:
-        """What was sent, as JSON.
+        """Read the JSON that was sent.
 
         Raises:
             ValueError: it is none.
@@ -94,12 +94,12 @@ class Reply:
 
 
 def reply_json(answer: Any, finish: Callable[[], None] = lambda: None) -> Reply:
-    """An answer as JSON."""
+    """Encode an answer as JSON."""
     return Reply(json.dumps(answer).encode(), "application/json", finish=finish)
 
 
 def refuse(status: HTTPStatus, sentence: str) -> Reply:
-    """A sentence that says what is wrong."""
+    """Encode an error message as an answer."""
     return Reply(sentence.encode(errors="replace"), status=status)
 
 
@@ -133,7 +133,7 @@ def open_browser(address: str) -> TemporaryDirectory[str]:
 
 
 def open_server(respond: Respond, port: int) -> "LocalServer":
-    """A server on this machine that does not answer yet.
+    """Open a server on this machine that does not answer yet.
 
     Args:
         respond: to each request of a page of this machine; called in several threads at once, but for the work that it
@@ -291,14 +291,14 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.turns.do(reply, self._has_left)
 
     def _is_ours(self) -> bool:
-        """True if the page itself asks, by a name of this machine."""
+        """Return True if the page itself asks, by a name of this machine."""
         port = self.server.server_port
         names = {f"{name}:{port}".removesuffix(f":{HTTP_PORT}") for name in (HOST, "localhost")}
         origin = self.headers.get("Origin")
         return self.headers.get("Host") in names and (origin is None or origin.removeprefix("http://") in names)
 
     def _has_left(self) -> bool:
-        """True if the page has closed its connection, and so waits for no answer."""
+        """Return True if the page has closed its connection and so waits for no answer."""
         try:
             self.connection.settimeout(0)
             return not self.connection.recv(1, socket.MSG_PEEK)

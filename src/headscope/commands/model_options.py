@@ -92,7 +92,7 @@ class NamedModel(DeviceOptions):
     model: "Loadable" = argument("MODEL", MODELS, kw_only=False, typed=str, python=LOADED_MODEL)
 
     def check_model(self) -> None:
-        """Raise an error for a path at which there is no model."""
+        """Raise an error for a path without a model."""
         check_model(self.model)
 
 
@@ -110,7 +110,7 @@ class ModelOptions(LoadOptions, BatchOptions):
 
 
 def check_model(model: object) -> None:
-    """Raise an error for a path at which there is no model; a loaded model is not looked at.
+    """Raise an error for a path without a model; loaded models are not checked.
 
     Raises:
         ModelError: it begins as no hub id does, and there is no such folder.

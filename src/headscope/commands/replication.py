@@ -39,7 +39,7 @@ class Replication:
 def open_replication(
     request: "Atlas | Measure", reducers: Sequence[str | Reducer], resolved: Sequence[Reducer], progress: Progress
 ) -> Replication | None:
-    """The corpus to replicate on, checked before any model runs; None where none is asked for.
+    """Read and check the corpus to replicate on, before any model runs; None without `replicate`.
 
     Args:
         request: that names both corpora.

@@ -13,7 +13,7 @@ from headscope.heads import read_table
 
 
 def find_table(source: object) -> xr.Dataset | None:
-    """The head table in the folder of an atlas or in a ``.nc`` file; None of anything else, such as a model.
+    """Read the head table in the folder of an atlas or in a ``.nc`` file; None for anything else, such as a model.
 
     Raises:
         HeadscopeError: there is no such file, or it is damaged or no file at all.
@@ -32,7 +32,7 @@ def find_table(source: object) -> xr.Dataset | None:
 
 
 def open_table(source: str | Path | xr.Dataset) -> xr.Dataset:
-    """The head table in the folder of an atlas or in a file.
+    """Read the head table in the folder of an atlas or in a file.
 
     Raises:
         TableError: there is none, or it is damaged.
@@ -47,7 +47,7 @@ def open_table(source: str | Path | xr.Dataset) -> xr.Dataset:
 
 
 def name_source(table: xr.Dataset) -> str:
-    """The file that a table was read from; otherwise, that it is one."""
+    """Return the file that a table was read from, or words for a table in memory."""
     return name_table(table, "the head table")
 
 

@@ -63,7 +63,7 @@ def measure_units(
     seed: int,
     run: str = "",
 ) -> xr.Dataset:
-    """The effects of disabling some units of a model as a head table that says where it comes from.
+    """Measure the effects of disabling some units of a model, as a head table with its provenance.
 
     Args:
         folder: what is measured is kept there, from which a killed run goes on.
@@ -107,7 +107,7 @@ class _Measuring:
     run: str
 
     def measure(self, units: Sequence[Unit]) -> xr.Dataset:
-        """The table, without the attributes that say where it comes from."""
+        """Return the table without its provenance."""
         how, pairs, evaluation = self.request.how, self.request.pairs, self.evaluation
         self.folder.progress("preparing what takes the place of heads", 0, 0)
         ways = prepare_ways(self.capture, evaluation, how, seed=self.seed)
@@ -137,7 +137,7 @@ class _Measuring:
         return table.assign_attrs(describe_predictions(evaluation, measured.whole))
 
     def _estimate(self, units: Sequence[Unit], ways: Ways) -> dict[str, Float[np.ndarray, "head item"]]:
-        """The first-order estimates of all heads, by way."""
+        """Return the first-order estimates of all heads, by way."""
         step = "estimating the effects of heads"
         how, report = self.request.how, lambda done, total: self.folder.progress(step, done, total)
         changes = estimate_changes(self.capture, self.evaluation, how, ways, report)
@@ -145,7 +145,7 @@ class _Measuring:
         return {way: np.stack([changes[way, layer][head] for layer, head in places]) for way in how}
 
     def _choose(self, units: Sequence[Unit], estimates: Float[np.ndarray, "head item"]) -> tuple[list[Unit], list[str]]:
-        """The units that are run, and the names of heads among them that were not chosen for their estimates."""
+        """Select the units to run, and the names of the heads among them that were not selected by their estimates."""
         names, top = [unit.name for unit in units if unit.kind == HEAD], self.request.top
         if top is None or 2 * top >= len(names):
             return [*units], names if len(names) == len(estimates) else []
@@ -159,14 +159,14 @@ class _Measuring:
         return [unit for unit in units if unit.kind != HEAD or unit.name in {*ranked[:top], *sample}], sample
 
     def _evaluate(self, name: str, ablations: Sequence[Ablation], ways: Ways) -> Outcomes:
-        """The outcomes of some ablations; a run that was killed goes on."""
+        """Run some ablations, and return their outcomes; a killed run goes on where it was."""
         return evaluate_ablations(
             self.folder, self.capture, self.evaluation, ablations, ways, self.projections, name=name,
             noun="pairs of heads" if name == PAIRS else "heads", stream=self.stream, seed=self.seed, run=self.run,
         )  # fmt: skip
 
     def _rank(self, ablations: Sequence[Ablation], outcomes: Outcomes) -> list[Unit]:
-        """The heads in the order of their effects on the smooth metric, in the first way."""
+        """Rank the heads by their effects on the smooth metric, in the first way."""
         metric = next(metric for metric in self.evaluation.metrics if metric.name == self.evaluation.smooth)
         chosen = [
             number
@@ -186,7 +186,7 @@ def evaluate_ablations(
     projections: Mapping[Layer, Projection], *, name: str, noun: str, stream: ResidualStream | None = None,
     seed: int = 0, run: str = "",
 ) -> Outcomes:  # fmt: skip
-    """The outcomes of some ablations; a run that was killed goes on.
+    """Run some ablations, and return their outcomes; a killed run goes on where it was.
 
     Args:
         folder: what is measured is kept there, under `name`.
@@ -222,7 +222,7 @@ def evaluate_ablations(
 
 
 def describe_predictions(evaluation: Evaluation, whole: Quantities) -> dict[str, str]:
-    """The attribute of a table with what the whole model predicts; empty where it chooses no labels."""
+    """Return the attribute with the labels that the whole model predicts; empty if it predicts no labels."""
     if not evaluation.labels:
         return {}
     counts = count_predicted(whole, evaluation.labels)
@@ -230,7 +230,7 @@ def describe_predictions(evaluation: Evaluation, whole: Quantities) -> dict[str,
 
 
 def find_known_projections(capture: Capture, *, needed: bool) -> Mapping[Layer, Projection]:
-    """The output projections. Without them, placebos and direct effects aside, passes begin at a block.
+    """Return the output projections. Without them, apart from placebos and direct effects, passes begin at a block.
 
     Raises:
         ModelError: they are needed, and the model has none.
@@ -246,14 +246,14 @@ def find_known_projections(capture: Capture, *, needed: bool) -> Mapping[Layer, 
 def _add_change(
     whole: Float[np.ndarray, "item quantity"], change: Float[np.ndarray, "estimate item"]
 ) -> Float[np.ndarray, "estimate item quantity"]:
-    """The quantities of items if the first of them changes so."""
+    """Return the quantities of items if the first of them changes by the given amount."""
     estimated = np.broadcast_to(whole, (len(change), *whole.shape)).copy()
     estimated[..., 0] += change
     return estimated
 
 
 def count_units(model: Model) -> dict[str, int]:
-    """The sizes of the axes of a table."""
+    """Return the sizes of the axes of a table."""
     groups = max(model.shape.key_value_heads.values())
     sizes = {"layer": max(model.layers.values()), "head": max(model.shape.heads.values())}
     return sizes | {"key_value_head": groups}

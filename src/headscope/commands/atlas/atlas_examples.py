@@ -102,7 +102,7 @@ def choose_candidates(
 
 
 def _count_tokens(model: Model, plan: Plan, documents: Sequence[Document]) -> list[int]:
-    """The tokens of each document; 0 of one that the model cannot read."""
+    """Count the tokens of each document; 0 for a document that the model cannot read."""
     aligned, _ = Alignment.for_model(model, cut=True, text=plan.text).align(documents)
     lengths = {text.document.id: text.length for text in aligned}
     return [lengths.get(document.id, 0) for document in documents]

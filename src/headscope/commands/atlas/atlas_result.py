@@ -57,7 +57,7 @@ class AtlasResult:
     files: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a table of several runs.
+        """Raise an error for a table of several runs.
 
         Raises:
             TableError: it is.

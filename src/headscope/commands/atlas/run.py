@@ -167,7 +167,7 @@ def _open_page(result: AtlasResult, request: Atlas, folder: OutputFolder) -> Non
 
 
 def _load(request: Atlas, head: str | None, progress: Progress) -> tuple[Model, Model]:
-    """The model with its head, and what of it is measured; of a decoder the head is for the roles of heads alone."""
+    """Load the model with its task head, and return which part of it is measured."""
     progress("loading the model", 0, 0)
     if head is not None or not request.roles:
         model = request.load(progress, task=head)
@@ -181,7 +181,7 @@ def _assess(
     table: xr.Dataset, model: Model, untrained: Model, documents: Iterable[Document], scoring: Sequence[Reducer],
     measure: Callable[..., xr.Dataset], second: Replication | None, summary: CorpusSummary,
 ) -> tuple[xr.Dataset, dict[str, xr.Dataset]]:  # fmt: skip
-    """The table with its uncertainty, replicated where there is a second corpus; and the other tables, by file."""
+    """Add intervals, p-values and the replication on a second corpus; return the other tables by file."""
     label = "measuring the untrained model"
     control = measure("untrained", untrained, documents, scoring, label=label, summary=summary)
     table, tables = assess(table, control), {"untrained.nc": control}
@@ -200,7 +200,7 @@ def _assess(
 
 
 def _add_roles(table: xr.Dataset, model: Model, untrained: Model, request: Atlas, folder: OutputFolder) -> xr.Dataset:
-    """The table with the roles of all heads, on generated texts; as it is, but for the reason, if none can be measured.
+    """Add the roles of all heads, from generated texts; if none can be measured, add only the reason.
 
     Texts of the corpus would not do for the main role: a head that has nothing to look up there rests.
     """
@@ -217,7 +217,7 @@ def _compare_heads(
     measure: Callable[..., xr.Dataset], documents: Iterable[Document], reducers: Sequence[str], plan: Plan, size: int,
     seed: int,
 ) -> xr.Dataset:  # fmt: skip
-    """The table of reducers that take long, on random documents of a corpus, cut to `MAP_TOKENS`."""
+    """Measure the reducers that take long on random documents of a corpus, cut to `MAP_TOKENS`."""
     chosen = Selection(sample=size, seed=seed).choose(documents)
     sample = [document for place, document in enumerate(documents) if chosen is None or place in chosen]
     table = measure(
@@ -230,7 +230,7 @@ def _compare_heads(
 
 
 def _list_files(result: AtlasResult) -> dict[str, Any]:
-    """The files of the folder besides the figures."""
+    """List the files of the folder, without the figures."""
     table = result.table
     files: dict[str, Any] = {**result.tables}
     if result.examples is not None:
@@ -242,7 +242,7 @@ def _list_files(result: AtlasResult) -> dict[str, Any]:
 
 
 def _describe_run(table: xr.Dataset) -> dict[str, Any]:
-    """The provenance of the table, for the manifest."""
+    """Return the provenance of the table, for the manifest."""
     attrs = {str(key): value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
     parsed = ("skipped", "replication_skipped", "tree_faults", "versions", "patterns", "scores")
     return attrs | {key: json.loads(attrs[key]) for key in parsed if key in attrs}

@@ -19,7 +19,7 @@ from headscope.files import expand_home
 
 
 def open_against(against: str | Path | xr.Dataset, *, every: bool = False) -> xr.Dataset:
-    """The table whose reported heads are checked.
+    """Read the table whose reported heads are checked.
 
     Raises:
         TableError: there is no such table, it holds runs, or it has no reported head to check.
@@ -33,7 +33,7 @@ def open_against(against: str | Path | xr.Dataset, *, every: bool = False) -> xr
 
 
 def open_new(new: object) -> xr.Dataset | None:
-    """The head table that is checked, if one was given; None for a model, which is looked for.
+    """Return the head table to check, or None for a model, which is loaded later.
 
     Raises:
         TableError: the file is not there, or is damaged.
@@ -48,7 +48,7 @@ def open_new(new: object) -> xr.Dataset | None:
 def open_corpus(
     old: xr.Dataset, corpus: str | Path | Iterable[Any] | None, format: str | None, patterns: str | Path | None
 ) -> tuple[Corpus, RecordedCall]:
-    """The corpus on which a table was measured, read as it was then, and how that was.
+    """Read the corpus of a table as it was read then, and return it with the recorded call.
 
     Args:
         old: the table.
@@ -95,6 +95,6 @@ def open_corpus(
 
 
 def _is_missing(corpus: str) -> bool:
-    """True where a corpus can only be a file or folder, and there is none."""
+    """Return True if a corpus can only be a file or folder and does not exist."""
     is_named = corpus.startswith(DOWNLOADED) or corpus.partition(":")[0] in GENERATED
     return not is_named and not expand_home(corpus).exists()

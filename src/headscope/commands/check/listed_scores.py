@@ -113,7 +113,7 @@ def _find_generated(heads: HeadList) -> str | None:
 
 
 def check_exists(heads: HeadList, sizes: Mapping[str, ListedModel], name: str) -> None:
-    """Refuse a list with a head that a model does not have, or of a model of another size.
+    """Raise an error for a list with a head that a model does not have, or of a model of another size.
 
     Args:
         heads: the list.

@@ -97,7 +97,7 @@ def _read_settings(about: Mapping[str, Any]) -> list[str]:
 
 
 def _read_arguments(call: str) -> Mapping[str, Any]:
-    """The arguments of a call that are plain values, by name; a `Plan` as its own arguments."""
+    """Return the arguments of a call that are plain values, by name; a `Plan` is replaced by its own arguments."""
     try:
         tree = ast.parse(call, mode="eval").body
         return _read_keywords(tree) if isinstance(tree, ast.Call) else {}

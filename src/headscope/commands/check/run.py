@@ -111,7 +111,7 @@ def _rank(request: Check, progress: Progress) -> CheckResult:
 
 
 def _measure(request: Check, progress: Progress) -> xr.Dataset:
-    """The head table of the new model, with the scores whose heads are checked."""
+    """Measure the scores whose heads are checked in the new model."""
     assert not isinstance(request.new, xr.Dataset)
     old, (documents, call) = request.old, request.corpus_and_call
     summary = summarize(documents)
@@ -134,7 +134,7 @@ def _measure(request: Check, progress: Progress) -> xr.Dataset:
 def _refuse_other_model(
     model: Model, documents: Corpus, reducers: Sequence[Reducer], plan: Plan, old: xr.Dataset, summary: CorpusSummary
 ) -> None:
-    """Refuse a model of another shape than that of a table, or one that reads the corpus as other tokens.
+    """Raise an error for a model of another shape than that of a table, or one that reads the corpus as other tokens.
 
     Raises:
         ModelError: it is one.
@@ -170,7 +170,7 @@ def _describe(old: xr.Dataset, new: xr.Dataset) -> dict[str, Any]:
 
 
 def _drop_unknown(row: dict[Any, Any]) -> dict[str, Any]:
-    """A row for JSON, which has no NaN."""
+    """Replace NaN by None, since JSON has no NaN."""
     return {str(key): None if value != value else value for key, value in row.items()}
 
 

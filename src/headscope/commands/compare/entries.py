@@ -55,7 +55,7 @@ class Tables:
     control: xr.Dataset | None = None
 
     def have(self, entry: Entry) -> bool:
-        """True if every table has a value of the entry for some head."""
+        """Return True if every table has a value of the entry for some head."""
         tables = (self.before, self.after, self.control)
         return all(_has(table, entry) for table in tables if table is not None)
 
@@ -91,7 +91,7 @@ def choose_entries(tables: Tables, variables: Sequence[str]) -> tuple[list[Entry
 
 
 def _usual(before: xr.Dataset, score: Score) -> tuple[list[Place], int]:
-    """The places of a score that are compared unless some are named, and how many rows are not among them.
+    """Return the rows of a score that are compared by default, and the number of rows that are left out.
 
     Of a score with directions each row is compared in the direction of its reported head.
     """
@@ -110,7 +110,7 @@ def _usual(before: xr.Dataset, score: Score) -> tuple[list[Place], int]:
 
 
 def _direction(before: xr.Dataset, score: Score, place: Mapping[str, str]) -> str:
-    """The direction of a row's reported head; if none is reported, that of its best head."""
+    """Return the direction of a row's reported head or, if none is reported, of its best head."""
     reported = f"{score.report_prefix}reported_direction"
     if reported in before and (direction := str(before[reported].sel(place).item())):
         return direction
@@ -127,7 +127,7 @@ def _places(before: xr.Dataset, variable: str, where: Place) -> list[Place]:
 
 
 def _parse_entries(before: xr.Dataset, text: str) -> list[Entry]:
-    """The entries that ``NAME:DIMENSION=PLACE,...`` names; if none of them has a value, one, which is then refused."""
+    """Parse ``NAME:DIMENSION=PLACE,...`` into entries with values; without any, return one entry, which then fails."""
     variable, _, places = text.partition(":")
     name = name_table(before, "the table before")
     if variable not in before:
@@ -151,14 +151,14 @@ def _parse_entries(before: xr.Dataset, text: str) -> list[Entry]:
 
 
 def _list_head_variables(table: xr.Dataset) -> str:
-    """The names of the variables with a value for each head, without the sums by fold or permutation."""
+    """List the variables with a value for each head, without the sums by fold or permutation."""
     dims = {str(name): {*values.dims} for name, values in table.data_vars.items()}
     inner = {"fold", "permutation"}
     return ", ".join(name for name in dims if {"layer", "head"} <= dims[name] and not inner & dims[name])
 
 
 def _has(table: xr.Dataset, entry: Entry) -> bool:
-    """True if a table has a value of an entry for some head."""
+    """Return True if a table has a value of an entry for some head."""
     known = all(dim in table.coords and label in table[dim].values for dim, label in entry.where.items())
     if entry.variable not in table or not known:
         return False

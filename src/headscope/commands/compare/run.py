@@ -103,7 +103,7 @@ def run(request: Compare, progress: Progress) -> ComparisonResult:
 
 
 def _record(request: Compare) -> dict[str, str]:
-    """The request, as an attribute; a comparison has a call of its own, with the place of its variable."""
+    """Return the request as an attribute; each comparison adds a call of its own, with its variable."""
     names = {name: name_table(value, name) for name, value in vars(request).items() if isinstance(value, xr.Dataset)}
     return {REQUEST: record_request(request, **names)[REQUEST]}
 
@@ -132,7 +132,7 @@ def _pair(tables: Tables, entries: Sequence[Entry]) -> tuple[dict[str, xr.Datase
 def _compare_corpora(
     tables: Tables, others: Tables, entries: Sequence[Entry], first: xr.Dataset, progress: Progress
 ) -> tuple[dict[str, list[Consistencies]], list[str]]:
-    """The rank agreement of the heads between two corpora, for the entries that both have."""
+    """Compare the ranks of heads between two corpora, for the entries that both have."""
     task = str(first.attrs["task"]) or "task"
     sides = {"before": (tables.before, others.before), task: (tables.after, others.after)}
     if tables.control is not None and others.control is not None:
@@ -152,7 +152,7 @@ def _compare_corpora(
 
 
 def _list_files(comparisons: Mapping[str, xr.Dataset]) -> dict[str, Any]:
-    """The files of each comparison."""
+    """List the files of each comparison."""
     files: dict[str, Any] = {f"comparisons/{stem}.nc": comparison for stem, comparison in comparisons.items()}
     for stem, comparison in comparisons.items():
         files |= {f"tables/{stem}-{name}.csv": frame for name, frame in make_frames(comparison).items()}
@@ -160,7 +160,7 @@ def _list_files(comparisons: Mapping[str, xr.Dataset]) -> dict[str, Any]:
 
 
 def _list_figures(comparisons: Mapping[str, xr.Dataset]) -> dict[str, tuple[str, Callable[[], Figure]]]:
-    """The name of each figure by its title, and what draws it."""
+    """List each figure by its title: the name of its file, and the function that draws it."""
     figures: dict[str, tuple[str, Callable[[], Figure]]] = {}
     for stem, comparison in comparisons.items():
         plots = [

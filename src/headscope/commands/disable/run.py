@@ -60,7 +60,7 @@ def run(request: Disable, progress: Progress) -> xr.Dataset:
 
 
 def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:
-    """The tables of runs as one."""
+    """Join the tables of runs into one."""
     for run, table in zip(runs.runs, tables, strict=True):
         if table.attrs["corpus_sha256"] != tables[0].attrs["corpus_sha256"]:
             raise ModelError(

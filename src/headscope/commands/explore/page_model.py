@@ -55,11 +55,11 @@ class PageModel:
         }
 
     def __contains__(self, name: str) -> bool:
-        """True if there are answers to questions of this name."""
+        """Return True if questions of this name have answers."""
         return name in self._answers
 
     def answer(self, name: str, question: Any) -> Any:
-        """The answer to a question.
+        """Answer a question.
 
         Raises:
             HeadscopeError: there is no such question, or no answer.
@@ -71,11 +71,13 @@ class PageModel:
 
 
 def read_question(question: Any) -> Document:
-    """The text that a question is about: ``{"text": ...}``, or one of the page: ``{"words": [...], "content": ...,
-    "offsets": [...], "boundary": ..., "random_tokens": [...], "messages": [...]}``.
+    """Return the text that a question is about.
+
+    It is ``{"text": ...}``, or a text of the page: ``{"words": [...], "content": ..., "offsets": [...], "boundary":
+    ..., "random_tokens": [...], "messages": [...]}``.
 
     Raises:
-        HeadscopeError: there is none.
+        HeadscopeError: the question has no text.
     """
     match question:
         case {"messages": [_, *_] as messages}:
@@ -147,7 +149,7 @@ def explain_start(model: Model, text: Aligned) -> str:
 
 
 def show_neurons(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
-    """The query of a token and the key of another, neuron by neuron.
+    """Return the query of a token and the key of another one, neuron by neuron.
 
     Args:
         model: whose head it is.
@@ -172,7 +174,7 @@ def show_neurons(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
 
 
 def show_what_if(model: TextModel, question: Any) -> dict[str, Any]:
-    """What the model says of a text with and without heads.
+    """Return the predictions of the model for a text, with and without heads.
 
     Args:
         model: that is asked.

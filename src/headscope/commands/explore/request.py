@@ -73,7 +73,7 @@ class Explore(RunOptions, Request[Explorer], command="explore"):
     )
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for what is neither an atlas nor a model, and for a corpus that is not there."""
+        """Raise an error if the argument is neither an atlas nor a model, or the corpus is missing."""
         from headscope.corpora import read
 
         check_model(self.model)

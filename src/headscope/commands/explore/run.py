@@ -93,7 +93,7 @@ class Explorer:
             self.close()
 
     def __enter__(self) -> "Explorer":
-        """The explorer, which is closed at the end of the block."""
+        """Return the explorer, which is closed at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -105,7 +105,7 @@ class Explorer:
         return frame_page(self.page, self.title)
 
     def widget(self) -> Any:
-        """The page with the model behind it, as a widget of a notebook, whose kernel answers in place of the server.
+        """Return the page as a widget of a notebook, whose kernel answers in place of the server.
 
         Raises:
             HeadscopeError: anywidget is not installed (extra ``notebook``), or the model is not there.
@@ -142,7 +142,7 @@ def run(request: Explore, progress: Progress) -> Explorer:
 
 
 def open_atlas(source: object) -> AtlasResult | None:
-    """The atlas in a folder, of a file or of a table; None of what is no atlas, and so a model.
+    """Open the atlas in a folder, file or table; return None for anything else, which is a model.
 
     Raises:
         TableError: a file is missing or damaged, or the table is of several runs.
@@ -155,7 +155,7 @@ def open_atlas(source: object) -> AtlasResult | None:
 
 
 def _load_model(opened: AtlasResult, request: Explore, progress: Progress) -> tuple[Model | None, tuple[str, ...]]:
-    """The model of an atlas or, where it is gone and none was named, none and a sentence about that.
+    """Load the model of an atlas; if it is missing and none was named, return None and a sentence that says so.
 
     Raises:
         ModelError: the model that was named cannot be loaded.
@@ -185,7 +185,7 @@ class _Answers:
         self.page, self.token, self.model = page, token, model
 
     def __call__(self, request: Request) -> Reply | Callable[[], Reply]:
-        """The page, or what answers a question."""
+        """Send the page, or answer a question."""
         return self._show(request) if request.content is None else self._answer(request)
 
     def _show(self, request: Request) -> Reply:

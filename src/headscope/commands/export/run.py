@@ -33,7 +33,7 @@ def run(request: Export, progress: Progress) -> HeadList:
 
 
 def _list(request: Export) -> HeadList:
-    """The heads of a source; of a table, those that a format needs."""
+    """Return the heads of a source; from a table, select the heads that a format needs."""
     source, format = request.source, request.format
     if isinstance(source, HeadList):
         return source

@@ -79,7 +79,7 @@ LaidOut = Mapping[Prompt, Sequence[PromptTokens]]
 
 
 def _lay_out(layout: PromptLayout, source: Prompts, tokens: int) -> tuple[LaidOut, Counter[str]]:
-    """The prompts that the model can read with its own text behind them, and how many it cannot, by reason.
+    """Return the prompts that leave room for the model's answer, and count the others by reason.
 
     Raises:
         CorpusError: it can read none.
@@ -124,7 +124,7 @@ class _Measuring:
     about: Mapping[str, Any]
 
     def tabulate(self, skipped: Counter[str]) -> tuple[xr.Dataset, pd.DataFrame]:
-        """The table, and the shares of each token of the first prompts.
+        """Return the table, and the shares of each token of the first prompts.
 
         Raises:
             CorpusError: the model writes nothing after any prompt.
@@ -162,7 +162,7 @@ class _Measuring:
         return table, tabulate_tokens(texts, name_parts(slots), layers, rank_readers(table)[:READERS])
 
     def _measure(self) -> RunSums:
-        """What was measured of each prompt, by its number; a run that was killed goes on."""
+        """Measure each prompt, by its number; a killed run goes on where it was."""
         path, identity, done = self.folder.sums(TABLE), {"about": self.about}, RunSums({})
         if self.folder.resume and path.exists():
             done = resume_sums(path, identity)
@@ -177,7 +177,7 @@ class _Measuring:
         return done
 
     def _measure_prompts(self, done: RunSums) -> Iterator[RunSums]:
-        """What is measured of each prompt that is not done."""
+        """Measure each prompt that is not done yet."""
         # The logits of a long text would not fit into memory, and attention does not need them.
         bare = replace(self.layout.model, module=self.layout.model.module.base_model)
         capture = None
@@ -199,14 +199,14 @@ class _Measuring:
             yield RunSums({(str(number), name): values for name, values in measured.items()})
 
     def _find_own_text(self, prompt: Prompt, given: PromptTokens) -> list[int]:
-        """The tokens of the answer of a prompt, or of the text that the model writes behind it."""
+        """Return the tokens of the answer to a prompt, or of the text that the model generates."""
         if prompt.answer is not None:
             return self.layout.tokenize_answer(prompt)
         return generate(self.layout.model, given.ids, self.tokens)
 
 
 def _verify(model: Model, prompt: PromptTokens) -> Capture:
-    """The way to the model's attention, verified on the beginning of a prompt, with and without padding."""
+    """Capture the model's attention, verified on the beginning of a prompt with and without padding."""
     parts = [
         PromptTokens(prompt.ids[:length], prompt.parts[:length]) for length in (VERIFIED_WORDS, VERIFIED_WORDS // 2)
     ]

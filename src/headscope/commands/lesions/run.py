@@ -55,7 +55,7 @@ def run(request: Lesions, progress: Progress) -> xr.Dataset:
 def disable_sets(
     folder: OutputFolder, name: str, model: Model, source: EvaluationSource, request: Lesions
 ) -> xr.Dataset:
-    """The table of lesions of a loaded model; what is measured stays in the folder, from which a killed run goes on.
+    """Measure the lesions of a loaded model; a killed run goes on from the sums in the folder.
 
     Args:
         folder: of the job that writes the table.

@@ -81,7 +81,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
     )
 
     def check_measuring(self) -> None:
-        """Raise an error for unknown reducers, or a path at which there is no model.
+        """Raise an error for unknown reducers, or a path without a model.
 
         Raises:
             HeadscopeError: one of these.

@@ -66,7 +66,7 @@ def run(request: Measure, progress: Progress) -> xr.Dataset:
 def _measure_here(
     request: Measure, reducers: Sequence[Reducer], summary: CorpusSummary, sums: Path | None, progress: Progress
 ) -> xr.Dataset:
-    """The head table that this process measures; without `sums` nothing is kept for resuming."""
+    """Measure the head table in this process; without `sums` nothing is kept for resuming."""
     documents, runs, plan = request.documents, request.tuned, make_plan(request)
     named = list_reducers(request.reducers)
     second = open_replication(request, named, reducers, progress)
@@ -95,7 +95,7 @@ def _measure_here(
 def _measure_on_ray(
     request: Measure, reducers: Sequence[Reducer], summary: CorpusSummary, sums: Path | None, progress: Progress
 ) -> xr.Dataset:
-    """The head table that the workers of a Ray cluster measure; without `sums` nothing is kept for resuming."""
+    """Measure the head table on the workers of a Ray cluster; without `sums` nothing is kept for resuming."""
     # Ray is an extra, and takes seconds to import.
     from headscope.runner import ray
 
@@ -123,7 +123,7 @@ def _measure_on_ray(
 
 
 def choose_reducers(request: Measuring, summary: CorpusSummary, runs: Runs | None) -> list[Reducer]:
-    """The reducers that were named, for this corpus, with as many permutations as were asked for.
+    """Return the named reducers for this corpus, with the requested number of permutations.
 
     Raises:
         HeadscopeError: one compares a model with what it was tuned from, and there is nothing to compare; or one cannot
@@ -146,7 +146,7 @@ def choose_reducers(request: Measuring, summary: CorpusSummary, runs: Runs | Non
 
 
 def _is_adapter(model: object) -> bool:
-    """True for a model with an adapter, which can be compared with the model without it.
+    """Return True for a model with an adapter, which can be compared with the model without it.
 
     Raises:
         ModelError: the folder of an adapter does not say which model it was trained for.

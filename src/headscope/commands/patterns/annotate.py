@@ -83,7 +83,7 @@ class _Labelling:
         return {"labels": {number: labels[number] for number in self.numbers if number in labels}}
 
     def draw(self, number: int) -> dict[str, Any]:
-        """The image of a map, from 0 to 255, and where its sentences end, as shares of its side."""
+        """Return the image of a map, from 0 to 255, and the ends of its sentences as shares of its side."""
         each = self.maps.maps[number - 1]
         image = make_images(torch.from_numpy(each.weights)[None])[0, 0]
         ends = [(separator + 0.5) / len(each.weights) for separator in each.separators]
@@ -101,7 +101,7 @@ class _Labelling:
         self.maps = labelled
 
     def __call__(self, request: Request) -> Reply | Callable[[], Reply]:
-        """The files of the page, what it shows, and the image of a map; or what saves a label, or ends the work."""
+        """Answer a request of the page: send a file or a map, save a label, or end the work."""
         return self._show(request) if request.content is None else self._save(request)
 
     def _show(self, request: Request) -> Reply:
@@ -140,5 +140,5 @@ class _Labelling:
         return reply_json(self.list_labels())
 
     def _find(self, number: str) -> int:
-        """The number of a map that is shown; 0 for another."""
+        """Return the number of a map that is shown; 0 for any other."""
         return int(number) if number.isdecimal() and int(number) in self.numbers else 0

@@ -151,7 +151,7 @@ class Patterns(
         _ = self.documents
 
     def check_classifier(self) -> None:
-        """Raise an error for folders without maps, a classifier that is not there, or both at once.
+        """Raise an error for folders without maps, a missing classifier, or both at once.
 
         Raises:
             HeadscopeError: one of these.

@@ -87,7 +87,7 @@ def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
 def _train(
     labels: Sequence[str | Path], classifier: str | Path | None, seed: int, progress: Progress
 ) -> tuple[MapClassifier, dict[str, Validation]]:
-    """The classifier to use; if it is trained on labels, also what it says of maps that it was not trained on."""
+    """Return the classifier; if it is trained on labels, also its predictions for maps outside the training set."""
     if not labels:
         return MapClassifier.read(classifier), {}
     labelled = _read_labels(labels)
@@ -109,7 +109,7 @@ def _train(
 
 
 def _read_labels(folders: Sequence[str | Path]) -> LabelledImages:
-    """The labelled maps of all folders.
+    """Read the labelled maps of all folders.
 
     Raises:
         CorpusError: no map is labelled.
@@ -129,7 +129,7 @@ def _read_labels(folders: Sequence[str | Path]) -> LabelledImages:
 
 
 def _describe(validations: Mapping[str, Validation]) -> dict[str, Any]:
-    """The attributes that say how good the classifier is on the labels of the user; none without labels."""
+    """Return attributes with the quality of the classifier on the user's labels; empty without labels."""
     return {
         f"classifier_{name}": value
         for parts, validation in validations.items()
@@ -143,7 +143,7 @@ def _describe(validations: Mapping[str, Validation]) -> dict[str, Any]:
 def _list_files(
     tables: Mapping[str, xr.Dataset], trained: MapClassifier | None, validations: Mapping[str, Validation]
 ) -> dict[str, Any]:
-    """The files of the folder besides the tables."""
+    """List the files of the folder, without the tables."""
     files: dict[str, Any] = {f"{name}.csv": list_patterns(table) for name, table in tables.items()}
     if trained is not None:
         confusions = {name: _label(each.confusion) for name, each in validations.items()}
@@ -152,7 +152,7 @@ def _list_files(
 
 
 def _draw(tables: Mapping[str, xr.Dataset]) -> dict[str, Figure]:
-    """The figures of the folder."""
+    """List the figures of the folder."""
     table = tables[TABLE]
     bars = {name_model(table.attrs["model"]): table}
     if RUNS in tables:
@@ -161,6 +161,6 @@ def _draw(tables: Mapping[str, xr.Dataset]) -> dict[str, Figure]:
 
 
 def _label(confusion: np.ndarray) -> xr.DataArray:
-    """A confusion matrix with the names of the patterns."""
+    """Return a confusion matrix with the names of the patterns."""
     names = list(PATTERNS)
     return xr.DataArray(confusion, {"label": names, "predicted": names}, ("label", "predicted"))

@@ -111,7 +111,7 @@ class _Texts:
 
     @classmethod
     def divide(cls, documents: Iterable[Document], summary: CorpusSummary) -> "_Texts":
-        """The documents of a corpus by part."""
+        """Return the documents of a corpus by part."""
         assignment = FoldAssignment.for_corpus(summary)
         parts: list[list[Document]] = [[] for _ in range(PARTS)]
         for document in mark_repeats(documents, summary.originals):
@@ -144,7 +144,7 @@ class _Probing:
     def run(
         self, seeds: int, parts: Sequence[str], decode: str, rank: int, identity: dict[str, Any]
     ) -> tuple[dict[int, dict[str, Sums]], ProbeData]:
-        """The sums of each seed by step, and the data of the treebank."""
+        """Return the sums of each seed by step, and the data of the treebank."""
         path = self.folder.sums(TABLE)
         if self.folder.resume and path.exists():
             done = resume_sums(path, identity)
@@ -204,7 +204,7 @@ class _Probing:
 
 
 def _refuse_few(texts: _Texts, documents: Iterable[Document], kind: str, seeds: int, *, own_test: bool) -> None:
-    """Refuse a corpus of which some seed would have nothing to train on, to stop by or to test."""
+    """Raise an error if a seed has no documents for training, for stopping or for the test."""
     choices = [sum(len(list_choices(document, kind)) for document in part) for part in texts.parts]
     for seed in range(seeds):
         uses = ("training", "stopping", *([] if own_test else ["testing"]))
@@ -219,7 +219,7 @@ def _refuse_few(texts: _Texts, documents: Iterable[Document], kind: str, seeds: 
 
 
 def _refuse_unread(batches: Split, data: ProbeData) -> None:
-    """Refuse a corpus whose documents were left out, all that were to be trained on, to stop by or to test."""
+    """Raise an error if all documents for training, for stopping or for the test were left out."""
     if not all(vars(batches).values()):
         reasons = ", ".join(f"{count} {reason}" for reason, count in data.skipped.items())
         raise CorpusError(
@@ -229,7 +229,7 @@ def _refuse_unread(batches: Split, data: ProbeData) -> None:
 
 
 def _collect(done: RunSums, seed: int) -> dict[str, Sums]:
-    """The sums of a seed by step."""
+    """Train the probes of a seed, and return their sums by step."""
     sums: dict[str, Sums] = {}
     for key, value in done.values.items():
         if key[0] == f"seed-{seed}":
@@ -240,7 +240,7 @@ def _collect(done: RunSums, seed: int) -> dict[str, Sums]:
 def _identify(
     model: Model, documents: Corpus, summary: CorpusSummary, data: ProbeData, vectors: WordVectors
 ) -> dict[str, Any]:
-    """The attributes of the table that tell what was read."""
+    """Return the attributes of the table that say which texts were read."""
     skipped = {**summary.skipped}
     for reason, count in data.skipped.items():
         skipped[reason] = skipped.get(reason, 0) + count

@@ -58,13 +58,13 @@ def _draw(study: Study, models: Sequence[Recorded]) -> dict[str, Figure]:
 
 
 def _drop_documents(table: xr.Dataset) -> xr.Dataset:
-    """The table without the number of documents, which is not known and which a figure would show."""
+    """Drop the number of documents, which is unknown and which a figure would show."""
     table = table.copy()
     table.attrs.pop("documents")
     return table
 
 
 def _describe_model(model: Recorded) -> dict[str, Any]:
-    """What the manifest records of a model."""
+    """Return the entry of a model in the manifest."""
     files = {table.attrs[RECORDED]: table.attrs["weights_sha256"].rpartition(" ")[2] for table in model.tables.values()}
     return {"files": files, "shape": model.shape, "warnings": model.warnings}

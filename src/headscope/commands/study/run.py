@@ -127,7 +127,7 @@ def run(request: Study, progress: Progress) -> StudyResult:
 
 
 def _read_texts(request: Study, task: Task | None, progress: Progress) -> dict[str, Texts]:
-    """The texts by measurement: documents of a corpus, or texts of the task that is fine-tuned on."""
+    """Read the texts of each measurement: documents of a corpus, or texts of the fine-tuning task."""
     texts = {}
     for table, measurement in request.paper.measurements.items():
         if table in request.paths:
@@ -141,7 +141,7 @@ def _read_texts(request: Study, task: Task | None, progress: Progress) -> dict[s
 def _measure_gradients(
     folder: OutputFolder, study: Paper, loading: Callable[..., Model], texts: Mapping[str, Texts], plan: Plan
 ) -> tuple[dict[str, xr.Dataset], dict[str, str]]:
-    """The gradients of losses by the attention of the model before tuning, and the reasons why others are missing."""
+    """Measure gradients of losses with respect to attention before tuning, and say why others are missing."""
     tables, absent = {}, {}
     for table, measurement in study.measurements.items():
         if not measurement.loss:
@@ -165,7 +165,7 @@ def _measure_gradients(
 def _measure_lesions(
     folder: OutputFolder, request: Study, loading: Callable[..., Model], tables: Mapping[str, xr.Dataset]
 ) -> tuple[dict[str, xr.Dataset], dict[str, str]]:
-    """The tables of the model without sets of heads, and the reasons why others are missing."""
+    """Measure the model without sets of heads, and say why other tables are missing."""
     measured, absent = {}, {}
     for name, lesions in request.paper.lesions.items():
         examples = request.evaluations[name]
@@ -191,7 +191,7 @@ def _measure_lesions(
 def _measure_runs(
     measure: Callable[..., xr.Dataset], study: Paper, model: Model, texts: Mapping[str, Texts], runs: Mapping[str, Runs]
 ) -> dict[str, xr.Dataset]:
-    """The scores of the fine-tuned models, and the tables of their heads, by group."""
+    """Measure the fine-tuned models: their scores, and their head tables by group."""
     tables = {f"tuned_{group}": tabulate_scores(of_group, model) for group, of_group in runs.items()}
     for table in study.tuning.measured if study.tuning else ():
         for group, of_group in runs.items():
@@ -204,7 +204,7 @@ def _measure(
     folder: OutputFolder, model: Model, plan: Plan, trust_remote_code: bool,
     name: str, measurement: Measurement, texts: Texts, runs: Runs | None = None,
 ) -> xr.Dataset:  # fmt: skip
-    """The table of a measurement; before fine-tuning with intervals and reported heads where it has scores."""
+    """Measure a table; before fine-tuning, add intervals and reported heads if it has scores."""
     if measurement.max_tokens is not None:
         plan = replace(plan, max_tokens=measurement.max_tokens, cut=True)
     # The papers have no p-values of heads, and permutations take longer than all the rest.
@@ -221,7 +221,7 @@ def _measure(
 
 
 def _select_encoder(table: xr.Dataset, model: Model) -> xr.Dataset:
-    """The part of a table that is about the encoder, if the model has several attention types: so are the papers."""
+    """Select the encoder of a table with several attention types, since the papers are about encoders."""
     if "attention_type" not in table.dims:
         return table
     # Another attention type may have more layers.
@@ -229,7 +229,7 @@ def _select_encoder(table: xr.Dataset, model: Model) -> xr.Dataset:
 
 
 def _draw(study: Paper, tables: Mapping[str, xr.Dataset]) -> dict[str, Figure]:
-    """The figures of the paper whose tables were measured; the sheet says why others were not."""
+    """List the figures of the paper whose tables were measured; the sheet says why others are missing."""
     figures = {}
     for figure, (needed, draw) in study.figures.items():
         if all(table in tables for table in needed):
@@ -241,7 +241,7 @@ def _draw(study: Paper, tables: Mapping[str, xr.Dataset]) -> dict[str, Figure]:
 def _describe_run(
     study: Paper, tables: Mapping[str, xr.Dataset], runs: Mapping[str, Runs], call: str
 ) -> dict[str, Any]:
-    """The provenance that the tables share, the corpus of each, and the settings of the fine-tuning."""
+    """Return the provenance that the tables share, the corpus of each, and the settings of the fine-tuning."""
     of_model = ("model", "revision", "weights_sha256", "tokenizer", "dtype", "device", "seed")
     of_corpus = ("corpus", "corpus_sha256", "documents", "words", "tokens", "skipped", "part")
     measured = {name: tables[name].attrs for name in study.measurements if name in tables}
