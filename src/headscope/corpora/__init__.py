@@ -3,19 +3,19 @@
 ====================  ==============================================================================
 `read`                a file, a folder or ``grammar`` -> `Corpus`, which yields documents anew each time
 `summarize`           documents -> `CorpusSummary`: check them all and count words, groups, links and spans
-`Document`            words, and what is annotated on them: `Span`, `Link`, a label, a boundary
+`Document`            words with their annotation: `Span`, `Link`, a label, a boundary
 `Message`             a message of a conversation: a role and a content
 `WrittenText`         a text as its author wrote it, with the characters of each of its words
 `FORMATS`             the formats that `read` knows, each a `Format`
-`Shard`               one of several parts of a corpus of about as many tokens
+`Shard`               one of several parts of a corpus with about equal numbers of tokens
 `read_minimal_pairs`  a file or folder of BLiMP -> each `MinimalPair`, two sentences that are compared
 ====================  ==============================================================================
 
-One file knows one format: `conllu` and `head_labels` for trees, `propbank` with roles; `framenet`; `conll2012`,
-`ontogum`, `corefud`, `e2e_coref` and `gap` for coreference; `starsem`, `negation_frames`, `sfu` and `bioscope` for
-negation; `semeval`, `semeval_terms` and `semeval2016` for aspects; `blimp` for minimal pairs; `records` and
-`linktable` for what users write down; `text` for paragraphs, `grammar` for what is generated. `spacy_patterns` adds
-links to the documents of any of them.
+Each format has a module: `conllu` and `head_labels` for trees, `propbank` for trees with roles, `framenet`;
+`conll2012`, `ontogum`, `corefud`, `e2e_coref` and `gap` for coreference; `starsem`, `negation_frames`, `sfu` and
+`bioscope` for negation; `semeval`, `semeval_terms` and `semeval2016` for aspects; `blimp` for minimal pairs; `records`
+and `linktable` for your own annotation; `text` for paragraphs, `grammar` for generated sentences. `spacy_patterns` adds
+links to the documents of any format.
 """
 
 from headscope.corpora.blimp import MinimalPair

@@ -4,9 +4,9 @@ The parts of a line are separated by ``|||``, and the links are in the format of
 
     das ist ein Haus ||| this is a house ||| 0-0 1-1 2p2 3-3
 
-A link is the place of a source word, ``-`` if it is sure or ``p`` if it is possible (Och and Ney 2003), and the place
-of a target word; both are counted from 0. Some aligners and corpora count them from 1, or write the place of the target
-word first; a file does not say so, and each such form has a format of its own (`FORMS`).
+A link is the index of a source word, ``-`` if the link is sure or ``p`` if it is possible (Och and Ney 2003), and the
+index of a target word; both are counted from 0. Some aligners and corpora count from 1, or write the index of the
+target word first. A file does not say so; each such form has its own format name (`FORMS`).
 """
 
 import re
@@ -20,7 +20,7 @@ from headscope.errors import CorpusError, quote
 
 SEPARATOR = "|||"
 KIND = "alignment"
-"""The kind of these links."""
+"""The kind of alignment links."""
 
 LABELS = {"-": SURE, "p": POSSIBLE}
 _LINKS = re.compile(r"\d{1,4}[-p]\d{1,4}")
@@ -33,7 +33,7 @@ class Form:
 
     Attributes:
         first: the number of the first word, 0 or 1.
-        swapped: true if the place of the target word comes first.
+        swapped: true if the index of the target word comes first.
     """
 
     first: int = 0
@@ -50,11 +50,11 @@ FORMS = {
 
 
 def read(path: Path, *, name: str | None = None, form: Form = FORMS["alignments"]) -> Iterator[Document | Skipped]:
-    """Return the pairs of one file, with links in this form; the words of each side are what white space parts.
+    """Yield the pairs of one file, whose links are in `form`; white space separates the words.
 
     Raises:
-        CorpusError: a line has not three parts, a side has no words, a link is malformed, points outside its sentence
-            or is there twice; or the file holds no pair or is not UTF-8.
+        CorpusError: a line does not have three parts, a side has no words, a link is malformed, points outside its
+            sentence or occurs twice; or the file holds no pair or is not UTF-8.
     """
     prefix, empty = name or path.name, True
     for number, line in read_lines(path):
@@ -69,9 +69,10 @@ def read(path: Path, *, name: str | None = None, form: Form = FORMS["alignments"
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if the first line that is not empty has a separator, be it in its right places or not, or links at its end.
+    """Return whether the first nonempty line has a separator, or two or more links at its end.
 
-    Without separators it is refused, and not taken for plain text: it has links alone, or tabs in their place.
+    A file with links but no separators is recognised too. So `read` raises an error, and the file is not read as plain
+    text.
     """
     first = next((line for line in beginning if line.strip()), "")
     links = first.rpartition("\t")[2].split()

@@ -1,7 +1,7 @@
 """Negation in BioScope, in XML (Vincze et al. 2008): a sentence is a Document.
 
-A sentence is text in which ``<xcope>`` marks a scope and ``<cue>`` a cue, whose ``ref`` names its scope by its ``id``.
-Scopes may be nested, and a cue stands in its scope. Cues that name the same scope are one (*neither ... nor*).
+In a sentence, ``<xcope>`` marks a scope and ``<cue>`` a cue. The ``ref`` of a cue is the ``id`` of its scope. Scopes
+may be nested, and a cue is inside its scope. Cues with the same ``ref`` are one cue (*neither ... nor*).
 """
 
 import re
@@ -36,7 +36,7 @@ _SCOPE_ELSEWHERE = "negations whose scope is not in their sentence"
 class _Sentence:
     """A sentence: its element, its id, its document, its stretches of text, its cues and scopes.
 
-    ``characters`` has the first character of each of these and the one behind its last.
+    ``characters`` has the first character of each cue and scope, and the character after its last.
     """
 
     element: Element
@@ -51,13 +51,12 @@ class _Sentence:
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
     """Yield the sentences of one file, with the cue and the scope of each negation.
 
-    Words are those of `find_words`, and the text is that of the sentence, with a space in place of the end of a line.
-    Negations are numbered from 1 in the order of their cues. The scope is all words that have a part in it, without
-    those of the cue, which stand in it. A cue that is a proper part of its word is an ``affixal_cue``, and the word is
-    in the scope. Cues and scopes of speculation are left alone. The group of a sentence is its document.
+    The words are those of `find_words`. In the text, a space replaces each line break. Negations are numbered from 1 in
+    the order of their cues. The scope has all words that overlap it, except the words of the cue. A cue that is a
+    proper part of its word is an ``affixal_cue``, and the word is in the scope. Cues and scopes of speculation are
+    ignored. The group of a sentence is its document.
 
-    A scope that no cue names, a negation whose scope its sentence does not have, and a sentence without a word are
-    skipped.
+    A scope without a cue, a negation whose scope is not in its sentence, and a sentence without a word are skipped.
 
     Raises:
         CorpusError: the file is not well-formed XML in UTF-8, declares entities, has elements or text where the
@@ -91,7 +90,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return true if a file that begins with these lines has a set of annotated documents, in the XML of the corpus."""
+    """Return whether a file that begins with these lines has a set of annotated documents, in the XML of the corpus."""
     tags = find_tags(beginning)
     return [next(tags, None) for _ in range(3)] == ["Annotation", "DocumentSet", "Document"]
 

@@ -1,6 +1,6 @@
 """Minimal pairs in the format of BLiMP (Warstadt et al. 2020, TACL 8), as JSON Lines: a line is a pair of sentences.
 
-The two differ in what makes the second ungrammatical::
+The two sentences differ in the part that makes the second ungrammatical::
 
     {"sentence_good": "She left.", "sentence_bad": "She leave.", "UID": "agreement", "pairID": "0"}
 
@@ -22,21 +22,21 @@ from headscope.errors import CorpusError
 _SIDES = ("sentence_good", "sentence_bad")
 _PAIR = re.compile(rf'\s*\{{.*"({"|".join(_SIDES)})"\s*:', re.DOTALL)
 
-# Two paradigms have a phenomenon that the paper counts to another, and one spells its field in its own way.
+# Two paradigms name another phenomenon than the paper, and one spells its field in its own way.
 _NAMES_IN_PAPER = {"s-selection": "argument_structure", "syntax/semantics": "syntax_semantics"}
 
 
 @dataclass(frozen=True, slots=True)
 class MinimalPair:
-    """Two sentences that differ as little as possible, of which only the first is grammatical.
+    """Two sentences that differ as little as possible; only the first is grammatical.
 
     Attributes:
         id: its paradigm and its number there, ``adjunct_island:0``.
         good: the grammatical sentence.
-        bad: the other.
-        paradigm: what the sentences differ in, ``adjunct_island``.
-        phenomenon: what the paradigm is an example of, ``island_effects``; empty where that is not known.
-        field: the part of grammar that this belongs to, ``syntax``; empty where that is not known.
+        bad: the ungrammatical sentence.
+        paradigm: the name of the difference between the sentences, ``adjunct_island``.
+        phenomenon: the phenomenon of the paradigm, ``island_effects``; empty if it is unknown.
+        field: the field of the phenomenon, ``syntax``; empty if it is unknown.
     """
 
     id: str
@@ -48,14 +48,14 @@ class MinimalPair:
 
     @property
     def is_equal(self) -> bool:
-        """Return true if both sentences are the same, as in 7 pairs of BLiMP: a model cannot prefer one of them."""
+        """Whether both sentences are the same, as in 7 pairs of BLiMP; a model cannot prefer one of them."""
         return self.good == self.bad
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
-    """Both sentences of each pair of a file, with the label ``good`` or ``bad``; the group is the pair.
+    """Yield both sentences of each pair of a file, with the label ``good`` or ``bad``; the group is the pair.
 
-    The words of a sentence are what white space parts, as in plain text.
+    White space separates the words of a sentence, as in plain text.
 
     Raises:
         CorpusError: as in `read_pairs`.
@@ -69,25 +69,25 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def read_pairs(path: Path) -> Iterator[MinimalPair]:
-    """The minimal pairs of one file, each an object of JSON on a line of its own.
+    """Yield the minimal pairs of one file, each a JSON object on a line of its own.
 
     =====================  ==================================================================
     key                    value
     =====================  ==================================================================
     ``sentence_good``      the grammatical sentence
-    ``sentence_bad``       the other
+    ``sentence_bad``       the ungrammatical sentence
     ``UID``                the paradigm; by default the name of the file without its suffix
     ``pairID``             the number of the pair in its paradigm; by default that of the line
     ``linguistics_term``   the phenomenon, if it is known
     ``field``              the field, if it is known
     =====================  ==================================================================
 
-    All values are strings. Other keys are passed over, and so are lines without a visible character. Phenomena and
-    fields have the names of the paper: its argument structure includes what two files call ``s-selection``, and
-    ``syntax/semantics`` is ``syntax_semantics``.
+    All values are strings. Other keys and lines without a visible character are ignored. Phenomena and fields have the
+    names of the paper: its argument structure includes the ``s-selection`` of two files, and ``syntax/semantics`` is
+    ``syntax_semantics``.
 
     Raises:
-        CorpusError: a line is not a JSON object, lacks a sentence, has a value that is no string with a visible
+        CorpusError: a line is not a JSON object, lacks a sentence, has a value that is not a string with a visible
             character, or has the paradigm and number of another line; or the file holds no line or is not UTF-8.
     """
     lines: dict[str, int] = {}
@@ -109,8 +109,8 @@ def read_pairs(path: Path) -> Iterator[MinimalPair]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if the first line that is not empty begins a JSON object and has a sentence of a minimal pair."""
-    # The line may be cut, so it cannot be parsed.
+    """Return whether the first nonempty line begins a JSON object and has a sentence of a minimal pair."""
+    # The line may be cut off, so it cannot be parsed.
     return _PAIR.match(next((line for line in beginning if line.strip()), "")) is not None
 
 

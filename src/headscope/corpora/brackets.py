@@ -1,7 +1,7 @@
-"""Coreference in brackets, as CoNLL files have it: a bracket opens each mention, and another closes it.
+"""Coreference in brackets, as in CoNLL files: a bracket opens each mention, and another closes it.
 
-``(3`` opens a mention of chain 3, ``3)`` closes one and ``(3)`` is one of a single word. What falls
-on one word stands side by side, with ``|`` between (``(3|4)``) or without (``(3(4)``).
+``(3`` opens a mention of chain 3, ``3)`` closes it, and ``(3)`` is a mention of one word. Several brackets at one word
+follow each other, with ``|`` between (``(3|4)``) or without (``(3(4)``).
 """
 
 import re
@@ -19,7 +19,7 @@ _NONE = ("", "-", "_")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One word of a document, the line on which it stands, and its cell of the coreference column."""
+    """One word of a document, its line, and its cell of the coreference column."""
 
     line: int
     word: str
@@ -31,10 +31,10 @@ class Bracket:
     """A bracket that opens a mention, closes one, or does both.
 
     Attributes:
-        line: the line on which it stands.
-        chain: of the mention.
+        line: the line of the bracket.
+        chain: the chain of the mention.
         start: the first word of the mention that it opens; None if it opens none.
-        end: the word behind the last of the mention that it closes; None if it closes none.
+        end: the word after the last of the mention that it closes; None if it closes none.
     """
 
     line: int
@@ -44,7 +44,7 @@ class Bracket:
 
 
 def parse_mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skipped:
-    """Return the mentions of one document, in order of their start, end and chain, or why they are not known.
+    """Return the mentions of one document, in order of start, end and chain, or the reason why they are unknown.
 
     Raises:
         CorpusError: a cell holds anything but brackets.
@@ -54,11 +54,11 @@ def parse_mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skippe
 
 
 def pair_brackets(path: Path, brackets: Iterable[Bracket]) -> list[tuple[int, Span]] | Skipped:
-    """Return the mentions of one document, in order of their start, end and chain, with the lines on which they open.
+    """Return the mentions of one document, in order of start, end and chain, with the lines on which they open.
 
-    A bracket closes the mention of its chain that was opened last. Where a bracket has no other, what
-    the mentions are is not known, so the whole document is to be skipped: because of the first that
-    closes nothing or, if there is none, of the first that is not closed.
+    A bracket closes the mention of its chain that was opened last. If a bracket has no partner, the mentions are
+    unknown, so the whole document is skipped. The reason names the first bracket that closes nothing or, if there is
+    none, the first that is not closed.
     """
     open_mentions: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     mentions: list[tuple[int, Span]] = []
@@ -86,7 +86,7 @@ def _find_brackets(path: Path, rows: Iterable[Row]) -> Iterator[Bracket]:
 
 
 def _split_brackets(path: Path, row: Row) -> list[str]:
-    """The brackets of a cell, one after the other: "(12)" is one, and never "(1" and "2)"."""
+    """Return the brackets of a cell, one after the other: "(12)" is one bracket, not "(1" and "2)"."""
     if row.cell in _NONE:
         return []
     brackets: list[str] = []

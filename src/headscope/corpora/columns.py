@@ -1,4 +1,4 @@
-"""The columns of CoNLL-U, and where a file has them: CoNLL-U Plus names its columns, some of these ten and others."""
+"""The columns of CoNLL-U, and their order in a file. CoNLL-U Plus names its columns: some of these ten and others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class Layout:
     """The columns that the lines of a file have.
 
     Attributes:
-        names: of the columns, in their order.
-        line: the line that names them; 0 where none does.
-        extended: true if more columns follow that have no names.
+        names: the names of the columns, in their order.
+        line: the line that names them; 0 if no line does.
+        extended: true if more columns without names follow.
     """
 
     names: tuple[str, ...] = COLUMNS
@@ -31,9 +31,9 @@ class Layout:
     extended: bool = False
 
     def split(self, line: str) -> list[str] | None:
-        """Return the ten columns of a line, ``_`` for one that the file lacks, and those without names behind them.
+        """Return the ten columns of a line, ``_`` for missing ones, and the unnamed columns after them.
 
-        None if the line has another number of columns.
+        Return None if the line has another number of columns.
         """
         cells = line.split("\t")
         if len(cells) <= len(self.names) if self.extended else len(cells) != len(self.names):
@@ -44,12 +44,12 @@ class Layout:
         return [cells[i] for i in self._positions]
 
     def locate(self, column: int) -> int:
-        """Return which column of the file is one of the ten, counted from 1."""
+        """Return the number of a column in the file, counted from 1; `column` is its index among the ten."""
         return self.names.index(COLUMNS[column]) + 1
 
     @property
     def width(self) -> str:
-        """Return how many columns a line has, in words."""
+        """The number of columns of a line, in words."""
         return f"{'more than ' if self.extended else ''}{len(self.names)}"
 
     @cached_property
@@ -58,10 +58,10 @@ class Layout:
 
 
 def parse_header(path: Path, line: int, value: str) -> Layout:
-    """Return the layout that a comment ``global.columns`` gives.
+    """Return the layout that a comment ``global.columns`` describes.
 
     Raises:
-        CorpusError: a column is missing that is needed, or is there twice.
+        CorpusError: a required column is missing, or a column occurs twice.
     """
     names = tuple(value.split())
     needed = ("ID", "FORM", *(("DEPREL",) if "HEAD" in names else ()))
@@ -76,6 +76,6 @@ def parse_header(path: Path, line: int, value: str) -> Layout:
 
 
 def has_header(beginning: Sequence[str]) -> bool:
-    """Return true if a file that begins with these lines names its columns before its first word."""
+    """Return whether a file that begins with these lines names its columns before its first word."""
     comments = takewhile(lambda line: line.startswith("#") or not line.strip(), beginning)
     return any(line[1:].lstrip().startswith(HEADER) for line in comments)

@@ -1,4 +1,4 @@
-"""The columns of CoNLL-2009, which headscope does not read; treebank readers refuse such files by name."""
+"""The columns of CoNLL-2009, a format that headscope does not read; readers of treebanks name it in their error."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ _HEAD, _PHEAD, _FILLPRED = map(_COLUMNS.index, ("HEAD", "PHEAD", "FILLPRED"))
 
 
 def recognise(cells: Sequence[str]) -> bool:
-    """Return true if a line is of CoNLL-2009: a number as head in column 9 or 10, where CoNLL-U never has one alone."""
+    """Return whether a line is CoNLL-2009: column 9 or 10 is a number, the head; CoNLL-U has no number there."""
     return (
         len(cells) >= len(_COLUMNS)
         and cells[_FILLPRED] in ("_", "Y")

@@ -1,7 +1,7 @@
-"""Coreference in the layout of CoNLL-2012, as OntoNotes and LitBank have it: a part of a document is a Document.
+"""Coreference in the layout of CoNLL-2012, as in OntoNotes and LitBank: a part of a document is a Document.
 
-The columns are separated by tabs or, where a line has none, by spaces: OntoNotes is aligned with spaces,
-LitBank leaves the last column empty where no mention opens or closes.
+Tabs separate the columns or, in a line without tabs, spaces: OntoNotes aligns its columns with spaces, and LitBank
+leaves the last column empty if no mention opens or closes.
 """
 
 import re
@@ -29,11 +29,11 @@ class _Part:
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """The parts of the documents of one file, with a ``mention`` span for each mention.
+    """Yield the parts of the documents of one file, with a ``mention`` span for each mention.
 
-    The label of a span is the number of its chain, which holds within its part. A chain of one
-    mention (LitBank has them, OntoNotes does not) is kept. Sentences are not kept apart, and the
-    columns between the word and the last are passed over. The group of a part is its document.
+    The label of a span is the number of its chain, which is valid within its part. A chain of one mention is kept;
+    LitBank has such chains, OntoNotes does not. Sentence boundaries and the columns between the word and the last are
+    ignored. The group of a part is its document.
 
     Raises:
         CorpusError: a line is malformed, a part has no end, no words, or comes twice, or the file
@@ -61,9 +61,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines is in the layout of CoNLL-2012, with its words.
+    """Return whether a file that begins with these lines is in the layout of CoNLL-2012, with its words.
 
-    OntoNotes is distributed with files that leave the words out; they lie beside those that are made from them.
+    OntoNotes is distributed as files without words. The files that are made from them are in the same folders.
     """
     filled = [line for line in beginning if line.strip()][:2]
     if len(filled) < 2 or not _BEGIN.fullmatch(filled[0]):

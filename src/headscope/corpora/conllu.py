@@ -1,7 +1,7 @@
 """Treebanks in CoNLL-U, the format of Universal Dependencies, or CoNLL-U Plus: a sentence is a Document.
 
-The package `conllu` says what an id, a head and a comment are. Lines and columns are split here:
-the package forgets line numbers, takes lines with missing columns, and splits at two spaces too.
+The package `conllu` parses ids, heads and comments. Lines and columns are split here: the package does not keep line
+numbers, accepts lines with missing columns, and also splits at two spaces.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,11 +37,11 @@ from headscope.corpora.written_text import WrittenText, locate_words
 from headscope.errors import CorpusError, quote
 
 _NEGATIVE = ("Polarity", "PronType")
-"""The features of which the value ``Neg`` marks a word of negation: *not*, *no*, *never*, *nothing*, *nor*."""
+"""The features whose value ``Neg`` marks a word of negation: *not*, *no*, *never*, *nothing*, *nor*."""
 
 _ENTITIES = "global.Entity"
 _COMMENTS = ("sent_id", "newdoc", "text", HEADER, _ENTITIES)
-"""What the comments begin with that say something about a document."""
+"""The beginnings of the comments that are read."""
 
 _CONTRADICTION = "texts that contradict their words (rebuilt from the words; the sentences are used)"
 
@@ -49,7 +49,7 @@ Row = tuple[int, list[str]]
 """A line of a word, of a token of several words or of an empty node: its number, and its columns."""
 
 _Ranges = dict[int, tuple[int, list[str]]]
-"""Of a token of several words, by the first of these, counted from 0: the word behind its last, and its columns."""
+"""Each token of several words, by its first word, counted from 0: the word after its last, and its columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,11 @@ class Sentence:
     """A sentence with its lines, for formats that add annotation to the tree.
 
     Attributes:
-        document: as `read` yields it.
-        rows: its lines without comments, with the ten columns of CoNLL-U and those that follow without names.
+        document: the document that `read` yields for it.
+        rows: its lines without comments, with the ten columns of CoNLL-U and the unnamed columns after them.
         text: the line of the ``newdoc`` that opened its text; 0 without one.
-        attributes: of an entity of coreference, as ``global.Entity`` names them in their order; none without it.
+        attributes: the attributes of a coreference entity, in the order of ``global.Entity``; empty without that
+            comment.
     """
 
     document: Document
@@ -70,9 +71,9 @@ class Sentence:
 
 
 class _Parser:
-    """The words of the sentences of one file, and their links and tags.
+    """Parses the words of the sentences of one file, and their links and tags.
 
-    Ids, heads, links and tags that were made are kept as long as the parser, since a file has the same ones many times.
+    The parser keeps parsed ids, heads, links and tags, since a file repeats them many times.
     """
 
     def __init__(self, path: Path, layout: Layout) -> None:
@@ -134,11 +135,11 @@ class _Parser:
         return rows, heads, ranges
 
     def make_links(self, rows: Sequence[Sequence[str]], heads: Sequence[int | None]) -> Iterator[Link]:
-        """Yield the links from the words to their heads; a root has none."""
+        """Return the links from the words to their heads; a root has none."""
         return (self._make_link(i, head - 1, rows[i][DEPREL]) for i, head in enumerate(heads) if head)
 
     def make_tags(self, rows: Sequence[Sequence[str]]) -> Iterator[Span]:
-        """The spans of the parts of speech, of the words that have one."""
+        """Return the spans of the parts of speech; a word without a part of speech has none."""
         return filter(None, map(self._make_tag, count(), [columns[UPOS] for columns in rows]))
 
     def _refuse_line(self, number: int, columns: Sequence[str]) -> NoReturn:
@@ -161,7 +162,7 @@ class _Parser:
         )
 
     def _refuse_head(self, number: int, head: str, error: Exception) -> NoReturn:
-        # Python takes no number of more than 4,300 digits.
+        # Python parses no number of more than 4,300 digits.
         fault = "not a number" if isinstance(error, ParseException) else "too long a number"
         raise CorpusError(
             f"{self.path}:{number} has the head {quote(head)}, which is {fault}; a head is 0 for the root, the id of "
@@ -170,33 +171,33 @@ class _Parser:
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """The sentences of one file, with a dependency link and a part of speech for each word.
+    """Return the sentences of one file, with a dependency link and a part of speech for each word.
 
-    The words are the syntactic words. Empty nodes (``3.1``) are passed over. A word whose head is 0 or ``_`` has no
-    link. A sentence whose heads form no tree keeps its links, and has its fault in `Document.tree_faults`. After
-    the parts of speech come the words of negation, as the features mark them (``Polarity=Neg``, ``PronType=Neg``);
-    trees without features have none. The id of a document ends in its ``sent_id`` or, where there is none, in the
-    number of its first line; its group is the text that ``newdoc`` opened or, where there is none, the sentence itself.
+    The words are the syntactic words. Empty nodes (``3.1``) are ignored. A word whose head is 0 or ``_`` has no link. A
+    sentence whose heads form no tree keeps its links, and has its fault in `Document.tree_faults`. The spans of words
+    of negation (``Polarity=Neg``, ``PronType=Neg``) follow the parts of speech; trees without features have none. The
+    id of a document ends in its ``sent_id`` or, without one, in the number of its first line. Its group is the text
+    that ``newdoc`` opened or, without one, the sentence itself.
 
-    The columns are the ten of CoNLL-U or, in CoNLL-U Plus, those that ``# global.columns`` names, in any order. Of the
-    ten a file may lack all but ID and FORM: its words then have no head, no part of speech and so on.
+    The columns are the ten of CoNLL-U or, in CoNLL-U Plus, the columns that ``# global.columns`` names, in any order.
+    Of the ten, only ID and FORM are required: without the others, words have no head, no part of speech and so on.
 
-    The text as written is the comment ``# text``. Where there is none it is rebuilt from the forms and
-    ``SpaceAfter=No``, and is not known where no form has that. It is rebuilt too where the comment has other words than
-    the sentence, and what was lost is yielded as skipped. The words of a multi-word token (``1-2``) each have their own
-    characters where they spell it, and otherwise all of its characters.
+    The text as written is the comment ``# text``. Without it, the text is rebuilt from the forms and ``SpaceAfter=No``;
+    it is unknown if no form has that. If the comment has other words than the sentence, the text is rebuilt too, and a
+    `Skipped` says so. The words of a multi-word token (``1-2``) have characters of their own if they spell the token;
+    otherwise each has all characters of the token.
 
     Raises:
-        CorpusError: a line is malformed or of CoNLL-2009, columns that are needed have no name, or the file holds no
+        CorpusError: a line is malformed or of CoNLL-2009, a required column has no name, or the file holds no
             sentence, no words or is not UTF-8.
     """
     return (part if isinstance(part, Skipped) else part.document for part in read_sentences(path, name=name))
 
 
 def read_sentences(path: Path, *, name: str | None = None, extended: bool = False) -> Iterator[Sentence | Skipped]:
-    """Return the documents of `read` with their lines, for formats that add annotation to a treebank.
+    """Yield the documents of `read` with their lines, for formats that add annotation to a treebank.
 
-    With `extended`, a line has more than ten columns; those after the tenth are not looked at.
+    If `extended` is true, lines have more than ten columns; this function does not check the ones after the tenth.
     """
     prefix = name or path.name
     parser = _Parser(path, Layout(extended=extended))
@@ -226,7 +227,7 @@ def read_sentences(path: Path, *, name: str | None = None, extended: bool = Fals
         if not rows:
             continue
         if not identities and all(columns[FORM] == "_" for columns in rows):
-            # At its first sentence, since of a part of a corpus the rest is not read.
+            # Checked at the first sentence, since a selection of documents may stop reading early.
             _refuse_without_words(path, parser.layout)
         identity = f"{prefix}:{sentence or line_of_block}"
         if known is None and not identities.add(identity):
@@ -249,7 +250,7 @@ def read_sentences(path: Path, *, name: str | None = None, extended: bool = Fals
             tree_faults=tuple(filter(None, [find_fault(heads)])),
         )
         yield Sentence(document, lines, line_of_text, attributes)
-        # Behind its document, since what follows the last that is taken of a corpus is not read.
+        # This comes after its document, since reading stops after the last document of a selection.
         if comment and (written is None or written.content != comment):
             yield Skipped(f"{path}:{line_of_comment}", _CONTRADICTION)
     if not identities:
@@ -260,20 +261,20 @@ def read_sentences(path: Path, *, name: str | None = None, extended: bool = Fals
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return true if a file that begins with these lines names its columns, or has 10 and the id of a first word."""
+    """Return whether a file that begins with these lines names its columns, or has 10 and the id of a first word."""
     return has_header(beginning) or count_columns(beginning) == len(COLUMNS)
 
 
 def count_columns(beginning: Sequence[str]) -> int | None:
-    """The columns of the first line that is no comment, or None if it does not begin with the id of a first word."""
+    """Return the number of columns of the first line of data; None unless its id is that of a first word."""
     first = next((line for line in beginning if line.strip() and not line.startswith("#")), "")
     columns = first.split("\t")
-    # The id is looked at because tables of other kinds have ten columns too, as STS-B in GLUE has.
+    # The id is checked because other tables have ten columns too, such as STS-B in GLUE.
     return len(columns) if columns[ID].partition("-")[0] in ("1", "0.1") else None
 
 
 def _refuse_without_words(path: Path, layout: Layout) -> None:
-    """Refuse a file in which every word is ``_``."""
+    """Raise an error for a file in which every word is ``_``."""
     lines = (layout.split(line) for _, line in read_lines(path) if line.strip(" ") and not line.startswith("#"))
     if all(columns is None or columns[FORM] == "_" for columns in lines):
         raise CorpusError(
@@ -312,7 +313,7 @@ def _join_tokens(rows: Sequence[list[str]], ranges: _Ranges) -> tuple[list[list[
 
 
 def _make_tag(word: int, upos: str) -> Span | None:
-    """The span of a word's part of speech; None if it has none."""
+    """Return the span of a word's part of speech; None if it has none."""
     upos = upos.strip()
     return Span(word, word + 1, upos, kind="upos") if upos not in ("", "_") else None
 
@@ -324,7 +325,7 @@ def _find_negations(rows: Iterable[Sequence[str]]) -> Iterator[Span]:
 
 
 def _find_negation(features: str) -> str:
-    """The feature that makes a word one of negation; empty if none does."""
+    """Return the feature that marks a word of negation; empty if no feature does."""
     for feature in features.split("|"):
         name, _, values = feature.strip().partition("=")
         if name in _NEGATIVE and "Neg" in values.split(","):

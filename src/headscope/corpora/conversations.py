@@ -1,7 +1,8 @@
 """Conversations with language models as documents: a list of messages, each an object with ``role`` and ``content``.
 
-The words of the document are those of the contents, and a span of the kind ``role`` says whose they are. Which text a
-model reads of the messages is up to the chat template of its tokenizer (`headscope.capture.tokens.chat`).
+The words of the document are the words of the contents, and a span of the kind ``role`` marks the words of each
+message. The chat template of a model's tokenizer decides how the model reads the messages
+(`headscope.capture.tokens.chat`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,12 +25,12 @@ def read_messages(where: str, value: object) -> tuple[Message, ...]:
     The content is a string, or a list of objects ``{"type": "text", "text": ...}``.
 
     Args:
-        where: begins the sentences of errors.
+        where: the beginning of error messages.
         value: the list.
 
     Raises:
-        CorpusError: it is no such list, a message has no role, no content or another key, a part of a content is no
-            text, or no content has a visible character.
+        CorpusError: the value is not such a list, a message has no role, no content or another key, a part of a content
+            is not a text, or no content has a visible character.
     """
     if not isinstance(value, list | tuple) or not value or not all(isinstance(each, Mapping) for each in value):
         raise CorpusError(
@@ -42,14 +43,14 @@ def read_messages(where: str, value: object) -> tuple[Message, ...]:
 
 
 def split_messages(messages: Sequence[Message]) -> tuple[tuple[str, ...], WrittenText]:
-    """Return the words of messages, which white space parts, and their texts, one below the other."""
+    """Return the words of messages, separated by white space, and their texts, joined by line breaks."""
     split = [split_text(text) for message in messages for text in message.texts]
     words = tuple(chain.from_iterable(own for own, _ in split))
     return words, join_texts((written for _, written in split), "\n")
 
 
 def list_roles(messages: Sequence[Message]) -> tuple[Span, ...]:
-    """Return the spans of words that messages say, each with its role; a message without words has none."""
+    """Return a span for the words of each message, labelled with its role; a message without words has none."""
     ends = [0, *accumulate(sum(len(text.split()) for text in message.texts) for message in messages)]
     edges = zip(pairwise(ends), messages, strict=True)
     return tuple(Span(first, end, message.role, ROLE) for (first, end), message in edges if end > first)
@@ -57,7 +58,7 @@ def list_roles(messages: Sequence[Message]) -> tuple[Span, ...]:
 
 def _read_message(where: str, number: int, value: Mapping[str, object]) -> Message:
     where = f"{where} has the message {number}, counted from 0,"
-    # Of datasets whose messages do not all have the same keys, those that are missing are null.
+    # In datasets whose messages have different keys, missing keys are null.
     record = {key: each for key, each in value.items() if each is not None}
     if unknown := record.keys() - {"role", "content"}:
         raise CorpusError(
@@ -77,7 +78,7 @@ def _read_message(where: str, number: int, value: Mapping[str, object]) -> Messa
 
 
 def _read_parts(content: object) -> list[str] | None:
-    """Return the texts of a content in parts; None if it is something else."""
+    """Return the texts of a content in parts; None if it has another form."""
     if not isinstance(content, Iterable) or isinstance(content, Mapping):
         return None
     parts = [

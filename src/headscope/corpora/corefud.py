@@ -1,8 +1,8 @@
-"""Coreference as CorefUD has it, in the column MISC of a treebank: the sentences of a text are a Document.
+"""Coreference as in CorefUD, in the column MISC of a treebank: the sentences of a text are a Document.
 
-``Entity=(e1-person-1`` opens a mention of chain ``e1``, ``e1)`` closes one, and ``(e1-person-1)`` is one of a single
-word; what falls on one word stands side by side. ``# global.Entity = eid-etype-head-other`` names the attributes in
-their order. The chain is ``eid`` or, as in GUM, ``GRP``; the others are not read.
+``Entity=(e1-person-1`` opens a mention of chain ``e1``, ``e1)`` closes it, and ``(e1-person-1)`` is a mention of one
+word. Several brackets at one word follow each other. ``# global.Entity = eid-etype-head-other`` names the attributes in
+their order. The chain is ``eid`` or, as in GUM, ``GRP``; the other attributes are not read.
 """
 
 import re
@@ -26,19 +26,19 @@ _PARTS = "mentions whose words are not next to each other"
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """Return the texts of one file, as ``newdoc`` opens them, with a ``mention`` span for each mention.
+    """Yield the texts of one file, as ``newdoc`` opens them, with a ``mention`` span for each mention.
 
-    The label of a mention is its chain; a chain of one mention is kept. Before the mentions come the links and spans
-    that the sentences have in the treebank. The id and the group of a text are its name or the line of its ``newdoc``;
-    a file without ``newdoc`` is one text, with the id of its first sentence. Of several texts of one name, the ids of
-    all but the first end in the line of their ``newdoc``.
+    The label of a mention is its chain; a chain of one mention is kept. The links and spans of the treebank come before
+    the mentions. The id and the group of a text are its name or the line of its ``newdoc``. A file without ``newdoc``
+    is one text, with the id of its first sentence. If several texts have one name, the ids of all but the first end in
+    the line of their ``newdoc``.
 
-    Empty nodes are no words. A mention that has nothing else is left out and yielded as skipped. So is one in parts
-    (``e1[1/2]``): as mentions of their own, its parts would be antecedents of one another.
+    Empty nodes are not words. A mention of empty nodes only is skipped. A mention in parts (``e1[1/2]``) is skipped
+    too: as separate mentions, its parts would be antecedents of each other.
 
     Raises:
-        CorpusError: a line is malformed, ``Entity`` holds anything but brackets or stands at a token of several words,
-            nothing says which attribute is the chain, or the file holds no sentence or is not UTF-8.
+        CorpusError: a line is malformed, ``Entity`` holds anything but brackets or is at a token of several words,
+            no comment says which attribute is the chain, or the file holds no sentence or is not UTF-8.
     """
     sentences: list[Sentence] = []
     skipped: list[Skipped] = []
@@ -62,7 +62,7 @@ def recognise(beginning: Sequence[str]) -> bool:
 
 
 def _join(path: Path, sentences: Sequence[Sentence], groups: set[str]) -> Iterator[Document | Skipped]:
-    """Return the document of a text, and then what is left out of it; its group is added to those before it."""
+    """Yield the document of a text, and then its skipped mentions; add its group to `groups`."""
     mentions = pair_brackets(path, _find_brackets(path, sentences))
     if isinstance(mentions, Skipped):
         yield mentions
@@ -84,7 +84,7 @@ def _join(path: Path, sentences: Sequence[Sentence], groups: set[str]) -> Iterat
 
 
 def _find_brackets(path: Path, sentences: Sequence[Sentence]) -> Iterator[Bracket]:
-    """Return the brackets of a text; one at an empty node opens before the next word, or closes behind the last."""
+    """Yield the brackets of a text; one at an empty node opens before the next word, or closes after the last."""
     end = 0
     for sentence in sentences:
         for line, columns in sentence.rows:
@@ -104,7 +104,7 @@ def _find_brackets(path: Path, sentences: Sequence[Sentence]) -> Iterator[Bracke
 
 
 def _split_brackets(path: Path, line: int, cell: str, attributes: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Return the brackets of a word, and the chain of each."""
+    """Yield the brackets of a word, and the chain of each."""
     position = next((i for i, name in enumerate(attributes) if name in _CHAIN), None)
     if position is None:
         raise CorpusError(
@@ -123,7 +123,7 @@ def _split_brackets(path: Path, line: int, cell: str, attributes: Sequence[str])
 
 
 def _find_chain(text: str, position: int) -> str:
-    """Return the chain of a bracket: one of its attributes, or all that a bracket has that only closes."""
+    """Return the chain of a bracket: one of the attributes of a bracket that opens, or all of one that only closes."""
     values = text.strip("()").split("-")
     if text.startswith("("):
         return "".join(values[position : position + 1])

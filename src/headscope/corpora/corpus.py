@@ -1,4 +1,4 @@
-"""A corpus: the files that the user named, read anew as documents each time one asks, or texts in memory."""
+"""A corpus: files, read as documents anew each time, generated texts, or texts in memory."""
 
 import errno
 import re
@@ -27,31 +27,31 @@ GENERATED = {
     "repeats": repeats.generate_repeats,
     "needles": needles.generate_needles,
 }
-"""The names of the corpora that are generated and not read: ``NAME``, ``NAME:COUNT`` or ``NAME:COUNT:SEED``."""
+"""The generated corpora by name: ``NAME``, ``NAME:COUNT`` or ``NAME:COUNT:SEED``."""
 
 DOWNLOADED = (treebanks.PREFIX, hub.PREFIX)
-"""What the names of corpora begin with that are downloaded into a cache."""
+"""The beginnings of the names of corpora that are downloaded into a cache."""
 
 MEMORY = "documents in memory"
-"""The name and the format of a corpus that is in no file."""
+"""The name and the format of a corpus in memory."""
 
 _BEGINNING = 1 << 16
 
 
 @dataclass(frozen=True, repr=False)
 class Corpus:
-    """Documents that can be read again and again; those of files and those that are generated are not kept.
+    """Documents that can be read again and again. Documents of files and generated documents are not kept in memory.
 
     Attributes:
-        name: the corpus as the user gave it; `MEMORY` for texts in memory.
-        files: what is read, in order.
-        format: a name of `FORMATS`, ``grammar``, or `MEMORY`.
-        ignored: the other files of the folder, hidden ones aside.
-        patterns: add links and spans to the documents.
+        name: the corpus as the user named it; `MEMORY` for texts in memory.
+        files: the files that are read, in order.
+        format: a name of `FORMATS` or `GENERATED`, or `MEMORY`.
+        ignored: the other files of the folder, without hidden ones.
+        patterns: patterns that add links and spans to the documents.
         held: the documents of a corpus in memory.
-        selection: which of the documents are taken; by default all.
-        hops: of the dependency paths that become links (`headscope.corpora.paths`); 1 for none.
-        source: where it was downloaded, with its licence; empty if it was not.
+        selection: the part of the documents that is taken; by default all.
+        hops: the greatest length of the dependency paths that become links (`headscope.corpora.paths`); 1 for none.
+        source: where the corpus was downloaded, with its licence; empty if it was not.
     """
 
     name: str
@@ -72,15 +72,15 @@ class Corpus:
         return sum(1 for _ in self)
 
     def __len__(self) -> int:
-        """The number of documents; they are read once to count them."""
+        """Return the number of documents; they are read once to count them."""
         return self._length
 
     def __bool__(self) -> bool:
-        """True, since a corpus without documents cannot be read."""
+        """Return True, since a corpus without documents cannot be read."""
         return True
 
     def __getitem__(self, place: int) -> Document:
-        """The document at a place, counted from 0, or from the end if it is negative; those before it are read.
+        """Return a document by its index, counted from 0 or, if negative, from the end; read all documents before it.
 
         Raises:
             IndexError: there are fewer documents.
@@ -92,7 +92,7 @@ class Corpus:
         return document
 
     def __repr__(self) -> str:
-        """The name and format, without reading anything."""
+        """Return the name and format, without reading anything."""
         files = f", {len(self.files)} files" if len(self.files) > 1 else ""
         patterns = f", patterns={self.patterns.name!r}" if self.patterns is not None else ""
         part = f", {self.selection}" if self.selection is not None else ""
@@ -101,7 +101,7 @@ class Corpus:
 
     @property
     def title(self) -> str:
-        """The name, and in brackets which of the documents are taken, unless they are all; they may be read for it."""
+        """The name, with the selection in brackets unless it takes all documents; this may read them."""
         return self.name if self._chosen is None else f"{self.name} ({self.selection})"
 
     def find_files(self) -> "Corpus":
@@ -111,7 +111,7 @@ class Corpus:
         return replace(self, files=_locate(self.name, self.format).files)
 
     def read_parts(self) -> Iterator[Document | Skipped]:
-        """The documents, and in their places what was left out; for a sample, what was left out of the whole corpus."""
+        """Yield the documents and, in their places, the skipped parts; for a sample, those of the whole corpus."""
         skipped: Skipped | None = None
         empty = True
         parts = self._read_files()
@@ -135,15 +135,14 @@ class Corpus:
 
     @cached_property
     def sha256(self) -> str:
-        """The SHA-256 of the contents: for several files, of what ``sha256sum`` prints for them in order.
+        """The SHA-256 of the contents: for several files, the hash of the output of ``sha256sum`` for them in order.
 
-        Files that are read beside others are among them.
+        The files include companions, which are read together with others.
 
-        For a generated corpus it is that of its documents as Python writes them. For a part of a corpus it is that of
-        two lines, the SHA-256 of the whole and what is taken, as in `title`; of the first documents of a dataset that
-        is streamed, that of these documents stands for the whole, which is not read. With patterns it is that of two
-        lines, the SHA-256 without them and their own; with dependency paths that of two lines, the SHA-256 without them
-        and their hops.
+        A generated corpus has the hash of its documents' reprs. A part of a corpus has the hash of two lines: the
+        SHA-256 of the whole, and the selection as in `title`. For the first documents of a streamed dataset, the
+        SHA-256 of these documents replaces that of the whole, which is not read. Patterns and dependency paths give the
+        hash of two lines: the SHA-256 without them, and the SHA-256 of the patterns or a line on the hops.
         """
         if self.hops > 1:
             return hash_lines((replace(self, hops=1).sha256, self._describe_hops))
@@ -152,7 +151,7 @@ class Corpus:
         if self._chosen is not None:
             return hash_lines((self._hash_before_selection(), str(self.selection)))
         if self.format in GENERATED:
-            # Their words say how they are written.
+            # The words determine the written text.
             return hash_lines(repr(replace(document, written=None)) for document in self)
         if self.format == MEMORY:
             return self.held.sha256 if isinstance(self.held, StreamedDataset) else hash_texts(map(repr, self.held))
@@ -171,13 +170,13 @@ class Corpus:
 
     @cached_property
     def _chosen(self) -> frozenset[int] | None:
-        """The places of the documents that are taken, counted from 0; None if they are all."""
+        """The indices of the documents that are taken, counted from 0; None if all are taken."""
         documents = (part for part in self._read_files() if isinstance(part, Document))
         return None if self.selection is None else self.selection.choose(documents)
 
     @cached_property
     def _paths(self) -> Paths | None:
-        """The paths that become links; all documents are read for them."""
+        """The paths that become links; all documents are read to find them."""
         return Paths.of_corpus(replace(self, hops=1), self.hops) if self.hops > 1 else None
 
     @property
@@ -192,7 +191,7 @@ class Corpus:
             yield from FORMATS[self.format].read(path, name=self._name_file(path))
 
     def _name_file(self, path: Path) -> str:
-        # In a folder, files of one name may lie in several folders below it.
+        # Several subfolders may have files of one name.
         folder = expand_home(self.name)
         if not path.is_relative_to(folder):
             return path.name
@@ -211,38 +210,38 @@ def read(
     seed: int = 0,
     hops: int = 1,
 ) -> Corpus:
-    """The corpus in a file or folder, the generated one, or that of texts in memory.
+    """Return the corpus in a file or folder, a generated or downloaded one, or a corpus of texts in memory.
 
-    The format is detected from what the files hold unless it is named. A folder is searched with all
-    its subfolders, in the order of the relative paths; hidden files and folders are left alone. If a
-    folder holds annotated files as well as plain text, the annotated ones are the corpus, because
-    treebanks come with texts that describe them. Files named README or LICENSE are never plain text,
-    unless one is given by its own path. A named format takes the files with its suffixes as well as
-    those that look like it. What is not read is listed in `Corpus.ignored`.
+    The format is detected from the content of the files unless it is named. A folder is searched with all its
+    subfolders, in the order of the relative paths; hidden files and folders are ignored. If a folder holds
+    annotated files as well as plain text, the annotated ones are the corpus, because treebanks come with texts
+    that describe them. Files named README or LICENSE are never plain text, unless one is given by its own path.
+    A named format takes the files with its suffixes as well as those that look like it. `Corpus.ignored` lists
+    the files that are not read.
 
     Args:
-        corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
-            sentences made by the grammar that ships with headscope; ``repeats`` likewise for random tokens that are
-            repeated, and ``needles`` for facts in long texts that are asked for; ``ud:en_ewt`` for a treebank that is
-            downloaded (`headscope.corpora.treebanks`), and ``hf:NAME`` for a dataset of the Hugging Face hub
+        corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for sentences from the
+            grammar that ships with headscope; likewise ``repeats`` for repeated random tokens, and ``needles`` for
+            questions about facts in long texts; ``ud:en_ewt`` for a treebank that is downloaded
+            (`headscope.corpora.treebanks`), and ``hf:NAME`` for a dataset of the Hugging Face hub
             (`headscope.corpora.hub`). A `Path` is always a file or folder.
-            In memory: strings, lists of words or of messages, a dataset (one that is streamed is not kept), Docs of
+            In memory: strings, lists of words or of messages, a dataset (a streamed one is not kept), Docs of
             spaCy, or documents (`headscope.corpora.memory`).
         format: a name of `FORMATS`, for files.
         patterns: a file of spaCy's patterns (`headscope.corpora.spacy_patterns`), which add links and spans.
-        column: name of the column of a dataset that has the texts. Default: ``text``, ``sentence``, ``words``,
+        column: the name of the column of a dataset that has the texts. Default: ``text``, ``sentence``, ``words``,
             ``tokens`` or ``messages``.
-        limit: take the first so many documents. Default: all.
-        sample: take so many documents at random, in their order; all of a corpus that has no more. Default: all.
-        seed: random seed of the sample.
-        hops: of a treebank, add the most frequent paths of up to 2 or 3 dependencies as links
-            (`headscope.corpora.paths`). Default: dependencies alone.
+        limit: take only the first `limit` documents. Default: all.
+        sample: take `sample` documents at random, in their order; all of a corpus with fewer. Default: all.
+        seed: the random seed of the sample.
+        hops: for a treebank, 2 or 3 to add the most frequent paths of up to 2 or 3 dependencies as links
+            (`headscope.corpora.paths`). Default: only dependencies.
 
     Raises:
-        CorpusError: there is no such file or folder, nothing in it can be read, its format cannot
-            be detected, an item in memory is no text, the patterns cannot be used, `limit` or `sample` is no number
-            from 1 on, or `hops` is none from 1 to 3. What is wrong inside a file, and that a pattern matches nothing or
-            no path is frequent, is raised when it is read; `summarize` reads them all.
+        CorpusError: the file or folder does not exist, nothing in it can be read, its format cannot be detected, an
+            item in memory is not a text, the patterns cannot be used, `limit` or `sample` is not a number from 1 on,
+            or `hops` is not from 1 to 3. Faults inside a file, a pattern without a match and paths that are too rare
+            raise an error when the corpus is read; `summarize` reads all of it.
     """
     check_hops(hops)
     on_disk = isinstance(corpus, str | Path)
@@ -268,12 +267,12 @@ def read(
 
 
 def hash_documents(documents: Iterable[Document]) -> str:
-    """The SHA-256 of a corpus; of documents in memory that of how Python writes them."""
+    """Return the SHA-256 of a corpus; for documents in memory, of their reprs."""
     return documents.sha256 if isinstance(documents, Corpus) else hash_texts(map(repr, documents))
 
 
 def name_documents(documents: Iterable[Document]) -> str:
-    """The name of a corpus as the user gave it, with the part that is taken; documents in memory have one name."""
+    """Return the name of a corpus as the user gave it, with its selection; documents in memory have one name."""
     return documents.title if isinstance(documents, Corpus) else MEMORY
 
 
@@ -323,7 +322,7 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
 
 
 def _is_missing(path: Path) -> bool:
-    """True where nothing is; nothing can be under a name as long as a whole text."""
+    """Return whether a path is missing; a name as long as a whole text counts as missing."""
     try:
         return not path.exists()
     except OSError as error:
@@ -336,11 +335,11 @@ def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.is_file() and not hidden:
             formats[path] = _detect_format_in_folder(path, format)
-    if "text-lines" in formats.values():  # beside it, a file that has no pair of paragraphs just has none
+    if "text-lines" in formats.values():  # next to paragraphs, a file without a pair is no list of sentences
         formats = {path: "text-lines" if value == "sentences" else value for path, value in formats.items()}
     counts = Counter(value for value in formats.values() if value is not None)
     candidates = [value for value in counts if FORMATS[value].annotated] or list(counts)
-    # The companions of files in one format are no corpus of their own.
+    # Companions of files in one format are not a corpus of their own.
     companions = {file for value in counts for file in _find_companions(formats, value)}
     independent = {value for path, value in formats.items() if path.resolve() not in companions}
     candidates = [value for value in candidates if value in independent] or candidates
@@ -363,7 +362,7 @@ def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
 
 
 def _find_companions(formats: Mapping[Path, str | None], name: str) -> set[Path]:
-    """The files that are read together with those in this format."""
+    """Return the files that are read together with the files in this format."""
     paths = (path for path, value in formats.items() if value == name)
     return {file.resolve() for path in paths for file in FORMATS[name].companions(path)}
 
@@ -381,7 +380,7 @@ def _detect_format_in_folder(path: Path, format: str | None) -> str | None:
 
 def _read_beginning(path: Path) -> list[str]:
     with reading(path) as file:
-        # A file in another encoding is recognised all the same; its reader then says which line is not UTF-8.
+        # A file in another encoding is recognised too; its reader then says which line is not UTF-8.
         return file.read(_BEGINNING).decode("utf-8-sig", errors="replace").split("\n")
 
 

@@ -13,11 +13,11 @@ def read_types(markup: Markup, path: Path, cues: Iterable[Element], key: str, se
     """Return the type of each cue of a sentence, by its ID, in order.
 
     Args:
-        markup: of the format.
-        path: of the file.
-        cues: the elements, of which those with the same ID are one cue.
+        markup: the markup of the format.
+        path: the path of the file.
+        cues: the elements; elements with the same ID are one cue.
         key: the attribute with the ID.
-        sentence: what messages call the sentence.
+        sentence: the name of the sentence in error messages.
 
     Raises:
         CorpusError: an attribute is missing, or a cue is neither a negation nor a speculation, or both.

@@ -1,4 +1,4 @@
-"""One record for all corpora: words, and what is annotated on them."""
+"""One record for all corpora: words with their annotation."""
 
 import hashlib
 from bisect import bisect_left
@@ -15,19 +15,19 @@ from headscope.errors import CorpusError
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The words ``start <= i < end`` (0-based) and what they are.
+    """The words ``start <= i < end`` (0-based) with a label.
 
-    ``kind`` names the annotation the span belongs to and ``label`` its value there:
+    ``kind`` names the annotation of the span, and ``label`` is its value there:
 
     ================  ==========================================================================================
     kind              label
     ================  ==========================================================================================
     ``upos``          the universal part of speech of one word, ``NOUN``
     ``negation``      the feature that marks one word as one of negation, ``Polarity=Neg``
-    ``mention``       the coreference chain the mention belongs to, ``3``
-    ``cue``           the number of the negation whose cue this is, ``1``
-    ``affixal_cue``   the same where the cue is a part of its word (*un-*, *-less*)
-    ``scope``         the number of the negation whose scope this is part of, ``1``
+    ``mention``       the coreference chain of the mention, ``3``
+    ``cue``           the number of the negation of this cue, ``1``
+    ``affixal_cue``   the same for a cue that is a part of its word (*un-*, *-less*)
+    ``scope``         the number of the negation whose scope includes this, ``1``
     ``event``         the number of the negation that negates this event, ``1``
     ``predicate``     the sense of a predicate, ``come.03``
     ``target``        the number of the words that evoke a frame in their sentence, ``1``
@@ -35,12 +35,12 @@ class Span:
     ``core_element``  the same, and so for ``core_unexpressed_``, ``peripheral_`` and ``extra_thematic_element``
     ``aspect``        the polarity of an aspect term, ``positive``
     ``asked``         the aspect that these words of a question name, ``food`` or ``FOOD#QUALITY``
-    ``same_aspect``   the polarity of a term of the aspect that is asked about
+    ``same_aspect``   the polarity of a term of the aspect in the question
     ``other_aspect``  the polarity of a term of another aspect
-    ``role``          who says these words in a conversation, ``user``
+    ``role``          the speaker of these words in a conversation, ``user``
     ================  ==========================================================================================
 
-    What is not contiguous (a cue *neither ... nor*, a scope around its cue) is several spans of one label.
+    Annotation that is not contiguous (a cue *neither ... nor*, a scope around its cue) is several spans with one label.
     """
 
     start: int
@@ -50,7 +50,7 @@ class Span:
 
 
 def merge_into_spans(words: Iterable[int], label: str, kind: str) -> Iterator[Span]:
-    """The fewest spans of one label that cover these words of a document and no others, in order."""
+    """Yield the fewest spans of one label that cover exactly these words of a document, in order."""
     for _, run in groupby(enumerate(sorted(set(words))), key=lambda pair: pair[1] - pair[0]):
         stretch = [word for _, word in run]
         yield Span(stretch[0], stretch[-1] + 1, label, kind=kind)
@@ -60,22 +60,22 @@ def merge_into_spans(words: Iterable[int], label: str, kind: str) -> Iterator[Sp
 class Link:
     """A directed relation between two words (0-based).
 
-    For ``kind="dependency"`` the source is the dependent, the target its syntactic head and the
-    label the relation (``nsubj:pass``). The root of a sentence has no link: it points at no word.
+    For ``kind="dependency"`` the source is the dependent, the target its syntactic head and the label the relation
+    (``nsubj:pass``). The root of a sentence has no link.
 
-    For ``kind="role"`` the source is the head word of an argument, the target the predicate and the
-    label the semantic role (``ARG0``). In FrameNet, which has no heads, the source is the last word.
+    For ``kind="role"`` the source is the head word of an argument, the target the predicate and the label the semantic
+    role (``ARG0``). In FrameNet, which has no heads, the source is the last word.
 
     For ``kind="coreference"`` the source is a pronoun, the target the head word of a name to which it refers, and the
     label the pronoun in lower case.
 
-    For ``kind="pattern"`` a user's pattern has found both, and the label is its name.
+    For ``kind="pattern"`` a user's pattern matches both words, and the label is its name.
 
     For ``kind="alignment"`` the source is a word of the text and the target a word of its translation, counted from 0
     there too; the label is ``sure`` or ``possible`` (Och and Ney 2003).
 
-    The rivals are other words that one might take for the target, such as the other name to which a pronoun could
-    refer. The target and its rivals are the *candidates* of the link. Most links have none.
+    The rivals are other words that could be taken for the target, such as the other name to which a pronoun could
+    refer. The target and its rivals are the *candidates* of the link. Most links have no rivals.
     """
 
     source: int
@@ -85,13 +85,13 @@ class Link:
     rivals: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
-        """The fields; the rivals only where there are any, so that other corpora keep their hashes."""
+        """Return the fields; rivals only if there are any, so that other corpora keep their hashes."""
         rivals = f", rivals={self.rivals!r}" if self.rivals else ""
         return f"Link(source={self.source}, target={self.target}, label={self.label!r}, kind={self.kind!r}{rivals})"
 
     @property
     def wrong_rivals(self) -> str:
-        """What is wrong with its rivals, whatever the words; empty where nothing is."""
+        """The error in its rivals, whatever the words of the document; empty if there is none."""
         times = Counter(self.rivals)
         for rival in self.rivals:
             if rival == self.target:
@@ -111,9 +111,9 @@ class Origin(NamedTuple):
     """The names under which a document counts as evidence.
 
     Attributes:
-        group: that of the document, of the original if it is a copy, or of the first of the texts that are nearly the
-            same; empty where that is not known.
-        id: of the document, or of the original.
+        group: the group of the document, of the original if it is a copy, or of the first of several texts that are
+            nearly the same; empty if it is unknown.
+        id: the id of the document, or of the original.
     """
 
     group: str
@@ -121,12 +121,12 @@ class Origin(NamedTuple):
 
     @property
     def cluster(self) -> str:
-        """The group or, where that is not known, the id."""
+        """The group or, if it is unknown, the id."""
         return self.group or self.id
 
 
 def hash_name(name: str, seed: int = 0) -> int:
-    """Return 8 bytes that a name and a seed give on every machine, all of them equally likely."""
+    """Return a number of 8 bytes from a name and a seed: the same on every machine, and uniformly distributed."""
     return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8])
 
 
@@ -135,35 +135,33 @@ class Document:
     """A text that one forward pass sees: a sentence, a pair of segments, or a longer passage.
 
     Attributes:
-        id: unique in its corpus; where it stands there, for messages.
+        id: an id that is unique in the corpus. It says where in the corpus the document is, for messages.
         words: the words as annotated.
         links: relations between two words.
         spans: stretches of words.
-        label: what the whole text is annotated with, if anything.
-        group: the text it was cut from; empty, or its id, where that is not known. Unless there are very few groups,
-            the documents of one are not split between the half on which a head is chosen and that on which it is
-            scored.
-        boundary: the index of the first word of the second segment, where the model is to be
-            given a pair of segments.
-        random_tokens: of a text of random tokens, where in the vocabulary each word lies, from 0 to 1: the model is
-            given that token, and the word is only its name.
-        translation: the words of a translation, which the decoder of an encoder-decoder reads; without one it reads the
-            words of the text once more.
+        label: the annotation of the whole text, if there is any.
+        group: the text that the document was cut from; empty or its id if that is unknown. The documents of one group
+            all go into the half on which a head is chosen or all into the half on which it is scored, unless there are
+            very few groups.
+        boundary: the index of the first word of the second segment, if the model gets a pair of segments.
+        random_tokens: for a text of random tokens, the position of each word in the vocabulary, from 0 to 1. The model
+            gets the token there, and the word is only its name.
+        translation: the words of a translation, which the decoder of an encoder-decoder reads. Without a translation it
+            reads the words of the text once more.
         alignment: links from words to words of the translation.
-        written: the text as its author wrote it, with the characters of each word; None where the corpus has the words
-            alone.
-        has_question: true if the first segment is a question that a reader asks of the text in the second
+        written: the text as its author wrote it, with the characters of each word; None if the corpus has only words.
+        has_question: true if the first segment is a question about the text in the second
             (`headscope.corpora.reviews`).
-        messages: of a conversation, whose text is what the chat template of a tokenizer writes of them; a document that
-            is cut has all of them.
-        units: of a document whose words are units (`headscope.corpora.units`), the words that they unite.
-        tree_faults: a fault for each of its sentences of a treebank that is no tree (`headscope.corpora.trees`).
-        repeats: the names under which it counts, if it is a copy or its text is nearly the same as another
-            (`headscope.corpora.originals`); None where that is not known.
+        messages: the messages of a conversation. The chat template of a tokenizer turns them into the text. A document
+            that is cut keeps all of them.
+        units: the original words, if the words of this document are units (`headscope.corpora.units`).
+        tree_faults: a fault for each sentence from a treebank that is not a tree (`headscope.corpora.trees`).
+        repeats: the names under which the document counts, if it is a copy or its text is nearly the same as another
+            (`headscope.corpora.originals`); None if that is unknown.
 
     Raises:
         CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, a rival is
-            the source or the target of its link, or is there twice, there are not as many random tokens as words, the
+            the source or the target of its link, or occurs twice, the numbers of random tokens and words differ, the
             written text or the messages have other words, or the alignment points outside the words or the translation,
             or has a label that is not ``sure`` or ``possible``.
     """
@@ -191,7 +189,7 @@ class Document:
         return self.repeats or Origin(self.group, self.id)
 
     def __repr__(self) -> str:
-        """The fields; what few documents have only where it is there, so that other corpora keep their hashes."""
+        """Return the fields; rare ones only if they have a value, so that other corpora keep their hashes."""
         optional = ("translation", "alignment", "written", "messages")
         shown = [each.name for each in fields(self) if each.repr and each.name not in optional]
         shown += [name for name in optional if getattr(self, name)]
@@ -272,37 +270,37 @@ class Document:
 
     @property
     def text(self) -> WrittenText:
-        """Return the written text; without one, the words joined by single spaces."""
+        """The written text; without one, the words joined by single spaces."""
         return self.written or join_words(self.words)
 
     @property
     def lacks_text(self) -> bool:
-        """Return true if its corpus has its words alone."""
+        """Whether its corpus has only its words."""
         return self.written is None and not self.has_given_tokens
 
     @property
     def has_given_tokens(self) -> bool:
-        """Return true if its tokens are random or those of a chat template, in whatever form texts are read."""
+        """Whether its tokens are random or from a chat template, whatever the form in which texts are read."""
         return bool(self.random_tokens or self.messages)
 
     @property
     def original(self) -> "Document":
-        """Return the document as its corpus has it: itself, unless its words are units."""
+        """The document as its corpus has it: itself, unless its words are units."""
         return self if self.units is None else self.units.original
 
     @property
     def unit_numbers(self) -> Sequence[int]:
-        """Return the unit of each word of the original; without units, the number of the word."""
+        """The unit of each word of the original; without units, the number of the word."""
         return range(len(self.words)) if self.units is None else self.units.numbers
 
     def truncate(self, words: int) -> "Document":
-        """The first words, and as many of the translation, with the links and spans that lie among them.
+        """Return the first `words` words, and the same number of the translation, with the links and spans among them.
 
-        A link keeps all of its rivals or none. A message of a conversation keeps its role for the words that are left.
+        A link keeps all of its rivals or none. A span of a message is cut at the last word.
         """
         boundary = self.boundary if self.boundary is not None and self.boundary < words else None
         links = tuple(
-            # Among fewer candidates the choice would be easier.
+            # With fewer candidates the choice would be easier.
             link if max(link.rivals, default=0) < words else replace(link, rivals=())
             for link in self.links
             if max(link.source, link.target) < words
@@ -349,7 +347,7 @@ class Units:
 
     Attributes:
         original: the document as its corpus has it.
-        numbers: the unit of each of its words.
+        numbers: the unit of each word of the original.
     """
 
     original: Document
@@ -363,11 +361,11 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A document, or a part of the annotation of one, that its reader leaves out on purpose; it is counted.
+    """A document, or a part of its annotation, that its reader leaves out on purpose; it is counted.
 
     Attributes:
         where: file and line.
-        reason: what was left out and why, the same words for all that is left out for this reason.
+        reason: what was left out and why, with the same words each time.
     """
 
     where: str

@@ -1,7 +1,7 @@
 """A file of the web in the user's cache: downloaded once, whole or not at all, and compared each time it is used.
 
-The SHA-256 of a file stands beside it, in a file that ``sha256sum -c`` reads. Unless it is known beforehand it is that
-of the first download: what comes first is trusted, and what differs later is refused.
+The SHA-256 of a file is in a file next to it, which ``sha256sum -c`` reads. Unless it is known beforehand, it is the
+SHA-256 of the first download: the first version is trusted, and a different one raises an error later.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from headscope.errors import CorpusError, HeadscopeError
 from headscope.files import atomic_write, lock, reading, remove_unfinished, sha256, write_text
 
 TIMEOUT = 30
-"""Seconds that a server may say nothing."""
+"""The time that a server may take to answer, in seconds."""
 
 _BLOCK = 1 << 16
 _GONE = (404, 410)
@@ -32,7 +32,7 @@ class MissingFileError(HeadscopeError):
 
 @contextmanager
 def show_downloads(progress: Progress) -> Iterator[None]:
-    """Call a function with the step, the bytes so far and all bytes of what is downloaded while the block runs."""
+    """Call a function with the step, the bytes so far and the total bytes of each download while the block runs."""
     token = _progress.set(progress)
     try:
         yield
@@ -41,19 +41,19 @@ def show_downloads(progress: Progress) -> Iterator[None]:
 
 
 def fetch(address: str, path: Path, known: str = "") -> Path:
-    """Return a file of the cache, which is downloaded if it is not there.
+    """Return a file of the cache; download it if it is missing.
 
-    Processes that ask for it at once wait for the one that downloads it; on a disk without locks each downloads it, and
-    the whole file of the last one stays.
+    Processes that need it at the same time wait for the first, which downloads it. On a disk without locks each of them
+    downloads it, and the file of the last one stays.
 
     Args:
-        address: of the file on the web.
-        path: of the file in the cache.
-        known: its SHA-256; by default what stands beside it.
+        address: the address of the file on the web.
+        path: the path of the file in the cache.
+        known: its SHA-256; by default the one in the file next to it.
 
     Raises:
         MissingFileError: the server does not have it.
-        CorpusError: the server cannot be reached or stops half-way, or the SHA-256 is another.
+        CorpusError: the server cannot be reached or stops half-way, or the SHA-256 differs.
         HeadscopeError: the cache cannot be written to.
     """
     record = path.with_name(f"{path.name}.sha256")

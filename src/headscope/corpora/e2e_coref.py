@@ -1,7 +1,7 @@
-"""Coreference in the JSON Lines of e2e-coref (Lee et al. 2017), as OntoNotes is mostly passed on: a line is a Document.
+"""Coreference in the JSON Lines of e2e-coref (Lee et al. 2017), a common form of OntoNotes: a line is a Document.
 
-A line has its sentences, each a list of words, and its clusters, each a list of mentions ``[first, last]``; words are
-counted from 0 over the whole document, and the last is in the mention::
+A line has sentences, each a list of words, and clusters, each a list of mentions ``[first, last]``. Words are counted
+from 0 over the whole document, and the last word is in the mention::
 
     {"doc_key": "nw/x_0001_0", "sentences": [["Ann", "left", "."], ["She", "ran"]], "clusters": [[[0, 0], [3, 3]]]}
 """
@@ -27,10 +27,10 @@ _PART = re.compile(r"(.+/[^/]+_[0-9]+)_[0-9]+")
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     """Yield the documents of one file, with a ``mention`` span for each mention.
 
-    The label of a span is the number of its cluster, counted from 1, which holds within its document. A cluster of one
-    mention is kept. Sentences are not kept apart, and other keys, such as ``speakers``, are passed over. The id of a
-    document ends in its ``doc_key`` or, without one, the number of its line. Its group is the document of which its
-    key names a part, as in OntoNotes, or it alone. Lines without a visible character are passed over.
+    The label of a span is the number of its cluster, counted from 1, which is valid within its document. A cluster of
+    one mention is kept. Sentence boundaries and other keys, such as ``speakers``, are ignored. The id of a document
+    ends in its ``doc_key`` or, without one, the number of its line. Its group is the document in its key, if the key
+    names a part of one as in OntoNotes; otherwise it is a group alone. Lines without a visible character are ignored.
 
     Raises:
         CorpusError: a line is not a JSON object, lacks words or clusters, or has pieces of words; a mention is not
@@ -62,8 +62,8 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return true if the first line that is not empty begins an object with sentences of words and another key."""
-    # The line may be cut, so it cannot be parsed.
+    """Return whether the first nonempty line begins an object with sentences of words and another key."""
+    # The line may be cut off, so it cannot be parsed.
     first = next((line for line in beginning if line.strip()), "")
     return first.lstrip().startswith("{") and all(pattern.search(first) for pattern in (_SENTENCES, _OTHERS))
 
@@ -92,7 +92,7 @@ def _parse_clusters(where: str, record: Mapping[str, Any], count: int) -> Iterat
     clusters = _get_lists(where, record, "clusters", mentions)
     for number, cluster in enumerate(clusters, start=1):
         for mention in cluster:
-            # True is an int in Python, and no position.
+            # True is an int in Python, but not a position.
             if not isinstance(mention, list) or [type(position) for position in mention] != [int, int]:
                 raise CorpusError(
                     f"{where} has {show(mention)} in cluster {number}; a mention is its first and its last word, such "
@@ -108,7 +108,7 @@ def _parse_clusters(where: str, record: Mapping[str, Any], count: int) -> Iterat
 
 
 def _get_lists(where: str, record: Mapping[str, Any], key: str, parts: str) -> list[list[Any]]:
-    """Return the value of a key, which is a list of lists of `parts`, as messages call them."""
+    """Return the value of a key, which is a list of lists; `parts` names their items in error messages."""
     lists = record.get(key)
     if isinstance(lists, list) and all(isinstance(each, list) for each in lists):
         return lists

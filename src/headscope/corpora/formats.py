@@ -1,4 +1,4 @@
-"""The formats in which a corpus may be written down, and how a file shows which one it is in."""
+"""The formats of corpora, and how the format of a file is recognised."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,18 +33,18 @@ from headscope.corpora.document import Document, Skipped
 
 @dataclass(frozen=True)
 class Format:
-    """One way to write a corpus down.
+    """One format of corpora.
 
     Attributes:
-        name: what the user calls it.
-        description: what it looks like, in one line.
-        read: turns a file into documents; takes the path, and as `name` what ids and groups call the file: its file
-            name if not given.
-        recognise: true of the first lines of a file that looks like it.
-        suffixes: what the names of such files end in.
-        annotated: true if it holds more than words. Such a format is recognised by the suffix or by the
-            content; plain text, which anything might be, only by both.
-        companions: finds the other files that are read with a file.
+        name: the name by which the user chooses it.
+        description: a description in one line.
+        read: a function from a path to documents. Its argument `name` is the name of the file in ids and groups: by
+            default the file name.
+        recognise: a function that returns whether the first lines of a file are in this format.
+        suffixes: the suffixes of such files.
+        annotated: true if it holds more than words. Such a format is recognised by the suffix or by the content; plain
+            text, which any file might be, only by both.
+        companions: a function that returns the other files that are read together with a file.
     """
 
     name: str
@@ -56,13 +56,13 @@ class Format:
     companions: Callable[[Path], tuple[Path, ...]] = lambda path: ()
 
     def supports(self, suffix: str, beginning: Sequence[str]) -> bool:
-        """True if a file whose name ends in `suffix` and that begins with these lines is in this format."""
+        """Return whether a file with this suffix that begins with these lines is in this format."""
         has_suffix, has_content = suffix in self.suffixes, self.recognise(beginning)
         return (has_suffix or has_content) if self.annotated else (has_suffix and has_content)
 
 
-# In the order in which a file is asked for its format: a treebank with more columns is one without by its name,
-# minimal pairs are records by theirs, and the last takes any text.
+# The order matters: a treebank with more columns also looks like one without, minimal pairs also look like records,
+# and the last format accepts any text.
 _FORMATS = (
     Format("propbank", "PropBank roles in CoNLL-U, as in Universal Propositions: a roleset in column 11, then a "
            "column for each predicate", propbank.read, propbank.recognise),

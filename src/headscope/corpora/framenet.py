@@ -1,12 +1,12 @@
 """FrameNet 1.7 (Ruppenhofer et al. 2016), through NLTK's reader: a sentence is a Document.
 
 A release is a folder: ``frameIndex.xml`` and other indexes, the frames in ``frame/``, the exemplar sentences of
-each lexical unit in ``lu/``, and running texts in ``fulltext/``. It is read as one corpus of what lies in
-``fulltext/`` and ``lu/``; a copy without one of the two folders is a corpus of the other.
+each lexical unit in ``lu/``, and running texts in ``fulltext/``. The sentences of ``fulltext/`` and ``lu/`` are one
+corpus; one of these two folders may be missing.
 
-FrameNet is not tokenised: its spans are offsets of characters. Words are those of NLTK's
-``WordPunctTokenizer``: runs of letters and digits, and runs of other visible characters. A span has every word that it
-touches, so one that ends within a word takes all of it.
+FrameNet is not tokenised: its spans are offsets of characters. Words are those of NLTK's ``WordPunctTokenizer``: runs
+of letters and digits, and runs of other visible characters. A span has every word that it touches, so a span that ends
+within a word takes all of it.
 """
 
 from collections import Counter
@@ -37,31 +37,31 @@ _UNLISTED = "elements that their frame does not list"
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """The sentences of the release whose ``frameIndex.xml`` this is: running texts, then exemplars.
+    """Yield the sentences of the release with this ``frameIndex.xml``: running texts, then exemplars.
 
     The annotation sets of a sentence that have a target are numbered from 1. The target N is a span of kind
     ``target`` with the label ``N``; several spans if it is not contiguous. Each stretch of a frame element is a span of
-    kind ``element`` with the label ``N NAME``, and again of the kind that says how central the element is to its
+    kind ``element`` with the label ``N NAME``, and another span whose kind says how central the element is to its
     frame: ``core_element``, ``core_unexpressed_element``, ``peripheral_element``, ``extra_thematic_element``.
 
-    Each stretch of an element gives a link of kind ``role`` from its last word to the first word of the target, with
-    the name of the element. FrameNet does not annotate heads, and the last word stands in for the head. In English
-    it is the head of a noun phrase that has nothing behind its noun; of a clause it seldom is.
+    Each stretch of an element has a link of kind ``role`` from its last word to the first word of the target, with
+    the name of the element. FrameNet does not annotate heads, so the last word is used as the head. In English it is
+    the head of a noun phrase without words after its noun; it is rarely the head of a clause.
 
     The id of a document is its file and the number of its sentence. Its group is the running text, or the lexical
-    unit whose exemplars are alike. A sentence of a running text that is an exemplar too is read once, in its text.
+    unit, whose exemplars are alike. A sentence of a running text that is an exemplar too is read once, in its text.
 
-    Reported as skipped: elements without words (null instantiation), by type; targets that nobody annotated;
-    elements that end at the first word of their target, which would be linked to itself; and what FrameNet leaves
-    inconsistent. Annotations of constructions are left out by NLTK's reader.
+    Skipped: elements without words (null instantiation), by type; targets that nobody annotated; elements that end at
+    the first word of their target, since a link joins two words; and inconsistent annotation of FrameNet. NLTK's reader
+    leaves out annotations of constructions.
 
     Args:
-        path: ``frameIndex.xml``.
-        name: what it is called; ids and groups begin with the folder that this name has, if any.
+        path: the path of ``frameIndex.xml``.
+        name: the name of the file; ids and groups begin with the folder of this name, if it has one.
 
     Raises:
         CorpusError: NLTK is not installed (extra ``framenet``); a file is missing, not well-formed XML, or not as
-            NLTK's reader needs it; a span lies outside its sentence; or there are neither texts nor exemplars.
+            NLTK's reader needs it; a span is outside its sentence; or there are neither texts nor exemplars.
     """
     reader, tokenizer = _import_nltk()
     release = path.parent
@@ -92,19 +92,19 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines is FrameNet's index of frames."""
+    """Return whether a file that begins with these lines is FrameNet's index of frames."""
     return next(find_tags(beginning), None) == "frameIndex"
 
 
 def find_companions(path: Path) -> tuple[Path, ...]:
-    """The other files of the release whose ``frameIndex.xml`` this is."""
+    """Return the other files of the release with this ``frameIndex.xml``."""
     indexes = (path.parent / name for name in (*_LEXICON, _TEXT_INDEX))
     files = (file for folder in ("frame", "fulltext", "lu") for file in sorted((path.parent / folder).glob("*.xml")))
     return (*(index for index in indexes if index.is_file()), *files)
 
 
 def _import_nltk() -> tuple[Any, Any]:
-    """NLTK's reader of FrameNet, and its tokenizer."""
+    """Return NLTK's reader of FrameNet, and its tokenizer."""
     try:
         from nltk.corpus.reader.framenet import FramenetCorpusReader
         from nltk.tokenize import WordPunctTokenizer
@@ -115,7 +115,7 @@ def _import_nltk() -> tuple[Any, Any]:
 
 @contextmanager
 def _allow_folder(folder: Path) -> Iterator[None]:
-    """Register the folder that the user named with NLTK, which opens no files of others."""
+    """Register the user's folder with NLTK, which opens only files in registered folders."""
     import nltk.data
 
     path = str(folder.resolve())
@@ -128,10 +128,10 @@ def _allow_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
-    """Errors of NLTK's reader about a file become one sentence."""
+    """Turn errors of NLTK's reader about a file into a `CorpusError`."""
     try:
         yield
-    # It checks by assertions and by whatever its look-ups raise.
+    # The reader raises assertion errors and errors of its look-ups.
     except Exception as error:
         _check_well_formed(path)
         raise CorpusError(
@@ -155,7 +155,7 @@ def _check_release(path: Path) -> None:
                 f"{release} has no {index.name}, which a FrameNet release has next to {path.name}: give the folder of "
                 f"a whole release; of lu/ and fulltext/ one may be missing."
             )
-    # NLTK looks for elements, and would take an index that breaks off for a short one.
+    # NLTK searches for elements, and would accept an index that breaks off as a short one.
     for index in (path, *indexes):
         _check_well_formed(index)
 
@@ -166,7 +166,7 @@ def _check_well_formed(path: Path) -> None:
 
 
 def _read_sentences(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
-    """File, number and annotation of each sentence: those of the running texts, then further exemplars."""
+    """Yield file, number and annotation of each sentence: those of the running texts, then further exemplars."""
     text_sentences = set()
     for part in _read_texts(lexicon, release) if (release / "fulltext").is_dir() else ():
         if not isinstance(part, Skipped):
@@ -191,7 +191,7 @@ def _read_texts(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] |
 
 def _read_exemplars(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
     with _translate_errors(release / "luIndex.xml"):
-        # What a frame marks as a problem NLTK takes from the index alone, without exemplars.
+        # For a unit with a problem in its frame, NLTK has only the index, without exemplars.
         listed = (unit for unit in lexicon.lus() if "exemplars" in unit)
         units = {release / "lu" / f"lu{unit.ID}.xml": unit for unit in listed}
     for file, unit in units.items():
@@ -199,14 +199,14 @@ def _read_exemplars(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, An
             with _translate_errors(file):
                 sentences = [(file, sentence.ID, sentence) for sentence in unit.exemplars]
             yield from sentences
-            # NLTK would keep the exemplars of all lexical units in memory.
+            # Otherwise NLTK would keep the exemplars of all lexical units in memory.
             unit.pop("exemplars")
             unit.pop("subCorpus")
     yield from _compare_with_index(release / "lu", units)
 
 
 def _compare_with_index(folder: Path, listed: Mapping[Path, Any]) -> Iterator[Skipped]:
-    """The files that an index lists and its folder lacks, and the other way round."""
+    """Yield the files that an index lists and its folder lacks, and the files that the index lacks."""
     yield from (Skipped(str(file), _NO_FILE) for file in listed if not file.is_file())
     yield from (Skipped(str(file), _NOT_IN_INDEX) for file in sorted(folder.glob("*.xml")) if file not in listed)
 
@@ -264,7 +264,7 @@ def _build_document(
 
 
 def _find_words(location: str, sentence: Any, words: Sequence[tuple[int, int]], start: Any, end: Any) -> range:
-    """The words that a span of characters touches."""
+    """Return the words that a span of characters touches."""
     if not (isinstance(start, int) and 0 <= start < end <= len(sentence.text)):
         # NLTK has made the end exclusive.
         raise CorpusError(

@@ -1,6 +1,6 @@
-"""Ambiguous pronouns as GAP has them (Webster et al. 2018): a row of a table is a Document.
+"""Ambiguous pronouns in the format of GAP (Webster et al. 2018): a row of a table is a Document.
 
-Tabs separate the columns, which the first row names: ``ID``, ``Text``, a ``Pronoun`` and two names, ``A`` and ``B``,
+Tabs separate the columns, and the first row names them: ``ID``, ``Text``, a ``Pronoun`` and two names, ``A`` and ``B``,
 each with the offset of its first character, and for each name whether the pronoun refers to it, ``TRUE`` or ``FALSE``.
 """
 
@@ -27,18 +27,18 @@ _WITHOUT_CHAIN = "mentions without a chain, such as names to which a pronoun doe
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """Yield the rows of one file, with ``mention`` spans for the chain of a pronoun and the names to which it refers.
+    """Yield the rows of one file, with ``mention`` spans for the pronoun and the names to which it refers.
 
     A link of the kind ``coreference`` leads from the pronoun to each of these names, from and to the last word of a
-    mention that is no punctuation. Its label is the pronoun in lower case, and its rival the name to which the pronoun
-    does not refer. That name has no chain, so it is yielded as skipped, and so are all three mentions of a row whose
-    pronoun refers to neither.
+    mention that is not punctuation. Its label is the pronoun in lower case, and its rival the name to which the pronoun
+    does not refer. That name has no chain, so it is skipped. If the pronoun refers to neither name, all three mentions
+    are skipped.
 
-    Words are those of `find_words`. The group of a row is its page (``URL``) or, without one, the row alone. A cell in
-    quotes, in which quotes are doubled, is read as a program for tables wrote it, if the offsets are right only so.
+    Words are those of `find_words`. The group of a row is its page (``URL``) or, without one, the row alone. Programs
+    for tables put a cell in quotes and double the quotes inside; this is undone if the offsets are right only then.
 
     Raises:
-        CorpusError: a column is missing or there twice, a row has other columns than the first, an offset does not cut
+        CorpusError: a column is missing or occurs twice, a row has other columns than the first, an offset does not cut
             its mention out of the text, an answer is neither ``TRUE`` nor ``FALSE``, two rows have the same id, or the
             file holds no row or is not UTF-8.
     """
@@ -86,7 +86,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return true if the first line that is not empty names a pronoun and its offset among its columns."""
+    """Return whether the first nonempty line names a pronoun and its offset among its columns."""
     first = next((line for line in beginning if line.strip()), "")
     return {*first.rstrip("\r").split("\t")} >= _RECOGNISED
 
@@ -126,7 +126,7 @@ def _unquote(cell: str) -> str:
 
 
 def _has_mentions(row: Mapping[str, str]) -> bool:
-    """Return true if each mention is in the text at its offset."""
+    """Return whether each mention is in the text at its offset."""
     return all(
         is_offset(row[f"{mention}-offset"]) and row["Text"].startswith(row[mention], int(row[f"{mention}-offset"]))
         for mention in _MENTIONS
@@ -153,5 +153,5 @@ def _parse_answer(where: str, row: Mapping[str, str], mention: str) -> bool:
 
 
 def _find_head(words: Sequence[str], place: range) -> int:
-    """Return the last word of a mention that is no punctuation, or the last."""
+    """Return the last word of a mention that is not punctuation, or else its last word."""
     return next((word for word in reversed(place) if words[word][0].isalnum()), place[-1])

@@ -1,19 +1,19 @@
-"""English sentences made by a small grammar, with gold annotation that is exact by construction.
+"""English sentences from a small grammar, with gold annotation that is exact by construction.
 
 A rule of the grammar (a method of `Speaker`) returns a `Node`: a word and the words that depend on
-it. `linearise` reads the tree off as a `Document` with
+it. `linearise` turns the tree into a `Document` with
 
 - ``dependency`` links and ``upos`` spans as in Universal Dependencies v2: a copular predicate is
   the head of its clause; a comma belongs to the conjunct or dependent that it sets off.
 - ``mention`` spans: whole noun phrases, with the ``'s`` of a possessor, without a preposition.
-  Nothing else in a sentence agrees with a chain's pronoun in gender and number, so no reader has to
+  No other word in a sentence agrees with a chain's pronoun in gender and number, so no reader has to
   guess. Relative pronouns, and entities that are mentioned once, are not annotated.
 - ``cue`` (*not, n't, never, no*) and ``scope`` spans in the spirit of *SEM-2012: the scope is every
   word of the smallest finite clause around the cue, with its subject, auxiliaries, complement and
   relative clauses; without the cue, punctuation, adverbial and coordinated clauses, and the
-  conjunction that joins the clause to another. With a gap it is several spans.
+  conjunction that joins the clause to another. A scope with a gap is several spans.
 
-Phrases stand where a reader would attach them: nouns take other prepositions than verbs, for one.
+Phrases are where a reader would attach them: for example, nouns and verbs take different prepositions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ from headscope.corpora.written_text import write_sentences
 T = TypeVar("T")
 
 # fmt: off
-KINDS = {  # the pronouns that could take up one such thing, its names, its nouns
+KINDS = {  # for each kind: its pronouns, its names, its nouns
     "woman": ("she", "Mary Anna Emma Alice Sarah Helen", "queen aunt sister mother girl nun grandmother duchess"),
     "man": ("he", "John Peter Paul David Oliver Simon", "king uncle brother father boy monk grandfather prince"),
     "person": ("she he", "", "doctor teacher student farmer lawyer artist engineer pilot singer guest"),
@@ -54,9 +54,9 @@ PREPOSITIONS = {"place": "in behind", "event": "before after during"}  # of verb
 SUBORDINATORS = "because although if while after before since"
 CUES = ["not", "n't", "never", "no"]
 NEGATIONS = [*[""] * 7, *CUES]
-OUTSIDE = ["mark", "cc", "conj", "advcl"]  # of the scope of a negation, under the predicate of its clause
+OUTSIDE = ["mark", "cc", "conj", "advcl"]  # outside of the scope of a negation, below the predicate of its clause
 
-VERBS = {  # by what follows them; with *be*, `adj` and `in` are the predicate, and `by` follows a passive
+VERBS = {  # by the words that follow; after *be*, `adj` or `in` is the predicate; `by` follows a passive
     "": "sleep laugh wait arrive dance work return",
     "obj": "see help follow find remember love describe visit admire know avoid",
     "iobj obj": "give send offer", "obj to": "give send offer",
@@ -69,7 +69,7 @@ VERBS = {  # by what follows them; with *be*, `adj` and `in` are the predicate, 
 CLAUSAL = ["inf", "obj inf", "that"]
 SLOTS = {"obj": ("obj", "", VISIBLE), "iobj": ("iobj", "", PEOPLE), "to": ("obl", "to", PEOPLE),
          "by": ("obl:agent", "by", ANIMATE), "in": ("obl", "in", ["place"])}  # relation, preposition, kinds
-OBJECTS = {"iobj obj": ["thing"], "obj to": ["thing"], "obj adj": ANIMATE, "obj inf": ANIMATE}  # its kinds here
+OBJECTS = {"iobj obj": ["thing"], "obj to": ["thing"], "obj adj": ANIMATE, "obj inf": ANIMATE}  # kinds of objects
 FORMS = ["base", "present", "past", "participle"]
 IRREGULAR = {forms.split()[0]: forms.split() for forms in (
     "be is was been", "find finds found found", "give gives gave given", "know knows knew known",
@@ -85,7 +85,7 @@ CONTRACTED = {"will": "wo", "can": "ca"}  # before n't
 
 @dataclass(frozen=True, slots=True)
 class Referent:
-    """Who or what a noun phrase stands for. A hero's pronoun takes it up again, and names its chain."""
+    """The person or thing that a noun phrase means. A hero has a pronoun, which refers to it and names its chain."""
 
     word: str = ""
     kind: str = ""
@@ -99,7 +99,7 @@ NOBODY = Referent()
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A word, its relation to the word it depends on, and the words that depend on it, in order."""
+    """A word, its relation to its head, and the words that depend on it, in order."""
 
     word: str
     upos: str
@@ -109,40 +109,40 @@ class Node:
     referent: Referent = NOBODY
 
     def grow(self, *before: "Node", after: Iterable["Node"] = ()) -> "Node":
-        """The same word with more words that depend on it, on its far left and far right."""
+        """Return the same word with more dependents, on its far left and far right."""
         return replace(self, before=(*before, *self.before), after=(*self.after, *after))
 
 
 @dataclass(slots=True)
 class Speaker:
-    """Says one sentence: the rules of the grammar, and what its phrases must agree on.
+    """Speaks one sentence: the rules of the grammar, and the features on which its phrases must agree.
 
-    All chance comes from ``random.random()``, the one method whose numbers Python promises to keep. The `weight`
+    All randomness comes from ``random.random()``, the only method whose numbers Python promises to keep. The `weight`
     of a phrase is 0 if it is bare, 1 with possessors, prepositional phrases and coordination, 2 also with
-    relative clauses; at the very end of a sentence it is 3, and there may be complement clauses.
+    relative clauses; at the very end of a sentence it is 3, and complement clauses are possible.
     """
 
     random: Random
     tense: str = "past"
-    heroes: list[Referent] = field(default_factory=list)  # whom pronouns will take up
+    heroes: list[Referent] = field(default_factory=list)  # the people and things to which pronouns will refer
     known: list[Referent] = field(default_factory=list)  # heroes that have been introduced
-    repeated: Referent = NOBODY  # the hero whose noun comes again instead of a pronoun
+    repeated: Referent = NOBODY  # the hero whose noun is repeated instead of a pronoun
     used: set[str] = field(default_factory=set)  # nouns: a second *dog* would have to be the same dog
 
     def chance(self, probability: float) -> bool:
-        """True as often as this."""
+        """Return True with this probability."""
         return self.random.random() < probability
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of these."""
+        """Return one of these at random."""
         return options[int(self.random.random() * len(options))]
 
     def word(self, words: str, upos: str, relation: str, rate: float = 1.0) -> tuple[Node, ...]:
-        """One of these words, at this rate."""
+        """Return one of these words, with this probability, or nothing."""
         return (Node(self.pick(words.split()), upos, relation),) if self.chance(rate) else ()
 
     def introduce(self, kinds: Sequence[str], names: bool = True) -> Referent:
-        """Somebody or something new of one of these kinds that no hero's pronoun could be misread as."""
+        """Return a new person or thing of one of these kinds to which no hero's pronoun could refer."""
         pronouns = {hero.pronoun for hero in self.heroes}
         free = [key for key in PRONOUN_CHOICES if key[0] in kinds and not pronouns & set(PRONOUN_CHOICES[key].split())]
         kind, plural = self.pick([*free, *(key for key in free if not key[1])])
@@ -154,7 +154,7 @@ class Speaker:
         return Referent(word + ("es" if word.endswith("s") else "s") * plural, kind, plural, named)
 
     def noun_phrase(self, who: Referent, relation: str, weight: int = 0, case: str = "", article: str = "") -> Node:
-        """*she*; *Mary*; *in the very old city towers*; *her dog from Paris*; *two kings and a queen*."""
+        """Return a noun phrase: *she*; *Mary*; *in the very old city towers*; *two kings and a queen*."""
         node = Node(who.word, "PROPN" if who.named else "NOUN", relation, referent=who)
         if who in self.known and who != self.repeated:
             form = PRONOUNS[who.pronoun].split()[0 if relation.startswith("nsubj") else 1]
@@ -176,7 +176,7 @@ class Speaker:
         return node.grow(Node(case, "ADP", "case")) if case else node
 
     def determiners(self, who: Referent, weight: int, article: str) -> Iterator[Node]:
-        """*the two*, *her*, *the old king 's*."""
+        """Yield determiners: *the two*, *her*, *the old king 's*."""
         if weight and not article and self.chance(0.22):
             known = [hero for hero in self.known if hero != self.repeated]
             if known:
@@ -193,7 +193,7 @@ class Speaker:
             yield from self.word(NUMBERS, "NUM", "nummod", 0.35)
 
     def modifiers(self, who: Referent) -> Iterator[Node]:
-        """*very strange*, *small old*, *small and old*, *city* (dogs)."""
+        """Yield modifiers: *very strange*, *small old*, *small and old*, *city* (dogs)."""
         ranks = ADJECTIVES[:1] if who.kind == "event" else ADJECTIVES
         words = [node for rank in ranks for node in self.word(rank, "ADJ", "amod", 0.24)]
         if len(words) == 2 and self.chance(0.35):
@@ -203,7 +203,7 @@ class Speaker:
         yield from (*words, *self.word(COMPOUNDS, "NOUN", "compound", 0.2))
 
     def postmodifiers(self, who: Referent, weight: int, owned: bool) -> Iterator[Node]:
-        """(the dog) *from Paris*, *that slept*, *that she saw*, *she saw*."""
+        """Yield postmodifiers: (the dog) *from Paris*, *that slept*, *that she saw*, *she saw*."""
         if weight >= 1 and who.kind != "event" and self.chance(0.2):
             case = self.pick(["from", "near"] if owned else ["of", "of", "from", "near"])
             yield self.noun_phrase(self.introduce(PEOPLE if case == "of" else ["place"]), "nmod", case=case)
@@ -221,7 +221,7 @@ class Speaker:
                 yield verb.grow(*relatives, subject, *group)
 
     def verb_group(self, verb: str, subject: Node, negation: str, relation: str) -> list[Node]:
-        """*had not slept*, *often sleeps*, *could never have been*: the verb has this relation, the rest is its."""
+        """Return auxiliaries, a negation and a verb with its relation: *had not slept*, *could never have been*."""
         *auxiliaries, form = self.pick(TENSES[self.tense]).split()
         if negation in ("not", "n't") and verb != "be" and not auxiliaries:
             auxiliaries, form = ["did" if self.tense == "past" else "does"], "base"
@@ -240,7 +240,7 @@ class Speaker:
         return group
 
     def clause(self, relation: str, weight: int, about: Referent | None = None) -> Node:
-        """A finite clause about this or any hero, or about nobody we know; its last phrase has this weight."""
+        """Return a finite clause about `about`, a hero or a new referent; its last phrase has the weight `weight`."""
         first, second = (*self.heroes, NOBODY)[:2]
         roles = [(first, second), (first, second), (second, first), (first, NOBODY), (NOBODY, first)]
         subject, patient = (about, NOBODY) if about else self.pick(roles)
@@ -252,7 +252,7 @@ class Speaker:
         return self.predicate(relation, phrase, patient, "" if article else negation, weight)
 
     def predicate(self, relation: str, subject: Node, patient: Referent, negation: str, weight: int) -> Node:
-        """*was happy*, *was found by Mary*, *slept*, *gave Mary a book*, *threw it away*, *said that she knew*."""
+        """Return a clause: *was happy*, *was found by Mary*, *slept*, *gave Mary a book*, *threw it away*."""
         animate = subject.referent.kind in ANIMATE
         if not animate:
             patterns = ["by"] if patient.kind in ANIMATE else ["adj", "in", "by"]
@@ -291,7 +291,7 @@ class Speaker:
         return replace(head, relation=relation).grow(subject, *group, after=[*after, *tail])
 
     def complement_clause(self, slot: str) -> Node:
-        """(wanted) *to quietly find a dog*, (said) *that she knew*, (said) *she knew*."""
+        """Return a complement clause: (wanted) *to quietly find a dog*, (said) *that she knew*, (said) *she knew*."""
         if slot == "that":
             node = self.clause("ccomp", 2, self.pick(self.known or [NOBODY]))
             return node.grow(*self.word("that", "SCONJ", "mark", 0.75))
@@ -299,21 +299,21 @@ class Speaker:
         return verb.grow(Node("to", "PART", "mark"), after=[self.noun_phrase(self.introduce(VISIBLE), "obj", 2)])
 
     def circumstances(self, kinds: Sequence[str], rate: float) -> tuple[Node, ...]:
-        """*quietly*, *after the war*, both or nothing."""
+        """Return circumstances: *quietly*, *after the war*, both or nothing."""
         manner, kind = self.word(MANNERS, "ADV", "advmod", rate), self.pick(kinds)
         case, noun = self.pick(PREPOSITIONS[kind].split()), self.introduce([kind])
         return (*manner, self.noun_phrase(noun, "obl", 1, case)) if self.chance(rate) else manner
 
     def adverbial(self, weight: int) -> Node:
-        """*because she slept*."""
+        """Return an adverbial clause: *because she slept*."""
         return self.clause("advcl", weight).grow(*self.word(SUBORDINATORS, "SCONJ", "mark"))
 
     def sentence(self) -> Node:
-        """A main clause, perhaps with an adverbial clause before or after it, and perhaps with a second main clause."""
+        """Return a main clause, perhaps with an adverbial clause before or after it, and perhaps a second."""
         for _ in range(2):
             hero = self.introduce(VISIBLE)
             self.heroes.append(replace(hero, pronoun=self.pick(PRONOUN_CHOICES[hero.kind, hero.plural].split())))
-            if hero.plural or hero.kind not in ("woman", "man"):  # no second one then: too few nouns would be left
+            if hero.plural or hero.kind not in ("woman", "man"):  # then no second hero: too few nouns would be left
                 break
         double, closing = self.chance(0.3), self.chance(0.25)
         opening = [self.adverbial(2)] if self.chance(0.2) else self.circumstances(["place", "event"], 0.1)[-1:]
@@ -330,17 +330,17 @@ class Speaker:
 
 
 def inflect(verb: str, form: str, plural: bool = False) -> str:
-    """*sleep, sleeps, slept*; a plural subject has the base form in the present."""
+    """Return a form of a verb: *sleep, sleeps, slept*; a plural subject has the base form in the present."""
     stem = verb.removesuffix("e")
     forms = IRREGULAR.get(verb, [verb, verb + "s", stem + "ed", stem + "ed"])
     return forms[FORMS.index("base" if plural and form == "present" and verb != "be" else form)]
 
 
 def linearise(tree: Node, id: str) -> Document:
-    """The words of a tree in order, with all that is annotated on them."""
+    """Return the words of a tree in order, with their annotation."""
     nodes: list[Node] = []
     heads: dict[int, int] = {}
-    reach: dict[int, range] = {}  # a word and all that depends on it, which the notation keeps together
+    reach: dict[int, range] = {}  # the word with all its direct and indirect dependents, which are contiguous
 
     def lay_out(node: Node) -> int:
         start, children = len(nodes), [lay_out(child) for child in node.before]
@@ -362,7 +362,7 @@ def linearise(tree: Node, id: str) -> Document:
 
 
 def annotate_spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, range]) -> Iterator[Span]:
-    """Parts of speech, mentions of the chains that have two or more, and negations with their scopes."""
+    """Yield parts of speech, mentions of the chains that have two or more, and negations with their scopes."""
     pronouns = [node.referent.pronoun for node in nodes]
     chains = [pronoun for pronoun in dict.fromkeys(pronouns) if pronoun and pronouns.count(pronoun) > 1]
     cues = [word for word, node in enumerate(nodes) if node.word in CUES]
@@ -383,9 +383,9 @@ def annotate_spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, ra
 
 
 def generate_sentences(count: int = 2000, seed: int = 0) -> Iterator[Document]:
-    """Different sentences of 3 to 40 words, always the same for a seed; a lower count gives the first of them."""
+    """Yield different sentences of 3 to 40 words, always the same for a seed; a lower count gives the first of them."""
     random = Random(seed)
-    hashes: set[int] = set()  # of the words, which are far larger
+    hashes: set[int] = set()  # the words themselves would take far more memory
     while len(hashes) < count:
         speaker = Speaker(random, tense="past" if random.random() < 0.5 else "present")
         document = linearise(speaker.sentence(), f"grammar:{seed}:{len(hashes)}")

@@ -1,4 +1,4 @@
-"""Dependencies as the code of Clark et al. 2019 (attention-analysis) reads them: a word a line, with head and relation.
+"""Dependencies in the format of attention-analysis (Clark et al. 2019): a word a line, with head and relation.
 
 An empty line ends a sentence. The words are counted from 1, and the root has the head 0::
 
@@ -20,17 +20,17 @@ from headscope.errors import CorpusError, quote
 EXAMPLE = "'dog 3-nsubj'"
 
 _RECOGNISED = 3
-"""The first words that are looked at; no text begins with as many lines of this kind."""
+"""The number of lines that are checked. No plain text begins with three lines of this form."""
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
-    """Return the sentences of one file, with a dependency link for each word that is no root.
+    """Yield the sentences of one file, with a dependency link for each word that is not a root.
 
-    The texts that they are from are not known, and nor is their text as written.
+    The texts that they come from, and their text as written, are unknown.
 
     Raises:
-        CorpusError: a line is no word with its head and relation, a head is no other word of the sentence, or the file
-            holds no sentence or is not UTF-8.
+        CorpusError: a line is not a word with its head and relation, a head is not another word of the sentence, or the
+            file holds no sentence or is not UTF-8.
     """
     prefix, empty = name or path.name, True
     for block in read_blocks(path, blank=None):
@@ -55,7 +55,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return true if the first lines that are not empty, two or more, are words with a head and a relation."""
+    """Return whether the first nonempty lines, two or more, are words with a head and a relation."""
     first = [*islice(filter(str.strip, beginning), _RECOGNISED)]
     return len(first) > 1 and all(map(_match, first))
 

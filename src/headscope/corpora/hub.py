@@ -1,21 +1,21 @@
 """Datasets of the Hugging Face hub by their names, such as ``hf:stanfordnlp/imdb`` (extra ``datasets``).
 
-`datasets` downloads, checks and caches them, and runs no code of theirs: from version 4 on it cannot. What is read of a
-row is in columns of these names:
+`datasets` downloads, checks and caches them. It does not run their code: from version 4 on it cannot. A row is read
+from columns with these names:
 
 =====================  ===============================================================================
 column                 is
 =====================  ===============================================================================
 ``tokens``, ``words``  the words
-``text``               the text that was written, where it has these words and no others
-``head``, ``deprel``   of each word the number of its syntactic head, counted from 1 (0 for the root), and the relation
-``upos``               of each word its universal part of speech
-``links``, ``spans``   those of our own JSON Lines (`headscope.corpora.records`)
+``text``               the text as written, if it has exactly these words
+``head``, ``deprel``   for each word, the number of its syntactic head, from 1 on (0 for the root), and the relation
+``upos``               for each word, its universal part of speech
+``links``, ``spans``   the same as in headscope's JSON Lines (`headscope.corpora.records`)
 ``group``              the text that this one was cut from
 =====================  ===============================================================================
 
-A dataset without words, or without one of the other columns but ``text``, is read from one column of texts, as one in
-memory is (`headscope.corpora.memory`).
+A dataset without words, or without ``head``, ``upos``, ``links`` and ``spans``, is read from one column of texts,
+like a dataset in memory (`headscope.corpora.memory`).
 """
 
 import re
@@ -35,7 +35,7 @@ from headscope.files import expand_home
 
 PREFIX = "hf:"
 SPLITS = ("validation", "valid", "dev", "test", "train")
-"""In the order in which one is taken where none is named."""
+"""The splits in the order in which one is chosen if none is named."""
 
 WORDS = ("tokens", "words")
 _ANNOTATION = ("head", "upos", "links", "spans")
@@ -46,11 +46,11 @@ _REVISION = re.compile(r"@([0-9a-f]{40})/")
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a split, which each process loads from the cache of `datasets` by itself.
+    """The rows of a split. Each process loads them from the cache of `datasets` itself.
 
     Attributes:
-        name: as the user gave it.
-        path, configuration, split: of the dataset; None for the default.
+        name: the corpus as the user named it.
+        path, configuration, split: the dataset, its configuration and its split; None for the default.
         texts: the column of texts that is read; None for the default.
     """
 
@@ -61,11 +61,11 @@ class _Rows:
     texts: str | None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without the rows, since the cache of another machine is elsewhere."""
+        """Return the fields without the rows, since another machine has its cache elsewhere."""
         return _Rows, tuple(getattr(self, each.name) for each in fields(self))
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        """The rows; where words are annotated, the document of each in place of its words."""
+        """Yield the rows; if their words are annotated, with a document in place of the words."""
         words = self.words
         names = {column: _get_class_names(feature) for column, feature in self.dataset.features.items()}
         for place, values in enumerate(self.dataset):
@@ -74,7 +74,7 @@ class _Rows:
 
     @property
     def words(self) -> str:
-        """The column of words, where another annotates them; empty where none does."""
+        """The column of words, if another column annotates them; else empty."""
         columns = self.dataset.column_names
         if self.texts is not None or not any(each in columns for each in _ANNOTATION):
             return ""
@@ -95,7 +95,7 @@ class _Rows:
 
     @property
     def source(self) -> str:
-        """Where the rows are from, in words; empty for a folder."""
+        """The origin of the rows, in words; empty for a folder."""
         if expand_home(self.path).exists():
             return ""
         revision = _REVISION.search(" ".join(self.dataset.info.download_checksums or ()))
@@ -105,15 +105,15 @@ class _Rows:
 
 
 def open_dataset(name: str) -> tuple[StreamedDataset, str]:
-    """Return the documents of a dataset, and where it is from; its rows are read each time one asks for them.
+    """Return the documents of a dataset, and its origin; its rows are read anew for each iteration.
 
     Args:
         name: ``hf:DATASET``, ``hf:DATASET:CONFIG`` or ``hf:DATASET:CONFIG:SPLIT``, perhaps with ``#COLUMN`` for the
-            column of the texts. A dataset is one of the hub, or a folder of parquet, JSON Lines or CSV files. Default:
-            its own configuration, and the first of `SPLITS` that there is.
+            column of the texts. A dataset is a name on the hub, or a folder of parquet, JSON Lines or CSV files.
+            Default: its default configuration, and the first of `SPLITS` that it has.
 
     Raises:
-        CorpusError: `datasets` is not installed or cannot load it, or there is no such split or column.
+        CorpusError: `datasets` is not installed or cannot load it, or it has no such split or column.
     """
     place, _, column = name.partition("#")
     _, path, configuration, split, *rest = (*place.split(":"), "", "", "")
@@ -130,9 +130,9 @@ def load_splits(name: str, path: str, configuration: str | None) -> dict[str, An
     """Return the splits of a dataset by their names.
 
     Args:
-        name: of the dataset, for messages.
+        name: the name of the dataset in error messages.
         path: its name on the hub, or a folder.
-        configuration: its name; None for the default.
+        configuration: the name of its configuration; None for the default.
 
     Raises:
         CorpusError: `datasets` is not installed, or cannot load it.
@@ -144,7 +144,7 @@ def load_splits(name: str, path: str, configuration: str | None) -> dict[str, An
     try:
         with _without_bars(datasets):
             loaded = datasets.load_dataset(str(expand_home(path)), configuration)
-    except Exception as error:  # of another library's loaders, each with errors of its own
+    except Exception as error:  # the loaders of `datasets` each raise errors of their own
         raise CorpusError(
             f"{name} could not be loaded by `datasets` ({first_line(error)}); check the name, the configuration and "
             "the network, or name a folder of parquet, JSON Lines or CSV files."
@@ -154,7 +154,7 @@ def load_splits(name: str, path: str, configuration: str | None) -> dict[str, An
 
 @contextmanager
 def _without_bars(datasets: Any) -> Iterator[None]:
-    """Draw no progress bars of `datasets` in the block."""
+    """Hide the progress bars of `datasets` in the block."""
     are_shown = datasets.is_progress_bar_enabled()
     datasets.disable_progress_bars()
     try:
@@ -165,7 +165,7 @@ def _without_bars(datasets: Any) -> Iterator[None]:
 
 
 def _build_document(place: int, row: Mapping[str, Any], words: list[Any]) -> Document:
-    """Return the document of a row, checked as if it were a line of JSON Lines."""
+    """Return the document of a row, checked in the same way as a line of JSON Lines."""
     where = f"row {place} of the dataset, counted from 0,"
     if not all(isinstance(link, Mapping) for link in row.get("links") or ()):
         raise CorpusError(f"{where} has links that are no records; each needs source, target and label.")
@@ -183,7 +183,7 @@ def _build_document(place: int, row: Mapping[str, Any], words: list[Any]) -> Doc
     heads, relations, tags = row.get("head") or (), row.get("deprel") or (), row.get("upos") or ()
     if bool(heads) != bool(relations):
         raise CorpusError(f"{where} has one of 'head' and 'deprel' alone; give both, or neither.")
-    # Heads count the words alone: a row that spans several, such as 3-4, has none, and is no word.
+    # Heads count only words. A row for several words, such as 3-4, has no head and is not a word.
     own = [at for at, head in enumerate(heads) if str(head).isdigit()] if heads else [*range(len(words))]
     words, heads, relations, tags = ([column[at] for at in own if column] for column in (words, heads, relations, tags))
     record["words"] = words
@@ -200,7 +200,7 @@ def _build_document(place: int, row: Mapping[str, Any], words: list[Any]) -> Doc
 
 
 def _get_class_names(feature: Any) -> list[str] | None:
-    """Return the names of the classes that a column has as numbers, one or a list of them; None for any other."""
+    """Return the names of the classes in a column of class numbers or lists of them; None for any other column."""
     names: list[str] | None = getattr(getattr(feature, "feature", feature), "names", None)
     return names
 

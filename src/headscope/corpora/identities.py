@@ -1,12 +1,12 @@
-"""The ids of a large corpus, as far as one must know them to see that one is there twice."""
+"""The ids of a large corpus, as far as they are needed to detect that an id occurs twice."""
 
 from array import array
 
 
 class Identities:
-    """Texts that have been there, by their hashes, of which each takes 16 to 32 bytes.
+    """Texts that occurred before, by their hashes, which take 16 to 32 bytes each.
 
-    It is a table with open addressing: a hash stands at the first free place from the one that it names.
+    A hash table with open addressing: a hash is in the first free slot from its own index on.
     """
 
     def __init__(self) -> None:
@@ -17,8 +17,8 @@ class Identities:
         return self._count
 
     def add(self, text: str) -> bool:
-        """Add a text; True if it was not there before, False if it may have been, since its hash was."""
-        value = hash(text) or 1  # a place with 0 is free
+        """Add a text; return True if it is new, False if its hash occurred before, so that it may have too."""
+        value = hash(text) or 1  # 0 marks a free slot
         place = self._find(value)
         if self._places[place] == value:
             return False

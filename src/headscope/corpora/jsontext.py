@@ -1,4 +1,4 @@
-"""JSON as users write it: objects that have each key once, and values as messages show them."""
+"""JSON as users write it: objects without repeated keys, and values in the form in which messages show them."""
 
 import json
 from collections import Counter
@@ -12,16 +12,16 @@ from headscope.errors import CorpusError
 from headscope.guards.formats import MEGABYTE
 
 LARGEST = 64 * MEGABYTE
-"""Bytes of a file that is one value, and so held as a whole."""
+"""The greatest size in bytes of a file that is one value, since it is held in memory as a whole."""
 
 _LONGEST_SHOWN = 60
 
 
 def read_json(path: Path, expected: str) -> Any:
-    """The value in a file of JSON in UTF-8; errors end with what is expected and what to do.
+    """Return the value in a file of JSON in UTF-8; `expected` is the end of error messages.
 
     Raises:
-        CorpusError: the file is not JSON in UTF-8, is too large to be held as a whole, or an object has a key twice.
+        CorpusError: the file is not JSON in UTF-8, is too large to be held in memory, or an object has a key twice.
     """
     with files.reading(path):
         size = path.stat().st_size
@@ -55,10 +55,10 @@ def _parse(where: str, text: str, expected: str, *, of_file: bool) -> Any:
 
 
 def parse_object(where: str, line: str, example: str) -> dict[str, Any]:
-    """The object on a line of JSON Lines; wherever it has a null, there is nothing. Messages show an example.
+    """Return the object on a line of JSON Lines; keys with null count as missing. Error messages show the example.
 
     Raises:
-        CorpusError: the line is not JSON, is no object, or has a key twice.
+        CorpusError: the line is not JSON, is not an object, or has a key twice.
     """
     expected = (
         f"each line needs one JSON object, such as {example}: correct the line, or name the format that the file is in."
@@ -70,10 +70,10 @@ def parse_object(where: str, line: str, example: str) -> dict[str, Any]:
 
 
 def get_text(where: str, record: Mapping[str, Any], key: str) -> str | None:
-    """The string that an object has under a key, None if it has nothing there.
+    """Return the string under a key of an object; None if the key is missing.
 
     Raises:
-        CorpusError: the value is no string, or has no visible character.
+        CorpusError: the value is not a string, or has no visible character.
     """
     value = record.get(key)
     if value is not None and not is_text(value):
@@ -85,11 +85,11 @@ def get_text(where: str, record: Mapping[str, Any], key: str) -> str | None:
 
 
 def is_text(value: object) -> bool:
-    """True for a string with a visible character."""
+    """Return whether a value is a string with a visible character."""
     return isinstance(value, str) and bool(value.strip()) and not files.has_surrogate(value)
 
 
 def show(value: object) -> str:
-    """A value as it is written in JSON, not at full length."""
+    """Return a value as JSON, shortened."""
     text = json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode()
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} ..."

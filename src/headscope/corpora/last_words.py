@@ -1,7 +1,7 @@
-"""Texts that end with the word to be predicted, as those of LAMBADA do (Paperno et al. 2016, ACL, section 3).
+"""Texts that end with the word to be predicted, as in LAMBADA (Paperno et al. 2016, ACL, section 3).
 
-A text of LAMBADA is a passage of a novel of which people guess the last word from the whole passage, and not from its
-last sentence alone. Of any other corpus the texts end at their last word too, but nobody has tried to guess it.
+A text of LAMBADA is a passage of a novel. People can guess its last word from the whole passage, but not from the last
+sentence alone. Texts of any other corpus are cut after their last word too, but nobody has tried to guess it.
 """
 
 from dataclasses import replace
@@ -12,14 +12,14 @@ from headscope.errors import CorpusError
 
 
 def end_at_last_word(document: Document) -> Document | None:
-    """A text without what follows its last word; None if that is the only word.
+    """Return a text without anything after its last word; None if that is the only word.
 
-    A word begins with a letter: punctuation, numbers, ``<unk>`` and ``'s`` are none. Punctuation that is written
-    together with it is cut off. Of two segments the second is taken alone, since the first need not lead to it.
+    A word begins with a letter: punctuation, numbers, ``<unk>`` and ``'s`` do not count. Punctuation attached to the
+    last word is cut off. From a pair of segments only the second is taken, since the first need not lead to it.
     Annotation is left out.
 
     Raises:
-        CorpusError: it is a conversation.
+        CorpusError: the text is a conversation.
     """
     if document.messages:
         raise CorpusError(
@@ -41,7 +41,7 @@ def end_at_last_word(document: Document) -> Document | None:
 
 
 def _cut_text(text: WrittenText, word: str, end: int) -> WrittenText:
-    """Return the text without what follows the first `end` characters of its last word."""
+    """Return the text without anything after the first `end` characters of its last word."""
     start, stop = text.offsets[-1]
     # A word that shares the characters of its token does not spell them.
     stop = start + end if text.content[start:stop] == word else stop

@@ -1,21 +1,21 @@
-"""Whether word alignments look written in another form than they were read in: counted from 1, or with sides swapped.
+"""Evidence that word alignments were read in the wrong form: they count from 1, or their sides are swapped.
 
-Nothing of a file says which form it is in, and in the wrong one most links still join two words. Two things show it.
-Where places are counted from 1, no link has the place 0. And translations recur: where two words are linked, other
-pairs have the same two. If more of the links would recur with their sides swapped, they were written so.
+A file does not say in which form it is, and in the wrong form most links still join two words. Two facts show the form.
+If words are counted from 1, no link has the index 0. And translations recur: if two words are linked, other pairs of
+sentences have the same two words. If more of the links would recur with their sides swapped, they were written so.
 """
 
 from headscope.corpora.alignments import FORMS, Form
 from headscope.corpora.document import Document
 
 MOST = 1000
-"""The first pairs with links, which are looked at."""
+"""The number of pairs with links that are checked, from the first on."""
 
 FEWEST = 5
-"""Pairs with links from which on it is no accident that none of them has the place 0."""
+"""The number of pairs with links from which on it is no accident that none has the index 0."""
 
 _TIMES, _MORE = 1.5, 10
-"""How many times as many links recur with their sides swapped, and how many more, if they were written so."""
+"""Links are swapped if more recur with swapped sides than 1.5 times the number that recur as they are, plus 10."""
 
 
 class LinkEvidence:
@@ -25,7 +25,7 @@ class LinkEvidence:
         self.form = form
         self._pairs = 0
         self._has_first = False
-        # By what is taken off the places: how many links recur as they are, and how many with their sides swapped.
+        # By the number that is subtracted from indices: how many links recur as they are, and with their sides swapped.
         self._recurrences = {0: _Recurrences(), 1: _Recurrences()}
 
     def add(self, document: Document) -> None:
@@ -38,7 +38,7 @@ class LinkEvidence:
             recurrences.add(document, shift)
 
     def describe(self) -> str:
-        """Return sentences on what the links look like, and in which format they are read so; empty without doubt."""
+        """Return sentences on the likely form of the links, and the format that reads it; empty without doubt."""
         from_1 = self.form.first == 0 and self._pairs >= FEWEST and not self._has_first
         given, swapped = self._recurrences[int(from_1)].counts
         is_swapped = swapped > _TIMES * given + _MORE
@@ -67,7 +67,7 @@ class _Recurrences:
     def add(self, document: Document, shift: int) -> None:
         places = {(link.source - shift, link.target - shift) for link in document.alignment}
         fewer = min(len(document.words), len(document.translation))
-        # A link that is the same both ways, or has a place that only one side has, says nothing of the two.
+        # A link that is the same in both ways, or has an index that only one side has, is no evidence.
         informative = [pair for pair in places if pair[::-1] not in places and 0 <= min(pair) <= max(pair) < fewer]
         for source, target in sorted(informative):
             ways = [(document.words[a], document.translation[b]) for a, b in ((source, target), (target, source))]

@@ -1,6 +1,6 @@
-"""Texts with a user's own links, as a table: a row is a link, and rows of one text are a Document.
+"""Texts with a user's own links, as a table: a row is a link, and the rows of one text are a Document.
 
-Tabs separate the columns, which the first row names::
+Tabs separate the columns, and the first row names them::
 
     text                      source  target  label
     She saw herself .         2       0       reflexive
@@ -35,7 +35,7 @@ class _Row:
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
-    """The documents of one file: rows that follow each other and have the same text and id are one.
+    """Yield the documents of one file; consecutive rows with the same text and id are one document.
 
     The first row names the columns, in any order:
 
@@ -44,18 +44,18 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     =======================  =====================================================================
     ``text``                 words, separated by single spaces
     ``source``, ``target``   the two words that the link joins, counted from 0
-    ``label``                what the link is; it names a row of the head table
-    ``kind``                 if there is such a column: the kind of the link; ``link`` if empty
-    ``id``                   likewise: of the text; the number of its first line if empty
-    ``group``                likewise: the text that this one was cut from; this one alone if empty
+    ``label``                the label of the link; it names a row of the head table
+    ``kind``                 optional: the kind of the link; ``link`` if empty
+    ``id``                   optional: the id of the text; the number of its first line if empty
+    ``group``                optional: the text that this one was cut from; this one alone if empty
     =======================  =====================================================================
 
-    A row with neither source nor target nor label is a text without links. Quotes are words like others,
-    and part of the text. Lines without a visible character are passed over.
+    A row without source, target and label is a text without links. Quotes are words like others,
+    and part of the text. Lines without a visible character are ignored.
 
     Raises:
-        CorpusError: a column is missing or not known, a row has other columns than the first or an empty
-            text, or part of a link; a link points outside its text, joins a word to itself, or is there
+        CorpusError: a column is missing or unknown, a row has other columns than the first or an empty
+            text, or part of a link; a link points outside its text, joins a word to itself, or occurs
             twice; two texts have the same id, or one has two groups; or the file holds no text or is
             not UTF-8.
     """
@@ -85,13 +85,13 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if the first line that is not empty names the columns of such a table, but for a misspelt one."""
+    """Return whether the first nonempty line names the columns of such a table; one may be missing or misspelt."""
     first = next((line for line in beginning if line.strip()), "")
     return len(set(_REQUIRED) & set(first.rstrip("\r").split("\t"))) >= len(_REQUIRED) - 1
 
 
 def _read_rows(path: Path) -> Iterator[_Row]:
-    # A cell cannot hold the end of a line, because quotes mean nothing: a row is a line, and line_num its number.
+    # A cell cannot contain a line break, because quotes have no meaning: a row is a line, and line_num its number.
     table = csv.reader((line for _, line in read_lines(path)), delimiter="\t", quoting=csv.QUOTE_NONE)
     header: list[str] | None = None
     try:
@@ -170,7 +170,7 @@ def _parse_link(where: str, cells: Mapping[str, str]) -> Link | None:
 
 
 def _check_one_text(path: Path, rows: Sequence[_Row]) -> None:
-    """Refuse rows of one text that are two texts, or one row twice."""
+    """Raise an error for rows of one text that are two texts, or for a repeated row."""
     first = rows[0]
     lines: dict[Link | None, int] = {}
     for row in rows:
@@ -188,6 +188,6 @@ def _check_one_text(path: Path, rows: Sequence[_Row]) -> None:
 
 
 def _is_quoted(text: str) -> bool:
-    """True if a program has put quotes around a cell and doubled those inside, as spreadsheets do."""
+    """Return whether a program has put quotes around a cell and doubled the quotes inside, as spreadsheets do."""
     inside = text[1:-1]
     return text[0] == text[-1] == '"' and '"' in inside and '"' not in inside.replace('""', "")

@@ -1,4 +1,4 @@
-"""XML read line by line, as far as several formats share it: elements with their lines, and what may stand where."""
+"""XML read line by line, for several formats: elements with their lines, and checks of the elements in each."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError, quote
 
 MAX_DEPTH = 100
-"""The deepest element; the corpora nest theirs about ten deep."""
+"""The greatest depth of an element; the corpora nest their elements about ten deep."""
 
 _ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)[A-Za-z_][\w.:-]*;")
 """An entity that XML does not define."""
@@ -23,7 +23,7 @@ _TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
 class Element:
     """An element: the line on which it opened, its name, its attributes, the elements around it, and its own text.
 
-    A stretch of text that stands among elements is one without a name.
+    A stretch of text between elements is an element without a name.
     """
 
     line: int
@@ -34,15 +34,15 @@ class Element:
 
 
 def find_tags(beginning: Sequence[str]) -> Iterator[str]:
-    """The names of the elements that open in these lines, in order."""
+    """Return the names of the elements that open in these lines, in order."""
     return (tag[1] for line in beginning for tag in _TAG.finditer(line))
 
 
 def add_sentence(path: Path, lines: dict[str, int], sentence: Element, sentence_id: str) -> None:
-    """Add the line of a sentence to those of the sentences before it, by their ids.
+    """Add the line of a sentence to `lines`, under its id.
 
     Raises:
-        CorpusError: one of them has its id.
+        CorpusError: another sentence has its id.
     """
     if sentence_id in lines:
         raise CorpusError(
@@ -57,10 +57,10 @@ class Markup:
     """The elements that a format in XML allows.
 
     Attributes:
-        title: what messages call it.
-        children: the elements that may stand in each; in ``""``, the outermost. Any may where it is None.
-        with_text: the elements that may have text, the last of them words. Any may where it is None.
-        mixed: true if elements stand within text, whose stretches are then elements without a name.
+        title: the name of the format in error messages.
+        children: the elements that are allowed in each element; under ``""``, the root. None allows any.
+        with_text: the elements that may have text; the last of them has the words. None allows any.
+        mixed: true if elements are within text, whose stretches are then elements without a name.
     """
 
     title: str
@@ -69,12 +69,12 @@ class Markup:
     mixed: bool = False
 
     def parse(self, path: Path) -> Iterator[tuple[Literal["start", "text", "end"], Element]]:
-        """The elements of a file as they open and as they close, when they have all their text.
+        """Yield the elements of a file as they open and as they close; then they have all their text.
 
-        Stretches of text are between them, if the format is mixed.
+        In a mixed format, stretches of text come in between.
 
         Raises:
-            CorpusError: the file is not well-formed XML in UTF-8, declares entities, or uses those of another file,
+            CorpusError: the file is not well-formed XML in UTF-8, declares entities, uses entities of another file,
                 nests elements too deep, or has an element or text where the format has none.
         """
         parser = expat.ParserCreate()
@@ -111,14 +111,14 @@ class Markup:
         parser.StartElementHandler = start
         parser.EndElementHandler = lambda _: events.append(("end", open_elements.pop()))
         parser.CharacterDataHandler = add_text
-        parser.StartDoctypeDeclHandler = check_document_type  # a file that it names is never opened
+        parser.StartDoctypeDeclHandler = check_document_type  # so the file that it names is never opened
         last_line = 1
         try:
-            # Line by line, because that is how bytes that are not UTF-8 are found, and the file is not held as a whole.
+            # Line by line, since that finds bytes that are not UTF-8, and the file is not held in memory.
             for number, line in read_lines(path):
                 last_line = number
                 parser.Parse(f"{line}\n", False)
-                if document_types and (entity := _ENTITY.search(line)):  # expat passes over it without a word
+                if document_types and (entity := _ENTITY.search(line)):  # expat ignores it without an error
                     raise CorpusError(
                         f"{path}:{number} has the entity {entity[0]}, which another file defines; headscope reads no "
                         f"file that a corpus names: write the characters that the entity means."
@@ -149,10 +149,10 @@ class Markup:
             )
 
     def get_attribute(self, path: Path, element: Element, name: str) -> str:
-        """The value of an attribute that an element must have.
+        """Return the value of an attribute that an element must have.
 
         Raises:
-            CorpusError: it has none, or an empty one.
+            CorpusError: the attribute is missing or empty.
         """
         value = element.attributes.get(name, "")
         if not value.strip():

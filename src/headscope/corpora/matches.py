@@ -1,4 +1,4 @@
-"""The matches of spaCy's matchers in a document. The one file that knows spaCy, which is imported when it is used."""
+"""The matches of spaCy's matchers in a document. Only this file uses spaCy, and imports it when it is needed."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 from headscope.corpora.document import Document, Link, Span
 from headscope.errors import CorpusError, first_line, say_missing
 
-# The attributes that spaCy's matchers refuse to look at where nobody annotated them; others are in the words.
+# spaCy's matchers reject these attributes if nobody annotated them; other attributes come from the words.
 _ANNOTATED = ("TAG", "POS", "MORPH", "LEMMA", "DEP")
 
 
@@ -17,12 +17,12 @@ class Pattern:
     """One pattern.
 
     Attributes:
-        name: the label of what it finds.
-        where: what messages call it.
-        nodes: what spaCy's ``Matcher`` takes, or its ``DependencyMatcher``.
-        tree: true if it is for the latter.
-        ends: the source and the target of a link, as places among the nodes; None if a match is a span.
-        kind: of the links or spans.
+        name: the label of its links or spans.
+        where: its name in error messages.
+        nodes: the pattern for spaCy's ``Matcher`` or ``DependencyMatcher``.
+        tree: true for a ``DependencyMatcher``.
+        ends: the source and the target of a link, as indices of nodes; None if a match is a span.
+        kind: the kind of the links or spans.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Pattern:
 
     @property
     def required_attributes(self) -> frozenset[str]:
-        """The annotation without which it can match nothing."""
+        """The annotation that it needs to match anything."""
         required = {key.upper() for node in self.nodes for key in (node["RIGHT_ATTRS"] if self.tree else node)}
         return frozenset(required.intersection(_ANNOTATED) | ({"DEP"} if self.tree else set()))
 
@@ -45,8 +45,8 @@ class Search:
 
     Attributes:
         language: spaCy's vocabulary, and its pipeline if there is one.
-        has_pipeline: true if there is one.
-        matchers: one of spaCy's for each pattern.
+        has_pipeline: true if there is a pipeline.
+        matchers: the patterns, each with its matcher of spaCy.
     """
 
     language: Any
@@ -55,10 +55,10 @@ class Search:
 
     @classmethod
     def from_patterns(cls, patterns: Sequence[Pattern], file: str, pipeline: str | None) -> "Search":
-        """A search for the patterns of a file; with a model of spaCy as `pipeline`, words are annotated anew.
+        """Return a search for the patterns of a file; if `pipeline` is a model of spaCy, it annotates words anew.
 
         Raises:
-            CorpusError: spaCy or the pipeline is not installed, or spaCy refuses a pattern.
+            CorpusError: spaCy or the pipeline is not installed, or spaCy rejects a pattern.
         """
         language = _load_language(file, pipeline)
         matchers = tuple((pattern, _build_matcher(language, pattern)) for pattern in patterns)
@@ -70,7 +70,7 @@ class Search:
         return "{lang}_{name} {version}".format(**self.language.meta)
 
     def match(self, document: Document) -> tuple[frozenset[str], list[Link | Span]]:
-        """The required annotation that a document has, and a link or span for each match in it.
+        """Return the required annotation that a document has, and a link or span for each match in it.
 
         Raises:
             CorpusError: a pattern joins a word to itself, or the document has parts of speech or dependencies that are
@@ -87,9 +87,9 @@ class Search:
 
 
 def _load_language(file: str, pipeline: str | None) -> Any:
-    """SpaCy's vocabulary, with a pipeline if one is asked for."""
+    """Return spaCy's vocabulary, with a pipeline if one is named."""
     try:
-        # It brings torch along, if that is installed.
+        # spaCy imports torch, if that is installed.
         import spacy
     except ImportError:
         raise CorpusError(say_missing(f"the patterns {file!r} are matched by spaCy", "spacy")) from None
@@ -111,7 +111,7 @@ def _build_matcher(language: Any, pattern: Pattern) -> Any:
     matcher = (DependencyMatcher if pattern.tree else Matcher)(language.vocab, validate=True)
     try:
         matcher.add(pattern.name, [pattern.nodes], **options)
-    # What it raises depends on what it meets: errors of its own, of regular expressions, of missing attributes.
+    # spaCy raises various errors: its own, and those of regular expressions and missing attributes.
     except Exception as error:
         problems = [line.removeprefix("- ").rstrip(".") for line in str(error).splitlines() if line.startswith("- ")]
         raise CorpusError(
@@ -122,7 +122,7 @@ def _build_matcher(language: Any, pattern: Pattern) -> Any:
 
 
 def _build_doc(language: Any, document: Document, required: Collection[str]) -> Any:
-    """A document as spaCy has it, with what was asked for of its annotation."""
+    """Return a document as a Doc of spaCy, with the required part of its annotation."""
     from spacy.parts_of_speech import IDS
     from spacy.tokens import Doc
 
@@ -145,7 +145,7 @@ def _build_doc(language: Any, document: Document, required: Collection[str]) -> 
 
 
 def _collect_heads(document: Document, dependencies: Iterable[Link]) -> list[int]:
-    """The head of each word; a root is its own."""
+    """Return the head of each word; a root is its own head."""
     heads = list(range(len(document.words)))
     for link in dependencies:
         if heads[link.source] != link.source:
@@ -171,7 +171,7 @@ def _report_no_tree(document: Document, word: int, problem: str) -> CorpusError:
 
 
 def _find_matches(pattern: Pattern, matcher: Any, doc: Any, document: Document) -> Iterator[Link | Span]:
-    """The links or spans of one document, as often as they are matched."""
+    """Yield the links or spans of one document, one for each match."""
     boundary = document.boundary or 0
     for match in matcher(doc) if pattern.tree or pattern.ends is None else matcher(doc, with_alignments=True):
         if pattern.tree:
@@ -184,7 +184,7 @@ def _find_matches(pattern: Pattern, matcher: Any, doc: Any, document: Document) 
         if pattern.ends is None:
             yield Span(first, last + 1, pattern.name, kind=pattern.kind)
             continue
-        # The alignment has the place of each matched word, and a place without an operator is that of one word.
+        # The alignment has the node of each matched word, and a node without an operator matches one word.
         source, target = (nodes[end] if pattern.tree else first + match[3].index(end) for end in pattern.ends)
         if source == target:
             raise CorpusError(

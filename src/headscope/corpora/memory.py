@@ -1,6 +1,6 @@
-"""Texts that a user holds in memory as documents: strings, lists of words or messages, datasets, parses of spaCy.
+"""Texts in memory as documents: strings, lists of words or messages, datasets, parses of spaCy.
 
-Neither `datasets`, `pandas` nor `spacy` is imported: their objects are known by what they can do.
+`datasets`, `pandas` and `spacy` are not imported: their objects are recognised by their attributes.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from headscope.corpora.written_text import WrittenText, split_text, split_words
 from headscope.errors import CorpusError
 
 COLUMNS = ("text", "sentence", "words", "tokens", "messages")
-"""The columns of a dataset that are looked for where none is named, in this order."""
+"""The default columns of a dataset, in the order in which they are searched."""
 
 EXPECTED = (
     "a list whose items are strings, lists of words, lists of messages, spaCy Docs or Documents; a dataset with a "
@@ -26,27 +26,27 @@ EXPECTED = (
 
 
 class StreamedDataset:
-    """The documents of a dataset that is streamed: its rows are read anew each time, and none is kept.
+    """The documents of a streamed dataset: its rows are read anew each time, and none is kept.
 
-    Eight bytes are kept for each document, so that a dataset that gives other texts the next time is refused.
+    Eight bytes are kept for each document, to raise an error for a dataset that yields other texts the next time.
 
     Args:
-        rows: gives an iterator over all rows each time it is asked for one.
-        column: of the texts.
+        rows: an iterable that yields all rows each time.
+        column: the column of the texts.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], column: str) -> None:
         self.rows, self.column = rows, column
         self._sha256: str | None = None
-        # For each document the beginning of the SHA-256 of all up to it.
+        # For each document, the beginning of the SHA-256 of all documents up to it.
         self._beginnings = array("Q")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without what was read, since another process has to read for itself."""
+        """Return the arguments alone, since another process has to read the rows itself."""
         return StreamedDataset, (self.rows, self.column)
 
     def __iter__(self) -> Iterator[Document]:
-        """The documents.
+        """Yield the documents.
 
         Raises:
             CorpusError: a row has no text, or the dataset was read before and gave other texts.
@@ -67,7 +67,7 @@ class StreamedDataset:
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of the documents as Python writes them; they are read for it unless they were read before."""
+        """The SHA-256 of the documents' reprs; the documents are read for it unless they were read before."""
         if self._sha256 is None:
             deque(self, maxlen=0)
         return str(self._sha256)
@@ -90,29 +90,29 @@ def _refuse_other_texts(place: int) -> CorpusError:
 
 
 def read_memory(corpus: Iterable[Any], *, column: str | None = None) -> Iterable[Document]:
-    """The documents of a corpus in memory; they can be read again and again.
+    """Return the documents of a corpus in memory; they can be read again and again.
 
     ===================  ==========================================================================================
     an item              becomes
     ===================  ==========================================================================================
-    a string             a document; its words are what white space parts
+    a string             a document; white space separates its words
     a list of words      a document without a written text
-    a list of messages   a document whose text is what a chat template writes (`headscope.corpora.conversations`)
+    a list of messages   a document whose text is the output of a chat template (`headscope.corpora.conversations`)
     a `spacy` Doc        a document for each of its sentences, all of one text: its tokens are the words, written as in
                          the Doc, its dependencies are links (labels as in the pipeline), its parts of speech spans
-    a `Document`         stays as it is
+    a `Document`         the same `Document`
     ===================  ==========================================================================================
 
-    The rows of a dataset that is streamed are read anew each time and become documents then. What an iterator gives is
-    kept, since it can be read only once.
+    The rows of a streamed dataset are read anew each time and become documents then. The items of an iterator are kept,
+    since it can be read only once.
 
     Args:
-        corpus: the items; or a dataset (of `datasets`, streamed or not, or a data frame), whose column has them.
-        column: name of that column. Default: the first of `COLUMNS` that is there.
+        corpus: the items; or a dataset (of `datasets`, streamed or not, or a data frame) with a column of items.
+        column: the name of that column. Default: the first of `COLUMNS` that the dataset has.
 
     Raises:
-        CorpusError: there is no such column, there are no items, or one is of no such kind or empty. Of a dataset that
-            is streamed, what is wrong with a row is raised when it is read.
+        CorpusError: the column is missing, there are no items, or an item is of another kind or empty. For a streamed
+            dataset, errors in a row are raised when the row is read.
     """
     if hasattr(corpus, "column_names") and not isinstance(corpus, Sized):
         return _open_stream(corpus, column)
@@ -129,14 +129,14 @@ def read_memory(corpus: Iterable[Any], *, column: str | None = None) -> Iterable
 
 
 def read_text(text: str, place: int = 0) -> Document:
-    """Return a text that somebody types as a document: punctuation around its words is words of its own.
+    """Return a text that a user types as a document: punctuation around words counts as words.
 
     Args:
-        text: as it is written.
-        place: where it is among several, counted from 0.
+        text: the text as written.
+        place: its index among several texts, counted from 0.
 
     Raises:
-        CorpusError: it has no words.
+        CorpusError: the text has no words.
     """
     words, written = split_words(text)
     return Document(str(place), _check_words(place, "an empty string", words), written=written)
@@ -155,7 +155,7 @@ def _refuse_empty(corpus: Any) -> CorpusError:
 
 
 def _select_column(corpus: Any, column: str | None) -> Iterable[Any]:
-    """The items of a corpus: of a dataset those of one column, of anything else its own."""
+    """Return the items of a corpus: for a dataset the values of one column, for others their own items."""
     names = getattr(corpus, "column_names", getattr(corpus, "columns", None))
     kind = type(corpus).__name__
     if isinstance(names, Mapping):
@@ -176,10 +176,10 @@ def _select_column(corpus: Any, column: str | None) -> Iterable[Any]:
 
 
 def choose_column(names: Iterable[Any], column: str | None) -> str:
-    """Return the column of the texts among those of a dataset: the one that is named, or the first of `COLUMNS`.
+    """Return the column of the texts among the columns of a dataset: the named one, or the first of `COLUMNS`.
 
     Raises:
-        CorpusError: there is no such column.
+        CorpusError: the column is missing.
     """
     known = [str(name) for name in names]
     chosen = next((name for name in COLUMNS if name in known), None) if column is None else column
@@ -203,7 +203,7 @@ def _refuse_others(items: Iterable[Any]) -> None:
 
 
 def _convert(place: int, item: Any) -> Iterator[Document]:
-    """The documents of an item; `place` is where it is, counted from 0."""
+    """Yield the documents of an item; `place` is its index, counted from 0."""
     if isinstance(item, Document):
         yield item
     elif isinstance(item, str):
@@ -238,7 +238,7 @@ def _check_words(place: int, empty: str, words: Sequence[Any]) -> tuple[str, ...
 
 
 def _convert_doc(place: int, doc: Any) -> Iterator[Document]:
-    """The sentences of a Doc of spaCy; the whole Doc where it has none."""
+    """Yield the sentences of a Doc of spaCy, or the whole Doc if it has no sentences."""
     sentences = list(doc.sents) if doc.has_annotation("SENT_START") else [doc]
     parsed = doc.has_annotation("DEP")
     empty = True

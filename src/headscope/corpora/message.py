@@ -9,11 +9,12 @@ ROLE = "role"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is said in one turn of a conversation, and by whom.
+    """The text of one turn of a conversation, and the role of its speaker.
 
     Attributes:
         role: ``system``, ``user``, ``assistant``, or another role that the chat template knows.
-        content: a text; or several, of a content that is a list of parts, which a chat template joins in its own way.
+        content: a text, or several texts if the content is a list of parts, which each chat template joins in its own
+            way.
     """
 
     role: str
@@ -21,12 +22,12 @@ class Message:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return the text, or all texts, of the content."""
+        """The text, or all texts, of the content."""
         return (self.content,) if isinstance(self.content, str) else self.content
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return the object that chat templates take, and JSON has."""
+        """The object for chat templates and JSON."""
         if isinstance(self.content, str):
             return {"role": self.role, "content": self.content}
         return {"role": self.role, "content": [{"type": "text", "text": text} for text in self.content]}

@@ -9,17 +9,17 @@ from headscope.errors import CorpusError, quote
 
 
 def read_minimal_pairs(path: str | Path, *, paradigms: Collection[str] | None = None) -> list[MinimalPair]:
-    """The minimal pairs in a file or folder, in the order of the files and of their lines.
+    """Return the minimal pairs in a file or folder, in the order of the files and of their lines.
 
-    In a folder, files that hold no minimal pairs are left out, such as BLiMP's ``models_summary.jsonl``;
+    In a folder, files without minimal pairs are left out, such as BLiMP's ``models_summary.jsonl``;
     ``read(path, format="blimp").ignored`` lists them.
 
     Args:
         path: a file in the format ``blimp``, or a folder, which is searched with all its subfolders.
-        paradigms: read these alone. Default: all.
+        paradigms: the paradigms to read. Default: all.
 
     Raises:
-        CorpusError: there is no such file or folder, it holds no minimal pair or none of a paradigm that is named, two
+        CorpusError: the file or folder does not exist, it holds no minimal pair or none of a named paradigm, two
             files hold the same pair, or a line is malformed (`headscope.corpora.blimp.read_pairs`).
     """
     pairs: dict[str, MinimalPair] = {}

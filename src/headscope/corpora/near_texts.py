@@ -15,23 +15,23 @@ from jaxtyping import Int, UInt64
 from headscope.corpora.document import Document, Skipped, hash_name
 
 WORDS = 5
-"""Words of a phrase."""
+"""The number of words in a phrase."""
 
 SHARE = 0.5
-"""Of the phrases of the shorter text, how many the longer one must have."""
+"""The share of the shorter text's phrases that the longer text must have."""
 
 FEWEST = 10
-"""Different phrases that a text must have to be compared."""
+"""The number of different phrases that a text must have to be compared."""
 
 SAMPLED = 1 << 22
-"""The most phrases of a corpus that are kept; of more, a sample by their hashes is compared."""
+"""The greatest number of phrases of a corpus that are kept. From more phrases, a sample by their hashes is kept."""
 
 _CHUNK = 1 << 18
-"""Words after which phrases are hashed."""
+"""The number of words after which phrases are hashed."""
 
 
 class Phrases:
-    """The phrases of the texts of a corpus, as hashes; of many phrases a sample, the same in any order of the texts."""
+    """Hashes of the phrases in the texts of a corpus; of many, a sample that is the same in any order of texts."""
 
     def __init__(self) -> None:
         self._words, self._lengths, self._names = array("I"), array("Q"), array("Q")
@@ -39,9 +39,9 @@ class Phrases:
         self._halvings = 0
 
     def add(self, document: Document) -> None:
-        """Add the phrases of a document, in which capitals do not matter.
+        """Add the phrases of a document, with capitals as small letters.
 
-        Questions that all texts are asked are no part of them, and would make short ones nearly the same.
+        Questions that are the same for all texts are left out, since they would make short texts nearly the same.
         """
         words = document.words[document.boundary :] if document.has_question else document.words
         self._words.extend([zlib.crc32(word.casefold().encode()) for word in words])
@@ -53,7 +53,7 @@ class Phrases:
     def group_texts(self) -> list[set[int]]:
         """Return the sets of texts that are nearly the same, by the hashes of their names.
 
-        Texts are joined one to the next: a text and its two halves are one.
+        Sets with a common text are joined: a text and its two halves are one set.
         """
         self._reduce()
         names, text = np.unique(self._kept[1], return_inverse=True)
@@ -63,14 +63,14 @@ class Phrases:
         near = (fewest >= FEWEST) & (shared >= SHARE * fewest)
         if not near.any():
             return []
-        # Few corpora have such texts, and importing this takes longer than reading some corpora.
+        # Few corpora have such texts, and this import takes longer than reading some corpora.
         import networkx as nx
 
         graph = nx.Graph(zip(names[left[near]].tolist(), names[right[near]].tolist(), strict=True))
         return [*nx.connected_components(graph)]
 
     def _reduce(self) -> None:
-        """Hash the phrases of the words that are held, and keep each phrase of a text once."""
+        """Hash the phrases of the words in memory, and keep each phrase of a text once."""
         words = np.array(self._words, dtype=np.uint64)
         document = np.repeat(np.arange(len(self._lengths)), np.array(self._lengths, dtype=np.int64))
         phrases = len(words) - WORDS + 1
@@ -92,12 +92,12 @@ class Phrases:
             self._kept = self._sample(self._kept)
 
     def _sample(self, pairs: UInt64[np.ndarray, "2 phrase"]) -> UInt64[np.ndarray, "2 phrase"]:
-        """Return the phrases whose hash ends in as many zeros as the number of kept phrases was halved."""
+        """Return the phrases whose hash ends in at least `_halvings` zero bits."""
         return pairs[:, pairs[0] & np.uint64((1 << self._halvings) - 1) == 0]
 
 
 def find_near(documents: Sequence[Document]) -> dict[str, str]:
-    """Return the names of texts in memory that are nearly the same as one with a smaller name, each with the latter."""
+    """Map the names of texts in memory to the smallest name of a nearly equal text; leave out other texts."""
     phrases = Phrases()
     for document in documents:
         phrases.add(document)
@@ -105,11 +105,11 @@ def find_near(documents: Sequence[Document]) -> dict[str, str]:
 
 
 def name_near(documents: Iterable[Document | Skipped], near: Iterable[set[int]]) -> dict[str, str]:
-    """Return the names of texts that are nearly the same as one with a smaller name, each with the smallest name.
+    """Map the names of texts to the smallest name of a nearly equal text; leave out other texts.
 
     Args:
-        documents: all of a corpus; they are read only if there are such texts.
-        near: the sets of these texts, as `Phrases.group_texts` returns them.
+        documents: all documents of a corpus; they are read only if it has such texts.
+        near: the sets of these texts, from `Phrases.group_texts`.
     """
     members = {name: number for number, names in enumerate(near) for name in names}
     clusters: dict[int, set[str]] = {}
@@ -121,7 +121,7 @@ def name_near(documents: Iterable[Document | Skipped], near: Iterable[set[int]])
 
 
 def _mix(hashes: UInt64[np.ndarray, " phrase"]) -> UInt64[np.ndarray, " phrase"]:
-    """Return hashes in which each bit depends on all bits of the given ones (SplitMix64; Steele et al. 2014)."""
+    """Return hashes in which each bit depends on all bits of the input (SplitMix64; Steele et al. 2014)."""
     hashes = hashes + np.uint64(0x9E3779B97F4A7C15)
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -132,10 +132,10 @@ def _mix(hashes: UInt64[np.ndarray, " phrase"]) -> UInt64[np.ndarray, " phrase"]
 def _count_shared(
     phrases: UInt64[np.ndarray, " phrase"], text: Int[np.ndarray, " phrase"]
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """Return pairs of texts and how many phrases they share, from phrases in order, and in each the texts in order.
+    """Return pairs of texts with the number of phrases that they share; phrases are sorted, and each by text.
 
-    Of the texts of a phrase, each is compared with the first and with the next one alone, so that a phrase of many
-    texts costs no more than others. Among many editions of one text each still shares most phrases with its neighbour.
+    Each text of a phrase is compared only with the first and the next text of the phrase, so a phrase of many texts is
+    not slower than others. Among many editions of one text, each still shares most phrases with its neighbour.
     """
     is_first = np.append(True, phrases[1:] != phrases[:-1])[: len(phrases)]
     first = np.maximum.accumulate(np.where(is_first, np.arange(len(phrases)), 0))

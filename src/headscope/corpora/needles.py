@@ -1,11 +1,11 @@
-"""Facts hidden in a text, and a question about one of them: the texts on which retrieval heads are found.
+"""Facts hidden in a text, and a question about one of them: the texts that show retrieval heads.
 
-A document is a row of sentences that have nothing to do with each other (the corpus ``grammar``). Some sentences more,
-the needles, stand in random places among them, such as *The secret words of Vera are lamp boat corn rope .* At the end
-one of them is asked for, and the answer follows: *What are the secret words of Vera ? They are lamp boat corn rope .*
+A document is a sequence of unrelated sentences (the corpus ``grammar``). Further sentences, the needles, are in random
+positions among them, such as *The secret words of Vera are lamp boat corn rope .* At the end is a question about one of
+them, followed by the answer: *What are the secret words of Vera ? They are lamp boat corn rope .*
 
-All needles of a text are made of the same few words in other orders. So the word behind the last place of a word is
-mostly not the one that the answer goes on with, and to copy the right needle one has to know whose words are asked for.
+All needles of a text consist of the same few words in different orders. So the word after the last occurrence of a word
+is usually not the next word of the answer, and only the name in the question says which needle to copy.
 """
 
 from collections.abc import Iterator
@@ -18,22 +18,22 @@ from headscope.corpora.written_text import write_sentences
 COUNT, SEED = 100, 0
 
 NEEDLES = 4
-"""Needles of a text."""
+"""The number of needles in a text."""
 
 ANSWER = 4
-"""Words of a needle that answer the question."""
+"""The number of words in a needle that answer the question."""
 
 POOL = 6
-"""Different words of which all needles of a text are made."""
+"""The number of different words from which all needles of a text are made."""
 
 FEWEST, MOST = 10, 25
-"""Other sentences of a text."""
+"""The least and greatest number of other sentences in a text."""
 
 SHORT = 2, 4
-"""Other sentences of a short text, of which a model reads four in the time of one."""
+"""The same for a short text; a model reads four of them in the time of one long text."""
 
 NEEDLE, OTHER_NEEDLE, ANSWERED = "needle", "other needle", "answer"
-"""The kinds of span: the words that answer in their needle, those of the other needles, and the answer at the end."""
+"""The kinds of span: the answer's words in their needle, the words of the other needles, and the answer at the end."""
 
 # fmt: off
 NAMES = "Clara Felix Hugo Ida Karl Lena Max Nora Otto Ruth Vera Walter".split()
@@ -44,7 +44,7 @@ THINGS = "lamp boat corn rope drum bell glass silk stone wheel coin brush salt w
 def generate_needles(
     count: int = COUNT, seed: int = SEED, *, others: tuple[int, int] = (FEWEST, MOST)
 ) -> Iterator[Document]:
-    """Yield `count` documents, each with `others[0]` to `others[1]` other sentences; a seed gives the same ones."""
+    """Yield `count` documents, each with `others[0]` to `others[1]` other sentences, the same for the same seed."""
     for number in range(1, count + 1):
         random = Random(f"{seed} {number}")
         sentences = [
@@ -66,7 +66,7 @@ def generate_needles(
 def _assemble(
     id: str, sentences: list[list[str]], needles: list[list[str]], name: str, answering: list[str]
 ) -> Document:
-    """The text with its question and answer, and the spans of what answers it and of what does not."""
+    """Return the text with its question and answer, and spans for the answering words and for other needles."""
     words: list[str] = []
     spans: list[Span] = []
     for sentence in sentences:

@@ -1,9 +1,9 @@
 """The negation frames of Zhao and Bethard 2020 (ConanDoyle-neg), in JSON: a sentence is a Document.
 
-The file is a list of sentences. Each has its words under ``sent``, by id and in order, and under
-``negframe`` a list of negations, each with the ids of the words of its cue (``neg_cue``), of its scope
-(``neg_scopes``) and of the event that is negated (``negated``), in any order, or ``{}`` for no words. Ids
-are unique in a sentence only. As the whole file may be one line, messages name the sentence, counted from 1.
+The file is a list of sentences. Each has its words under ``sent``, by id and in order, and a list of negations under
+``negframe``. A negation has the ids of the words of its cue (``neg_cue``), of its scope (``neg_scopes``) and of the
+negated event (``negated``), in any order, or ``{}`` for no words. Ids are unique only within a sentence. As the whole
+file may be one line, error messages name the number of the sentence, counted from 1.
 """
 
 import re
@@ -21,17 +21,16 @@ _FRAMES = re.compile(r'\s*\[\s*\{.*"negframe"\s*:', re.DOTALL)
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """The sentences of one file, with the cue, the scope and the event of each negation.
+    """Yield the sentences of one file, with the cue, the scope and the event of each negation.
 
-    Negations are numbered from 1 in the order of their frames. The words are those of ``sent`` as they
-    stand: in a part of the released file a quotation mark is the HTML entity ``&quot;``, and the paper's
-    figures were measured so. (With the marks in its place, the best head of minilm would have an F1 of
-    0.394 instead of 0.388.) The id of a document ends in its place in the list. Its group is
-    what the id of its first word has before the numbers of the sentence and of the word:
-    ``HoundOfTheBaskervilles_ch1`` of ``HoundOfTheBaskervilles_ch1.snt_7_0``, ``dog11`` of
-    ``dog11._1_0``. The ids ``s8_0`` stand for two chapters that they do not tell apart, so these two are
-    one group, ``s``. An event that names a word that the sentence does not have is reported as skipped; its
-    other words are marked.
+    Negations are numbered from 1 in the order of their frames. The words are those of ``sent``, unchanged: in a part of
+    the released file a quotation mark is the HTML entity ``&quot;``, and the paper's figures were measured on that.
+    (With quotation marks instead, the best head of minilm would have an F1 of 0.394 instead of 0.388.) The id of a
+    document ends in its number in the list. Its group is the id of its first word without the numbers of the sentence
+    and of the word: ``HoundOfTheBaskervilles_ch1`` for ``HoundOfTheBaskervilles_ch1.snt_7_0``, ``dog11`` for
+    ``dog11._1_0``. Ids such as ``s8_0`` occur in two chapters and do not distinguish them, so these two are one group,
+    ``s``. If an event names a word that the sentence does not have, this is skipped, and the other words of the event
+    are marked.
 
     Raises:
         CorpusError: the file is not JSON in UTF-8 or has no list of such sentences, a word is empty, a
@@ -63,7 +62,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines is a list in JSON whose first objects have negation frames."""
+    """Return whether a file that begins with these lines is a JSON list whose first objects have negation frames."""
     return _FRAMES.match("\n".join(beginning)) is not None
 
 

@@ -1,8 +1,8 @@
-"""Coreference as OntoGUM has it: one file with three columns, and the trees of the same text, are a Document.
+"""Coreference as in OntoGUM: a file with three columns, with the trees of the same text, is a Document.
 
-The columns are the number of the word in the document, the word, and the coreference brackets. The
-trees of ``conll/NAME.conll`` are looked for in ``conllu/NAME.conllu`` beside its folder, as OntoGUM is
-given out, and beside the file itself.
+The columns are the number of the word in the document, the word, and the coreference brackets. The trees of
+``conll/NAME.conll`` are in ``conllu/NAME.conllu`` in the folder next to it, as OntoGUM distributes them, or in the same
+folder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ _COLUMNS = 3
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """The document of one file, with a ``mention`` span for each mention, whose label is its chain.
+    """Yield the document of one file, with a ``mention`` span for each mention, labelled with its chain.
 
-    If there is a file with its trees, it also has their dependency links and, before the mentions,
-    their ``upos`` spans. Sentences are not kept apart; their texts are joined by single spaces. A word that is empty
+    If a file with its trees exists, the document also has their dependency links and, before the mentions, their
+    ``upos`` spans. Sentence boundaries are ignored; the texts of sentences are joined by single spaces. An empty word
     (OntoGUM V11 has one, a ``|``) takes its form from the trees. The group is the name of the file without its suffix.
 
     Raises:
@@ -52,7 +52,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines is in the layout of OntoGUM."""
+    """Return whether a file that begins with these lines is in the layout of OntoGUM."""
     filled = [line for line in beginning if line.strip()][:2]
     if len(filled) < 2 or not filled[0].startswith(_BEGIN):
         return False
@@ -61,9 +61,9 @@ def recognise(beginning: Sequence[str]) -> bool:
 
 
 def find_trees(path: Path) -> tuple[Path, ...]:
-    """The file with the trees of the document in `path`, if there is one."""
+    """Return the file with the trees of the document in `path`, if it exists."""
     file = path.with_suffix(".conllu").name
-    # Going up by ".." holds for a path such as "NAME.conll" too, which names no folder.
+    # ".." also works for a path without a folder, such as "NAME.conll".
     candidates = (path.parent / ".." / "conllu" / file, path.parent / file)
     return tuple(candidate for candidate in candidates if candidate.is_file())[:1]
 

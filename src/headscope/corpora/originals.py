@@ -1,12 +1,11 @@
-"""Texts that a corpus has several times, and under which names they count.
+"""Texts that occur several times in a corpus, and the names under which they count.
 
 Of equal documents one is the original, and the others are its copies.
 
-Licences and boilerplate recur in a corpus, and so do short sentences. A copy says no more about a head than its
-original does, so it counts under the names of the original (`Document.origin`): in its fold, and in its permutations.
-The original is the text with the smallest group and id, whatever the order of the documents. Groups that share a text
-stay apart, since short texts would unite most of a corpus; groups that are nearly the same are one
-(`headscope.corpora.near_texts`).
+Licences and boilerplate recur in a corpus, and so do short sentences. A copy is no further evidence about a head, so it
+counts under the names of the original (`Document.origin`): in its fold, and in its permutations. The original is the
+text with the smallest group and id, whatever the order of the documents. Groups that share a text stay separate, since
+short texts would unite most of a corpus; groups that are nearly the same count as one (`headscope.corpora.near_texts`).
 """
 
 import hashlib
@@ -22,10 +21,10 @@ from headscope.corpora.document import Document, Origin, Skipped
 
 @dataclass(frozen=True)
 class Originals:
-    """Under which names the documents of a corpus count that has texts several times.
+    """The names under which documents count in a corpus with repeated texts.
 
     Attributes:
-        copies: the names of the original of each document that is there twice, by the SHA-256 of what is read of it.
+        copies: the names of the original of each repeated text, by the SHA-256 of the text.
         near: the names of texts that are nearly the same as another, each with the name of the first of them.
     """
 
@@ -37,20 +36,20 @@ class Originals:
         origin = self.copies.get(_digest_text(document), document.origin) if self.copies else document.origin
         if (first := self.near.get(origin.cluster)) is None:
             return origin
-        # A document that is a text of its own counts under the other's name in any assignment to folds.
+        # A document that is its own text counts under the other's name in any assignment to folds.
         return Origin(first, first if origin.group in ("", origin.id) else origin.id)
 
 
 def hash_text(document: Document) -> int:
-    """Return 8 bytes that are equal for equal texts; different texts rarely share them."""
+    """Return a number of 8 bytes that is equal for equal texts; different texts rarely share it."""
     return hash(_list_read(document))
 
 
 def find_copies(documents: Iterable[Document | Skipped], hashes: "array[int]") -> dict[bytes, Origin]:
-    """Return the names of the original of each text whose hash is there twice, by the SHA-256 of the text.
+    """Return the names of the original of each repeated text, by the SHA-256 of the text.
 
-    The hashes are those of all documents of a corpus, by `hash_text`. The documents are read again only if there is
-    such a hash.
+    `hashes` are the hashes of all documents of a corpus (`hash_text`). The documents are read again only if a hash
+    occurs twice.
     """
     values, counts = np.unique(hashes, return_counts=True)
     doubtful, originals = {*values[counts > 1].tolist()}, dict[bytes, Origin]()
@@ -71,9 +70,9 @@ def mark_repeats(documents: Iterable[Document], originals: Originals) -> Iterato
 def name_clusters(
     origins: Sequence[Origin], texts: Sequence[Hashable], near: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str, ...]:
-    """Return the clusters of texts in memory, whose names are given; a copy is in that of its original.
+    """Return the clusters of texts in memory, from their names; a copy is in the cluster of its original.
 
-    What is `near` the same as another text is in that one's (`headscope.corpora.near_texts.find_near`).
+    A text that is nearly the same as another is in the other's cluster (`headscope.corpora.near_texts.find_near`).
     """
     originals: dict[Hashable, Origin] = {}
     for origin, text in zip(origins, texts, strict=True):
@@ -83,7 +82,7 @@ def name_clusters(
 
 
 def _list_read(document: Document) -> tuple[Hashable, ...]:
-    """Return all of a document that a model reads, however its words are spaced."""
+    """Return everything that a model reads of a document, whatever the spaces between its words."""
     return document.words, document.boundary, document.translation, document.messages
 
 

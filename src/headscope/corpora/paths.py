@@ -1,6 +1,6 @@
-"""Paths of several dependencies as links: from a word to the head of its head, and on.
+"""Paths of several dependencies as links: from a word to the head of its head, and further up.
 
-In *she waits in the garden*, ``case`` leads from *in* to *garden* and ``obl`` from *garden* to *waits*; together they
+In *she waits in the garden*, ``case`` leads from *in* to *garden* and ``obl`` from *garden* to *waits*. Together they
 are the path ``obl+case`` from *in* to *waits* (multi-hop dependency paths: Sashida et al. 2026).
 """
 
@@ -14,19 +14,19 @@ from headscope.errors import CorpusError
 KIND = "path"
 
 MOST_HOPS = 3
-"""The dependencies of the longest paths (Sashida et al. 2026)."""
+"""The number of dependencies in the longest paths (Sashida et al. 2026)."""
 
 FEWEST, MOST = 40, 30
-"""A path becomes links where the corpus has so many of it, and it is one of the most frequent of its length."""
+"""A path becomes links if the corpus has it at least 40 times, and it is among the 30 most frequent of its length."""
 
 
 @dataclass(frozen=True)
 class Paths:
-    """The paths of two dependencies, and of more, that a corpus has often enough.
+    """The paths of two or more dependencies that are frequent in a corpus.
 
     Attributes:
-        hops: the dependencies of the longest.
-        labels: of the paths, from the head down, such as ``obl+case``.
+        hops: the number of dependencies in the longest.
+        labels: the labels of the paths, from the head down, such as ``obl+case``.
     """
 
     hops: int
@@ -34,10 +34,10 @@ class Paths:
 
     @classmethod
     def of_corpus(cls, documents: Iterable[Document], hops: int) -> "Paths":
-        """The most frequent paths of each length of these documents.
+        """Return the most frequent paths of each length in these documents.
 
         Raises:
-            CorpusError: they have no path often enough.
+            CorpusError: no path is frequent enough.
         """
         count = Counter(link.label for document in documents for link in list_paths(document, hops))
         labels = []
@@ -53,13 +53,13 @@ class Paths:
         return cls(hops, frozenset(labels))
 
     def add_to(self, document: Document) -> Document:
-        """The document with these paths as further links."""
+        """Return the document with these paths as further links."""
         paths = [link for link in list_paths(document, self.hops) if link.label in self.labels]
         return replace(document, links=(*document.links, *paths)) if paths else document
 
 
 def check_hops(hops: int) -> None:
-    """Refuse a number of hops that is not from 1 to `MOST_HOPS`."""
+    """Raise an error for a number of hops that is not from 1 to `MOST_HOPS`."""
     if not isinstance(hops, int) or isinstance(hops, bool) or not 1 <= hops <= MOST_HOPS:
         raise CorpusError(
             f"`hops` is {hops!r}; give 1 for dependencies alone, 2 or {MOST_HOPS} for paths up to that length."
@@ -67,7 +67,7 @@ def check_hops(hops: int) -> None:
 
 
 def list_paths(document: Document, hops: int) -> Iterator[Link]:
-    """The paths of 2 to so many dependencies of a document, from the lowest word; those with punctuation are none."""
+    """Yield the paths of 2 to `hops` dependencies of a document, from the lowest word; skip punctuation."""
     head_of = {link.source: link for link in document.links if link.kind == "dependency"}
     for word in head_of:
         labels: list[str] = []
@@ -75,7 +75,7 @@ def list_paths(document: Document, hops: int) -> Iterator[Link]:
         while last in head_of and len(labels) < hops:
             link = head_of[last]
             labels, last = [link.label, *labels], link.target
-            # Annotation in error may lead round in a circle.
+            # Faulty annotation may have cycles.
             if link.label.partition(":")[0] == "punct" or last in seen:
                 break
             seen.add(last)

@@ -1,12 +1,11 @@
-"""Prompts with documents, and a question about them, as JSON Lines: what a model reads before it answers.
+"""Prompts with documents and a question about them, as JSON Lines: the text that a model reads before it answers.
 
-A line is an object; ``system``, ``answer`` and ``gold`` may be left out::
+A line is an object; ``system``, ``answer`` and ``gold`` are optional::
 
     {"system": "Answer briefly.", "documents": ["Ann lives in Bern.", "Eve lives in Rome."],
      "question": "Where does Eve live?", "answer": "Rome", "gold": 2}
 
-The documents of a prompt are also read in other orders: those of a cyclic Latin square, in which each document stands
-once in each slot.
+The documents of a prompt are also read in other orders, of a cyclic Latin square: each document is once in each slot.
 """
 
 import hashlib
@@ -22,10 +21,10 @@ from headscope.errors import CorpusError
 from headscope.files import check_regular, sha256
 
 SYSTEM, QUESTION, TEMPLATE, OWN = "system", "question", "template", "own text"
-"""Parts of what a model reads, beside the documents: `name_parts` has them all."""
+"""The parts of a prompt besides the documents; `name_parts` lists all parts."""
 
 FEWEST_DOCUMENTS = 2
-"""Documents of a prompt: of one alone nobody can say whether it is read for what it says or for where it stands."""
+"""The least number of documents in a prompt. With one alone, its content and its position cannot be told apart."""
 
 _KEYS = ("id", "system", "documents", "question", "answer", "gold")
 _EXAMPLE = '{"documents": ["Ann lives in Bern.", "Eve lives in Rome."], "question": "Where does Eve live?"}'
@@ -39,12 +38,12 @@ class Prompt:
     """Documents and a question about them.
 
     Attributes:
-        id: where it stands, for messages.
-        documents: in the order in which they are given.
-        question: what is asked.
-        system: what the model is told before; empty for nothing.
-        answer: the text that the model is given as its own; None if it is to generate one.
-        gold: the number of the document that holds the answer, counted from 1; None if that is not known.
+        id: the number or id of the prompt in its file, for messages.
+        documents: the documents in their given order.
+        question: the question.
+        system: the instruction before the documents; empty for none.
+        answer: the text that the model gets as its own; None if the model generates one.
+        gold: the number of the document that holds the answer, counted from 1; None if it is unknown.
     """
 
     id: str
@@ -55,12 +54,12 @@ class Prompt:
     gold: int | None = None
 
     def list_orders(self) -> list[tuple[int, ...]]:
-        """For each order of the documents, which of them (from 0) stands in each slot; the given order comes first."""
+        """Return the document (from 0) in each slot, for each order of the documents; the given order comes first."""
         count = len(self.documents)
         return [tuple((slot + shift) % count for slot in range(count)) for shift in range(count)]
 
     def lay_out_documents(self, order: Sequence[int]) -> list[Piece]:
-        """The documents in an order, each behind its label, and the question."""
+        """Return the documents in an order, each after its label, and the question."""
         pieces = []
         for slot, document in enumerate(order, start=1):
             pieces += [
@@ -71,7 +70,7 @@ class Prompt:
         return [*pieces, (TEMPLATE, "Question: "), (QUESTION, self.question)]
 
     def lay_out(self, order: Sequence[int]) -> list[Piece]:
-        """All that the model reads before its own text, with plain labels and blank lines."""
+        """Return everything that the model reads before its own text, with plain labels and blank lines."""
         first = [(TEMPLATE, "Instructions: "), (SYSTEM, self.system), (TEMPLATE, "\n\n")] if self.system else []
         return [*first, *self.lay_out_documents(order), (TEMPLATE, "\n\nAnswer:")]
 
@@ -81,9 +80,9 @@ class Prompts:
     """Prompts that all have the same number of documents.
 
     Attributes:
-        name: the file that they are from.
-        sha256: of that file.
-        prompts: in the order of the file.
+        name: the file of the prompts.
+        sha256: the SHA-256 of that file.
+        prompts: the prompts in the order of the file.
     """
 
     name: str
@@ -92,42 +91,42 @@ class Prompts:
 
     @property
     def slots(self) -> int:
-        """The number of documents of each prompt."""
+        """The number of documents in each prompt."""
         return len(self.prompts[0].documents)
 
 
 def name_slot(slot: int) -> str:
-    """The part that is the document in a slot, counted from 1."""
+    """Return the name of the part that is the document in a slot, counted from 1."""
     return f"document {slot}"
 
 
 def name_parts(slots: int) -> list[str]:
-    """The parts of what a model reads, with so many documents: each of its tokens belongs to one of them."""
+    """Return the parts of a prompt with `slots` documents; each token that the model reads belongs to one of them."""
     return [SYSTEM, *map(name_slot, range(1, slots + 1)), QUESTION, TEMPLATE, OWN]
 
 
 def read_prompts(source: str | Path | Prompts | Sequence[Mapping[str, Any]]) -> Prompts:
-    """The prompts of a file, or of objects that are like its lines.
+    """Return the prompts of a file, or of objects in the form of its lines.
 
     =============  =====================================================================================
     key            value
     =============  =====================================================================================
-    ``documents``  a list of two strings or more, as many in each line
+    ``documents``  a list of two or more strings, the same number in each line
     ``question``   a string
     ``system``     a string; by default there is no such text
-    ``answer``     a string, which the model is given as its own text; by default it generates one
+    ``answer``     a string, which the model gets as its own text; by default it generates one
     ``gold``       the number of the document that holds the answer, counted from 1; by default unknown
-    ``id``         a string of its own; by default the number of the line
+    ``id``         a unique string; by default the number of the line
     =============  =====================================================================================
 
-    A key whose value is null is one that is not there. Lines without a visible character are passed over.
+    A key with the value null counts as missing. Lines without a visible character are ignored.
 
     Args:
-        source: a file, or objects with these keys; what was read already is returned as it is.
+        source: a file, or objects with these keys. `Prompts` are returned unchanged.
 
     Raises:
-        CorpusError: there is no such file, a line is not an object with these keys and values, two lines have the same
-            id, a line has another number of documents than the first, or there is no line.
+        CorpusError: the file does not exist, a line is not an object with these keys and values, two lines have the
+            same id, a line has another number of documents than the first, or there is no line.
     """
     if isinstance(source, Prompts):
         return source
@@ -148,7 +147,7 @@ def read_prompts(source: str | Path | Prompts | Sequence[Mapping[str, Any]]) -> 
 
 
 def _gather(name: str, digest: str, records: Sequence[tuple[str, str, Mapping[str, Any]]]) -> Prompts:
-    """The prompts of objects, each with where it stands and its number."""
+    """Return the prompts of objects, each with its location and its number."""
     prompts: dict[str, Prompt] = {}
     for where, number, record in records:
         prompt = _build_prompt(where, number, record)

@@ -1,9 +1,9 @@
 """PropBank roles on a treebank, as in Universal Propositions: CoNLL-U with further columns.
 
-Column 11 names the roleset of a word that is a predicate (``come.03``) and is ``_`` at all others.
-Then comes one column for each predicate of the sentence, in the order of the predicates: the role at
-the head word of each argument, and ``V`` at the predicate itself. A sentence without a predicate may
-have one column that is empty throughout, and a sentence that was never annotated an empty column 11.
+Column 11 has the roleset of each predicate (``come.03``) and ``_`` for other words. One column for each predicate of
+the sentence follows, in the order of the predicates: it has the role at the head word of each argument, and ``V`` at
+the predicate itself. A sentence without a predicate may have one empty column, and a sentence that was never annotated
+an empty column 11.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,16 +32,15 @@ class _Row:
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """The sentences of one file: what a treebank has, with predicates and the links of arguments to them.
+    """Yield the sentences of one file as those of a treebank, with predicates and links from their arguments.
 
-    Words, ids, groups, dependency links and parts of speech are those of CoNLL-U. A predicate is a span
-    of the one word that has the roleset, light verbs (``have.LV``) included. An argument is a link from
-    its head word to that word, with the role as written, ``C-V`` for a verb's particle included. ``V`` is
-    no link, also where it stands at a word other than the one with the roleset.
+    Words, ids, groups, dependency links and parts of speech are those of CoNLL-U. A predicate is a span of the one word
+    with the roleset; light verbs (``have.LV``) are included. An argument is a link from its head word to that word,
+    with the role as written; ``C-V`` for a verb's particle is included. ``V`` is not a link, even at a word other than
+    the one with the roleset.
 
-    A sentence that was not annotated is a document without predicates; that its roles are missing is
-    reported as skipped, as are roles that cannot be links: those at the predicate itself, and those at
-    the lines of multi-word tokens and empty nodes.
+    A sentence that was not annotated is a document without predicates, and its roles are skipped. Roles that cannot be
+    links are skipped too: roles at the predicate itself, and at the lines of multi-word tokens and empty nodes.
 
     Raises:
         CorpusError: a line is malformed, the role columns of a sentence are not those of its predicates,
@@ -62,8 +61,8 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines is CoNLL-U with more than 10 columns that it does not name."""
-    # What CoNLL-U Plus adds, multi-word expressions for one, it names; it is not this.
+    """Return whether a file that begins with these lines is CoNLL-U with more than 10 columns that it does not name."""
+    # CoNLL-U Plus names its further columns, for example multi-word expressions; such a file is not PropBank.
     return not has_header(beginning) and (count_columns(beginning) or 0) > _ROLESET
 
 
@@ -108,7 +107,10 @@ def _check_columns(path: Path, row: _Row, predicates: int) -> None:
 
 
 def _check_no_predicate(path: Path, row: _Row, column: int) -> None:
-    """A ``V`` away from its predicate is a part of it; at another predicate, columns are in disorder."""
+    """Raise an error for a ``V`` at another predicate, since then columns are in disorder.
+
+    Elsewhere a ``V`` away from its predicate is a part of it.
+    """
     if row.roleset != "_":
         raise CorpusError(
             f"{path}:{row.line} has 'V' in column {_ROLESET + 2 + column}, which belongs to predicate {column + 1} of "

@@ -1,7 +1,6 @@
 """Texts with a user's own links and spans, as JSON Lines: a line is a Document.
 
-The keys of a line are the attributes of `Document`; only ``words`` must be there, or ``text``, or both, or
-``messages``::
+The keys of a line are the attributes of `Document`. Required is only ``words``, or ``text``, or both, or ``messages``::
 
     {"words": ["She", "saw", "herself"], "links": [[2, 0, "reflexive"]], "group": "letter 3"}
     {"words": ["She", "did", "n't", "."], "text": "She didn't.", "links": [[2, 1, "negation"]]}
@@ -31,7 +30,7 @@ from headscope.corpora.written_text import WrittenText, locate_tokens, split_tex
 from headscope.errors import CorpusError
 
 KIND = "link"
-"""The kind of a link that is given none."""
+"""The kind of a link without a kind."""
 
 _KEYS = ("words", "text", "messages", "id", "links", "spans", "label", "group", "boundary")
 _LINK, _SPAN = ("source", "target", "label"), ("start", "end", "label", "kind")
@@ -46,33 +45,33 @@ _WORDS = re.compile(r'\s*\{.*"(words|text|messages)"\s*:', re.DOTALL)
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
-    r"""The documents of one file, each an object of JSON on a line of its own.
+    r"""Yield the documents of one file, each a JSON object on a line of its own.
 
     =============  ================================================================================
     key            value
     =============  ================================================================================
     ``words``      a list of strings, each with a visible character
     ``text``       a string, the text as it is written. The words follow one another in it, with nothing
-                   but white space between them; without ``words`` they are what white space parts
+                   but white space between them; without ``words``, white space separates the words
     ``messages``   a conversation, in place of ``words`` and ``text``: a list of ``{"role", "content"}``
                    (`headscope.corpora.conversations`)
-    ``id``         a string of its own; by default the number of the line
+    ``id``         a unique string; by default the number of the line
     ``links``      a list of ``{"source", "target", "label", "kind", "rivals"}`` or of
-                   ``[source, target, label]``; ``kind`` may be left out and is then ``link``, and so
-                   may ``rivals``, a list of words that might be taken for the target
+                   ``[source, target, label]``; ``kind`` is optional, by default ``link``, and so is
+                   ``rivals``, a list of words that might be taken for the target
     ``spans``      a list of ``{"start", "end", "label", "kind"}`` or ``[start, end, label, kind]``
     ``label``      a string for the whole text
     ``group``      a string, the text that this one was cut from; by default this one alone
     ``boundary``   the first word of the second segment
     =============  ================================================================================
 
-    A key whose value is null is one that is not there. Lines without a visible character are passed over.
+    A key with the value null counts as missing. Lines without a visible character are ignored.
 
     Raises:
         CorpusError: a line is not a JSON object, lacks ``words``, ``text`` and ``messages`` or has other words than its
-            text, has a key that is not known or a value of another kind, or points outside its words; a link joins a
-            word to itself or is there twice; a rival is the source or the target of its link, or is there twice; two
-            lines have the same id; or the file holds no line or is not UTF-8.
+            text, has an unknown key or a value of another type, or points outside its words; a link joins a word to
+            itself or occurs twice; a rival is the source or the target of its link, or occurs twice; two lines have the
+            same id; or the file holds no line or is not UTF-8.
     """
     prefix = name or path.name
     identities = Identities()
@@ -93,17 +92,17 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return true if the first line that is not empty begins an object with ``words``, ``text`` or ``messages``."""
-    # The line may be cut, so it cannot be parsed.
+    """Return whether the first nonempty line begins an object with ``words``, ``text`` or ``messages``."""
+    # The line may be cut off, so it cannot be parsed.
     return _WORDS.match(next((line for line in beginning if line.strip()), "")) is not None
 
 
 def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ...]:
-    """The links of a text of so many words, checked.
+    """Return the links of a text of `count` words, checked.
 
     Raises:
-        CorpusError: a link or a rival points outside the words, a link joins a word to itself or is there twice, or a
-            rival is the source or the target of its link, or is there twice.
+        CorpusError: a link or a rival points outside the words, a link joins a word to itself or occurs twice, or a
+            rival is the source or the target of its link, or occurs twice.
     """
     unique: dict[Link, Link] = {}
     for link in links:
@@ -136,11 +135,11 @@ def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ..
 
 
 def build_document(where: str, prefix: str, text_id: str, record: Mapping[str, Any]) -> Document:
-    """Return the document of an object, checked as `read` checks a line.
+    """Return the document of an object, checked in the same way as a line in `read`.
 
     Args:
-        where: it stands, for messages.
-        prefix: of its id and its group.
+        where: its location, for messages.
+        prefix: the beginning of its id and its group.
         text_id: the rest of its id.
         record: the object.
 
@@ -177,7 +176,7 @@ def build_document(where: str, prefix: str, text_id: str, record: Mapping[str, A
 
 
 def _parse_lines(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """For each line with a text its number, the id and the object."""
+    """Yield the number, the id and the object of each line with a text."""
     for number, line in read_lines(path):
         if line.strip():
             where = f"{path}:{number}"
@@ -186,7 +185,7 @@ def _parse_lines(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
 
 
 def _parse_record(where: str, line: str) -> dict[str, Any]:
-    """The object on a line; wherever it has a null, there is nothing."""
+    """Return the object on a line, without keys whose value is null."""
     record = parse_object(where, line, '{"words": ["She", "left"]}')
     if unknown := [key for key in record if key not in _KEYS]:
         raise CorpusError(
@@ -197,7 +196,7 @@ def _parse_record(where: str, line: str) -> dict[str, Any]:
 
 
 def _parse_messages(where: str, record: Mapping[str, Any]) -> tuple[Message, ...]:
-    """Return the messages of a line, if it gives any."""
+    """Return the messages of a line, if it has any."""
     if "messages" not in record:
         return ()
     if beside := next((key for key in ("words", "text", "boundary") if key in record), None):
@@ -209,7 +208,7 @@ def _parse_messages(where: str, record: Mapping[str, Any]) -> tuple[Message, ...
 
 
 def _parse_text(where: str, record: Mapping[str, Any]) -> tuple[tuple[str, ...], WrittenText | None]:
-    """Return the words of a line, and its written text if it gives one."""
+    """Return the words of a line, and its written text if it has one."""
     if "text" not in record:
         return _parse_words(where, record), None
     text = record["text"]
@@ -253,7 +252,7 @@ def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
 def _parse_entries(
     where: str, record: Mapping[str, Any], key: str, names: Sequence[str], *, optional: Mapping[str, Any]
 ) -> Iterator[tuple[Any, ...]]:
-    """Links or spans: two positions, a label and a kind, checked, and what else they have."""
+    """Yield links or spans: two positions, a label and a kind, checked, and their optional values."""
     entries, noun = record.get(key, []), key.removesuffix("s")
     if not isinstance(entries, list):
         raise CorpusError(
@@ -272,7 +271,7 @@ def _parse_entries(
             )
         first, second, label, kind, *_ = values
         for name, position in ((names[0], first), (names[1], second)):
-            # True is an int in Python, and no position.
+            # True is an int in Python, but not a position.
             if type(position) is not int:
                 raise CorpusError(
                     f"{where} has a {noun} with the {name} {show(position)}; a position is a whole number, counted "
@@ -297,7 +296,7 @@ def _parse_rivals(where: str, rivals: object) -> tuple[int, ...]:
 
 
 def _describe_keys(fields: object, names: Sequence[str], optional: Iterable[str]) -> str:
-    """The keys that an object has and should not have, or lacks; empty if it is no object."""
+    """Return the unknown or missing keys of an object, in words; empty if it is not an object."""
     if not isinstance(fields, dict):
         return ""
     unknown = [key for key in fields if key not in {*names, *optional}]

@@ -1,7 +1,7 @@
-"""Random tokens that are repeated: the texts on which induction heads are found (Olsson et al. 2022).
+"""Random tokens that are repeated: the texts that show induction heads (Olsson et al. 2022).
 
-A document is ``[r, r]``, where r are random tokens; a model reads them behind its first special token. The documents
-name no tokens, since these differ from model to model: they say where in a vocabulary each one lies.
+A document is ``[r, r]``, where r are random tokens; a model reads them after its first special token. Tokens differ
+between models, so the documents have positions in a vocabulary instead of tokens.
 """
 
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from headscope.corpora.document import Document, Span
 
 COUNT, SEED = 100, 0
 SHORTEST, LONGEST = 16, 64
-"""Tokens of r. They vary, so that no head finds the repeated token by its distance alone."""
+"""The least and greatest number of tokens in r. They vary, so that no head finds the repeated token by its distance."""
 
 GRAIN = 10**6
-"""The places of a vocabulary that a token is drawn from."""
+"""The number of positions in a vocabulary among which a token is drawn."""
 
 
 def generate_repeats(count: int = COUNT, seed: int = SEED) -> Iterator[Document]:
-    """So many documents, the same for the same seed; each has a span ``repeat`` over its second half."""
+    """Yield `count` documents, the same for the same seed; each has a span ``repeat`` over its second half."""
     for number in range(1, count + 1):
         random = Random(f"{seed} {number}")
         places = random.sample(range(GRAIN), random.randint(SHORTEST, LONGEST)) * 2

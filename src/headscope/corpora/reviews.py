@@ -1,7 +1,7 @@
-"""Reviews that are asked about their aspects, as far as several formats share it.
+"""Questions about the aspects of reviews, for several formats.
 
-A question that names an aspect, then a sentence of a review, are a pair of segments, as in the QA-M form of Sun et al.
-(2019). The label of the pair is the polarity that the sentence has towards the aspect.
+A question that names an aspect and a sentence of a review are a pair of segments, as in the QA-M form of Sun et al.
+(2019). The label of the pair is the polarity of the sentence towards the aspect.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from headscope.errors import CorpusError
 CONFLICT = "conflict"
 POLARITIES = ("positive", "negative", "neutral", CONFLICT)
 ABSENT = "none"
-"""The label of a pair whose review does not speak of the aspect."""
+"""The label of a pair whose review does not mention the aspect."""
 
 _BEFORE, _BEHIND = "what do you think of the".split(), "of it ?".split()
 
@@ -27,9 +27,9 @@ class Sentence:
     """A sentence of a review.
 
     Attributes:
-        id: what the ids of its pairs begin with.
-        group: of its pairs.
-        text: with its words.
+        id: the beginning of the ids of its pairs.
+        group: the group of its pairs.
+        text: its text, with its words.
         terms: the aspect terms, with their polarities; their words count from the first of the sentence.
     """
 
@@ -48,12 +48,12 @@ class Sentence:
         terms are spans of the kind ``aspect``.
 
         Args:
-            aspect: as annotated.
-            label: of the pair.
-            name: of the aspect in the question; empty if it is as annotated.
+            aspect: the aspect as annotated.
+            label: the label of the pair.
+            name: the name of the aspect in the question; empty if it is as annotated.
             same: the terms of this aspect, with their polarities towards it: spans of the kind ``same_aspect``.
             other: the terms of other aspects: spans of the kind ``other_aspect``.
-            marked: false for what is no aspect, of which nothing is marked but the terms.
+            marked: false for a category that is not an aspect; then only the terms are marked.
         """
         named = find_words(name or aspect).words
         question = (*_BEFORE, *named, *_BEHIND)
@@ -100,7 +100,7 @@ def parse_text(markup: Markup, path: Path, elements: Sequence[Element]) -> Writt
     """Return the text of a sentence, with its words (`find_words`).
 
     Raises:
-        CorpusError: it has no text, several, or an empty one.
+        CorpusError: the sentence has no text, several, or an empty one.
     """
     texts = [find_words("".join(element.pieces)) for element in elements if element.name == "text"]
     if len(texts) != 1 or not texts[0].edges:
@@ -115,7 +115,7 @@ def parse_term(markup: Markup, path: Path, element: Element, text: WrittenText, 
     """Return the words of a text that an aspect term covers; they count from the first of the text.
 
     Raises:
-        CorpusError: an attribute is missing, or the offsets do not cut out the attribute `name`.
+        CorpusError: an attribute is missing, or the characters at the offsets differ from the attribute `name`.
     """
     term, polarity = markup.get_attribute(path, element, name), get_polarity(markup, path, element)
     where = f"{path}:{element.line}"
@@ -128,7 +128,7 @@ def get_polarity(markup: Markup, path: Path, element: Element) -> str:
     """Return the polarity of an element.
 
     Raises:
-        CorpusError: it has none, or one outside of `POLARITIES`.
+        CorpusError: the polarity is missing, or is not in `POLARITIES`.
     """
     polarity = markup.get_attribute(path, element, "polarity")
     if polarity not in POLARITIES:
@@ -140,6 +140,6 @@ def get_polarity(markup: Markup, path: Path, element: Element) -> str:
 
 
 def join_polarities(polarities: Iterable[str]) -> str:
-    """Return the polarity of an aspect that has these: the only one, or `CONFLICT`."""
+    """Return the polarity of an aspect with these polarities: the only one, or `CONFLICT`."""
     first, *others = dict.fromkeys(polarities)
     return CONFLICT if others else first

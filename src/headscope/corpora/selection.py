@@ -13,15 +13,15 @@ from headscope.errors import CorpusError
 
 @dataclass(frozen=True)
 class Selection:
-    """Which documents of a corpus are taken; `limit` or `sample` says how many.
+    """A part of the documents of a corpus, either the first `limit` or `sample` random ones.
 
     Attributes:
-        limit: take the first so many.
-        sample: take so many at random, in the order of the corpus.
-        seed: random seed of the sample; the same seed takes the same documents of a corpus.
+        limit: the number of first documents.
+        sample: the number of random documents, in the order of the corpus.
+        seed: the random seed of the sample; the same seed takes the same documents of a corpus.
 
     Raises:
-        CorpusError: neither is given or both are, or a number is none that can be taken.
+        CorpusError: both or neither of `limit` and `sample` are given, or a number is invalid.
     """
 
     limit: int | None = None
@@ -44,15 +44,15 @@ class Selection:
             raise CorpusError(f"`seed` is {self.seed!r}; the seed of a sample is a whole number from 0 on.")
 
     def __str__(self) -> str:
-        """In words: ``first 100 documents``, or ``100 documents at random, seed 0``."""
+        """Return the selection in words: ``first 100 documents``, or ``100 documents at random, seed 0``."""
         if self.limit is not None:
             return f"first {format_count(self.limit, 'document')}"
         return f"{format_count(self.sample or 0, 'document')} at random, seed {self.seed}"
 
     def choose(self, documents: Iterable[Document]) -> frozenset[int] | None:
-        """The places of the documents that are taken, counted from 0; None if these are all that there are.
+        """Return the indices of the documents that are taken, counted from 0; None if all are taken.
 
-        Of a sample all documents are read, of the first ones no more than it needs.
+        A sample reads all documents; the first ones are read without the rest.
         """
         if self.limit is not None:
             count = sum(1 for _ in islice(documents, self.limit + 1))
@@ -63,10 +63,10 @@ class Selection:
         return frozenset(np.random.default_rng(self.seed).choice(count, size, replace=False).tolist())
 
     def select(self, parts: Iterable[Document | Skipped], chosen: frozenset[int]) -> Iterator[Document | Skipped]:
-        """The documents at the places that were chosen, and in its place what was left out by the reader.
+        """Yield the documents at the chosen indices, and in their places the parts that the reader skipped.
 
-        Behind the first documents nothing is read. A sample is one of all that could be read, so that what was left
-        out belongs to the whole corpus, and its reason says so.
+        After the first `limit` documents nothing more is read. A sample is drawn from all readable documents, so
+        skipped parts belong to the whole corpus, and their reasons say so.
         """
         place = 0
         for part in parts:
@@ -81,5 +81,5 @@ class Selection:
 
 
 def _is_whole(number: object) -> bool:
-    """True of an int; True itself is one in Python, and no number."""
+    """Return whether a value is an int; True is an int in Python, but not a number."""
     return isinstance(number, int | np.integer) and not isinstance(number, bool)

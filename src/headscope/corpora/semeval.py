@@ -1,16 +1,16 @@
-"""Reviews asked about their aspects: SemEval-2014 task 4, restaurants, in XML.
+"""Questions about the aspects of reviews: SemEval-2014 task 4, restaurants, in XML.
 
-A sentence and one of the five aspect categories are a pair of segments, as in the QA-M form of Sun et
-al. (2019): a question that names the category, then the review. The label of the pair is the polarity
-that the review has towards the category, or ``none`` where it does not speak of it.
+A sentence and one of the five aspect categories are a pair of segments, as in the QA-M form of Sun et al. (2019): a
+question that names the category, then the review. The label of the pair is the polarity of the review towards the
+category, or ``none`` if it does not mention it.
 
-The aspect terms are marked in the review with their own polarities, the same in all five pairs of a
-sentence. Which of the categories a term belongs to is not annotated in this corpus, but it is often
-clear: a term belongs to the category of its sentence that one of its words names (*service staff*), or
-else to the only one that has the term's polarity. Terms whose category stays unclear are counted as skipped.
+The aspect terms are marked in the review with their own polarities, the same in all five pairs of a sentence. The
+category of a term is not annotated in this corpus, but is often clear: a term belongs to the category of its sentence
+that one of its words names (*service staff*), or else to the only one that has the term's polarity. Terms whose
+category stays unclear are skipped.
 
-The fifth category, ``anecdotes/miscellaneous``, is what belongs to none of the others (annotation
-guidelines of the task). It is no aspect, so nothing is marked as asked in its questions.
+The fifth category, ``anecdotes/miscellaneous``, has everything outside of the other four (annotation guidelines of the
+task). It is not an aspect, so no words of its questions are marked as ``asked``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,19 +36,18 @@ _UNKNOWN_CATEGORY = "aspect terms whose category is unclear (the pairs are used)
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """Five pairs for each sentence of one file: the question after a category, and the review.
+    """Yield five pairs for each sentence of one file: the question about a category, and the review.
 
-    The words of the review are those of `find_words`. The span of an aspect
-    term covers every word that the term has a part in. The words that name the aspect in the question
-    are a span of the kind ``asked``, with the category as label; then the terms whose category is clear
-    are spans of the kind ``same_aspect`` or ``other_aspect`` as well. A category that is listed twice
-    with the same polarity counts once. The group of a pair is its sentence. A sentence that lists no
-    category is skipped: that it speaks of none of them is not known.
+    The words of the review are those of `find_words`. The span of an aspect term covers every word that overlaps it.
+    The words that name the aspect in the question are a span of the kind ``asked``, with the category as label. Terms
+    whose category is clear are also spans of the kind ``same_aspect`` or ``other_aspect``. A category that is listed
+    twice with the same polarity counts once. The group of a pair is its sentence. A sentence that lists no category is
+    skipped, since it may still mention one.
 
     Raises:
         CorpusError: the file is not well-formed XML in UTF-8, declares entities, has other elements
             than those of the task, or has no sentence; an attribute is missing or has a value outside
-            the task, or the offsets of a term do not cut it out of the text.
+            the task, or the characters at the offsets of a term differ from the term.
     """
     prefix = name or path.name
     for sentence_id, elements in read_sentences(MARKUP, path):
@@ -77,15 +76,15 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines has sentences with a text, in XML."""
+    """Return whether a file that begins with these lines has sentences with a text, in XML."""
     tags = find_tags(beginning)
     return [next(tags, None) for _ in range(3)] == ["sentences", "sentence", "text"]
 
 
 def _find_category(term: Span, words: Sequence[str], polarities: Mapping[str, str]) -> str | None:
-    """The category that a term of these words belongs to; None if that is unclear.
+    """Return the category of a term with these words; None if it is unclear.
 
-    It errs where a word of another aspect stands in a sentence that lists one (*they won't toast your
+    The rule errs if a term of another aspect is in a sentence that lists one category (*they won't toast your
     bagel*, of the service): 14 of 153 terms, in 100 sentences of the training file read one by one.
     """
     named = [category for category in polarities if any(word.casefold().startswith(category) for word in words)]

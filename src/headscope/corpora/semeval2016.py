@@ -1,7 +1,7 @@
-"""Reviews asked about their aspects: SemEval-2016 task 5 and SemEval-2015 task 12, in XML.
+"""Questions about the aspects of reviews: SemEval-2016 task 5 and SemEval-2015 task 12, in XML.
 
-An opinion is of a category, an entity and one of its attributes (``FOOD#QUALITY``), and of a target, the words that
-name what it is about. A sentence and one of the categories are a pair of segments, in the form of SemEval-2014
+An opinion has a category, an entity with one of its attributes (``FOOD#QUALITY``), and a target, the words that it is
+about. A sentence and one of the categories are a pair of segments, in the form of SemEval-2014
 (`headscope.corpora.semeval`): a question that names entity and attribute, then the sentence. The label of the pair is
 the polarity of the opinions of this category, ``conflict`` if there are several, or ``none`` without such an opinion.
 """
@@ -38,7 +38,7 @@ _OF_REVIEWS = "opinions on a whole review"
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """Yield a pair for each sentence of one file and each category that the file has: the question, and the sentence.
+    """Yield a pair for each sentence of one file and each category of the file: the question, and the sentence.
 
     The targets of opinions of the category are spans of the kind ``same_aspect`` with the polarities of these
     opinions, and other targets of the kind ``other_aspect``; a target with several opinions of one polarity is one
@@ -50,7 +50,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     Raises:
         CorpusError: the file is not well-formed XML in UTF-8, declares entities, has other elements than those
             of the task, or has no sentence; an attribute is missing or has a value outside the task, two sentences
-            have the same id, or the offsets of a target do not cut it out of the text.
+            have the same id, or the characters at the offsets of a target differ from the target.
     """
     prefix = name or path.name
     categories: dict[str, None] = {}
@@ -93,7 +93,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return true if a file that begins with these lines has reviews of sentences, in XML."""
+    """Return whether a file that begins with these lines has reviews of sentences, in XML."""
     tags = find_tags(beginning)
     return [next(tags, None) for _ in range(4)] == ["Reviews", "Review", "sentences", "sentence"]
 
@@ -109,6 +109,6 @@ def _get_category(path: Path, element: Element) -> str:
 
 
 def _unite(targets: Mapping[str, Sequence[Span]], categories: Set[str]) -> list[Span]:
-    """Return the targets of these categories in the order of their places, each polarity of one once."""
+    """Return the targets of these categories in the order of their positions; repeated ones of equal polarity once."""
     spans = {span for category in categories for span in targets.get(category, ())}
     return sorted(spans, key=lambda span: (span.start, span.end, span.label))

@@ -1,10 +1,10 @@
-"""Reviews asked about their aspect terms: SemEval-2014 task 4, laptops, in XML, which has no aspect categories.
+"""Questions about the aspect terms of reviews: SemEval-2014 task 4, laptops, in XML, without aspect categories.
 
 A sentence and one of its aspect terms are a pair of segments, in the form of the restaurants
 (`headscope.corpora.semeval`): a question that names the term, then the review. The label of the pair is the polarity
-of the term, or ``conflict`` where the term stands in the sentence several times and has several.
+of the term, or ``conflict`` if the term occurs in the sentence several times with several polarities.
 
-The question repeats words of the review, so that a head that looks for equal words finds the term.
+The question repeats words of the review, so a head that looks for equal words finds the term.
 """
 
 from collections import defaultdict
@@ -20,12 +20,12 @@ _WITHOUT_TERMS = "sentences without aspect terms"
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """Yield a pair for each aspect term of each sentence of one file: the question after the term, and the review.
+    """Yield a pair for each aspect term of each sentence of one file: the question about the term, and the review.
 
-    Terms that differ in upper and lower case alone are one, as the question spells the first of them: all of them are
-    spans of the kind ``same_aspect`` with their own polarities, and the other terms of the sentence are of the kind
+    Terms that differ only in upper and lower case count as one, and the question has the first spelling. All of them
+    are spans of the kind ``same_aspect`` with their own polarities, and the other terms of the sentence are of the kind
     ``other_aspect``. Words and the other spans are those of `headscope.corpora.semeval.read`. Aspect categories, which
-    the restaurants have, are passed over. The group of a pair is its sentence. A sentence without a term is skipped.
+    the restaurants have, are ignored. The group of a pair is its sentence. A sentence without a term is skipped.
 
     Raises:
         CorpusError: as in `headscope.corpora.semeval.read`.
@@ -50,7 +50,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return true if a file that begins with these lines has sentences with aspect terms and no aspect categories."""
+    """Return whether a file that begins with these lines has sentences with aspect terms and no aspect categories."""
     tags = [*find_tags(beginning)]
     return tags[:3] == ["sentences", "sentence", "text"] and "aspectTerm" in tags and "aspectCategories" not in tags
 

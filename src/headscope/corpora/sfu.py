@@ -1,9 +1,9 @@
 """Negation in the SFU Review Corpus, in XML (Konstantinova et al. 2012): a sentence is a Document.
 
-A review is a file. Its words, punctuation marks among them, are ``<W>``; ``<cue>`` holds the words of a
-cue, and ``<xcope>`` those of a scope, whose ``<ref>`` names its cues by their ``ID``. ``<C>`` marks words
-that were looked at as possible cues, and says no more here. A contraction is two words in most reviews,
-``do`` and ``n't``, which together are the cue, and one in some (``can't``); words are taken as they are.
+A review is a file. Its words, punctuation marks among them, are ``<W>``; ``<cue>`` holds the words of a cue, and
+``<xcope>`` the words of a scope. The ``<ref>`` of a scope names its cues by their ``ID``. ``<C>`` marks words that
+annotators examined as possible cues; it is ignored here. A contraction is two words in most reviews, ``do`` and
+``n't``, which together are the cue, and one word in some (``can't``); words are not changed.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ _MARKUP = Markup(
 )  # fmt: skip
 _BEFORE_WORDS = ("DESC", "TIME", "P")
 
-# Some reviews were taken for Latin-1 when they were converted, where Windows-1252 has printed marks.
+# Some reviews were converted as Latin-1, where Windows-1252 has printable marks.
 _CONTROLS = {code: bytes([code]).decode("cp1252", errors="ignore") or chr(code) for code in range(0x80, 0xA0)}
 
 
@@ -38,7 +38,7 @@ _CONTROLS = {code: bytes([code]).decode("cp1252", errors="ignore") or chr(code) 
 class _Sentence:
     """A sentence: its number in the file from 1, its words, its cues and scopes.
 
-    ``inside`` has the places of the words inside an element, ``sources`` the IDs to which a cue or scope refers.
+    ``inside`` has the indices of the words inside an element, ``sources`` the IDs to which a cue or scope refers.
     """
 
     number: int
@@ -49,24 +49,24 @@ class _Sentence:
     sources: defaultdict[Element, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def find_words(self, elements: Iterable[Element]) -> set[int]:
-        """The words inside any of these elements."""
+        """Return the words inside any of these elements."""
         return set().union(*(self.inside[element] for element in elements))
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """The sentences of one file, with the cue and the scope of each negation.
+    """Yield the sentences of one file, with the cue and the scope of each negation.
 
-    Negations are numbered from 1 in the order of their cues. The cues of a sentence that have the same
-    ID are one; in other sentences an ID is another cue, because the corpus uses IDs again. The scope is
-    all words inside the scopes that name the cue, without those of the cue itself: in this corpus a cue
-    stands outside of its scope. A negation may have no scope. Cues and scopes of speculation are left
-    alone. The id of a document ends in its number in the file; its group is the file.
+    Negations are numbered from 1 in the order of their cues. Cues of a sentence with the same ID are one cue; in
+    another sentence the same ID is another cue, because the corpus reuses IDs. The scope is all words inside the scopes
+    that name the cue, without the words of the cue itself: in this corpus a cue is outside of its scope. A negation may
+    have no scope. Cues and scopes of speculation are ignored. The id of a document ends in its number in the file; its
+    group is the file.
 
-    C1 control characters in words become what they mean in Windows-1252 (U+0092 an apostrophe).
+    C1 control characters in words are replaced by their characters in Windows-1252 (U+0092 by an apostrophe).
 
-    Which cue a scope belongs to is not known where it names none, or one that its sentence does not
-    have. Such a scope is skipped, so a negation of that sentence may be left with no scope or with too
-    small a one. The same holds where a cue, in place of a scope, refers to something.
+    The cue of a scope is unknown if the scope names no cue, or one that its sentence does not have. Such a scope is
+    skipped, so a negation of that sentence may have no scope or too small a scope. The same is true if a cue, in place
+    of a scope, has a reference.
 
     Raises:
         CorpusError: the file is not well-formed XML in UTF-8, declares entities, has elements or
@@ -91,7 +91,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines has sentences of words, in the XML of the corpus."""
+    """Return whether a file that begins with these lines has sentences of words, in the XML of the corpus."""
     tags = find_tags(beginning)
     if next(tags, None) != "DOCUMENT":
         return False
@@ -114,7 +114,7 @@ def _build_spans(sentence: _Sentence, negations: Sequence[str]) -> Iterator[Span
 
 
 def _read_types(path: Path, sentence: _Sentence) -> dict[str, str]:
-    """The type of each cue of a sentence, by its ID, in order."""
+    """Return the type of each cue of a sentence, by its ID, in order."""
     types = read_types(_MARKUP, path, sentence.cues, "ID", str(sentence.number))
     for cue in sentence.cues:
         if not sentence.find_words([cue]):

@@ -1,4 +1,4 @@
-"""A corpus divided into shards of about as many tokens, which are measured apart and joined."""
+"""A corpus divided into shards with about equal numbers of tokens, which are measured separately and merged."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,23 +13,23 @@ from headscope.errors import HeadscopeError, quote
 class Shard:
     """One of the shards of a corpus.
 
-    Each document goes, in order, to the shard that has the fewest characters so far. Texts of one corpus have about as
-    many tokens to a character, so that the shards have about as many tokens, long and short texts alike; and nobody has
-    to tokenize the texts of the others.
+    Each document goes, in order, to the shard that has the fewest characters so far. Texts of one corpus have similar
+    numbers of tokens per character, so the shards have similar numbers of tokens, whether texts are long or short. No
+    shard needs to tokenize the texts of the others.
 
     Attributes:
-        number: counted from 1.
-        count: of the shards of the corpus.
+        number: the number of the shard, counted from 1.
+        count: the number of shards of the corpus.
 
     Raises:
-        HeadscopeError: there is no such shard.
+        HeadscopeError: `number` is not from 1 to `count`.
     """
 
     number: int
     count: int
 
     def __post_init__(self) -> None:
-        """Refuse a shard that there is not."""
+        """Raise an error for a shard whose number is not from 1 to `count`."""
         if not 1 <= self.number <= self.count:
             raise HeadscopeError(
                 f"there is no shard {self.number} of {self.count}; shards are counted from 1: name one as K/N, such as "
@@ -38,10 +38,10 @@ class Shard:
 
     @classmethod
     def parse(cls, name: str) -> "Shard":
-        """The shard that is written as ``number/count``.
+        """Return the shard that is written as ``number/count``.
 
         Raises:
-            HeadscopeError: `name` is written in another way, or there is no such shard.
+            HeadscopeError: `name` has another form, or `number` is not from 1 to `count`.
         """
         if not re.fullmatch(r"[0-9]{1,9}/[0-9]{1,9}", name):
             raise HeadscopeError(
@@ -54,7 +54,7 @@ class Shard:
         return f"{self.number}/{self.count}"
 
     def check(self, documents: int) -> None:
-        """Refuse to divide a corpus of so many documents into more shards.
+        """Raise an error if a corpus has fewer documents than shards.
 
         Raises:
             HeadscopeError: there are more shards than documents.
@@ -66,7 +66,7 @@ class Shard:
             )
 
     def select(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """The documents of the shard, in their order."""
+        """Yield the documents of the shard, in their order."""
         shards = [(0, number) for number in range(1, self.count + 1)]
         heapify(shards)
         for document in documents:

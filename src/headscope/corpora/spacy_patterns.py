@@ -1,6 +1,6 @@
-"""Patterns of spaCy as a hypothesis of one's own: what they find in the documents of any corpus becomes links.
+"""Patterns of spaCy as your own hypothesis: their matches in the documents of any corpus become links.
 
-A file in JSON names them, in spaCy's own notation (https://spacy.io/usage/rule-based-matching)::
+A file in JSON lists them, in spaCy's own notation (https://spacy.io/usage/rule-based-matching)::
 
     {"patterns": {
         "determiner": {
@@ -12,7 +12,7 @@ A file in JSON names them, in spaCy's own notation (https://spacy.io/usage/rule-
                 {"LEFT_ID": "verb", "REL_OP": ">", "RIGHT_ID": "thing", "RIGHT_ATTRS": {"DEP": "obj"}}],
             "source": "thing", "target": "verb"}}}
 
-No model of spaCy is needed: a pattern can ask for the words, and for what the document is annotated with.
+No model of spaCy is needed: a pattern can use the words, and the annotation of the document.
 """
 
 import hashlib
@@ -31,13 +31,13 @@ from headscope.files import check_regular, expand_home
 from headscope.guards.formats import PATTERNS, open_file, read_bytes
 
 KIND = "pattern"
-"""The kind of what a pattern finds, unless it names another."""
+"""The default kind of the links and spans of a pattern."""
 
 _KEYS = ("tokens", "dependencies", "source", "target", "kind")
 _ANCHOR = ("RIGHT_ID", "RIGHT_ATTRS")
 _NODE = ("LEFT_ID", "REL_OP", *_ANCHOR)
 _EXAMPLE = '{"patterns": {"determiner": {"tokens": [{"POS": "DET"}, {"POS": "NOUN"}], "source": 0, "target": 1}}}'
-# How often a token is matched: once, or a number of times; "!" takes one that does not fit.
+# The operators that match a token a fixed number of times; "!" matches a token that does not fit.
 _FIXED = re.compile(r"!?|\{\d+\}")
 
 
@@ -46,11 +46,11 @@ class Patterns:
     """The patterns of a file.
 
     Attributes:
-        name: the file as the user gave it.
-        content: what it says, in JSON.
-        sha256: of its bytes and, if it names a pipeline, of that pipeline's name and version.
-        pipeline: the model of spaCy that annotates the words; by default, what the corpus says of them is used.
-        patterns: in the order of the file.
+        name: the file as the user named it.
+        content: the content of the file, in JSON.
+        sha256: the SHA-256 of its bytes and, if it names a pipeline, of that pipeline's name and version.
+        pipeline: the model of spaCy that annotates the words; by default the annotation of the corpus is used.
+        patterns: the patterns in the order of the file.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Patterns:
     patterns: tuple[Pattern, ...] = field(compare=False, repr=False)
 
     def annotate(self, parts: Iterable[Document | Skipped], corpus: str) -> Iterator[Document | Skipped]:
-        """The documents of a corpus, with the links and spans that the patterns find in each document.
+        """Yield the documents of a corpus, with links and spans for the matches of the patterns in each.
 
-        From the corpus come ``POS`` (spans of kind ``upos``) and the tree with ``DEP`` (links of kind ``dependency``;
-        a word without a head is a ``ROOT``). For a link all matches of a pattern count, for a span the longest that
-        do not overlap (spaCy's ``greedy="LONGEST"``). A link that is found twice or was there before is there once. A
-        match on both sides of the boundary of a pair is none.
+        The corpus provides ``POS`` (spans of kind ``upos``) and the tree with ``DEP`` (links of kind ``dependency``;
+        a word without a head is a ``ROOT``). All matches of a pattern for links count; of a pattern for spans, the
+        longest that do not overlap (spaCy's ``greedy="LONGEST"``). A link that occurs twice is added once. A match that
+        crosses the boundary of a pair does not count.
 
         Raises:
             CorpusError: a pattern joins a word to itself, or matches nothing in the whole corpus; or a document has
@@ -97,13 +97,13 @@ class Patterns:
 
 
 def read(path: str | Path) -> Patterns:
-    """The patterns of a file, each looked at by spaCy.
+    """Return the patterns of a file, each checked by spaCy.
 
     =================  ==========================================================================
     key of the file    value
     =================  ==========================================================================
     ``patterns``       an object with a pattern for each name
-    ``pipeline``       if given: a model of spaCy that is installed, or the folder of one
+    ``pipeline``       optional: a model of spaCy that is installed, or the folder of one
     =================  ==========================================================================
 
     =================  ==========================================================================
@@ -111,16 +111,16 @@ def read(path: str | Path) -> Patterns:
     =================  ==========================================================================
     ``tokens``         a pattern of spaCy's ``Matcher``, the attributes of one token after the other
     ``dependencies``   instead: a pattern of its ``DependencyMatcher``
-    ``source``         the end of a link at which a head is asked: the place of a token, counted from
-                       0, or a ``RIGHT_ID``
-    ``target``         likewise, the end that it is to find; without both, a match of tokens is a span
-    ``kind``           if given: the kind of the links or spans, in place of ``pattern``
+    ``source``         the end of a link from which a head looks: the index of a token, counted from 0,
+                       or a ``RIGHT_ID``
+    ``target``         likewise, the end to which it looks; without both, a match of tokens is a span
+    ``kind``           optional: the kind of the links or spans, in place of ``pattern``
     =================  ==========================================================================
 
     Raises:
-        CorpusError: there is no such file, it is not JSON in UTF-8 or has other keys, an end of a link is no
+        CorpusError: the file does not exist, it is not JSON in UTF-8 or has other keys, an end of a link is not a
             single word of the pattern or both are one, operators leave open which words a match joins, spaCy
-            refuses a pattern, or spaCy (extra ``spacy``) or the pipeline is not installed.
+            rejects a pattern, or spaCy (extra ``spacy``) or the pipeline is not installed.
     """
     file, record, patterns = _parse(path)
     pipeline = record.get("pipeline")
@@ -133,21 +133,21 @@ def read(path: str | Path) -> Patterns:
 
 
 def check(path: str | Path) -> None:
-    """Refuse a file of patterns that is not there or is not as `read` needs it, without spaCy, which takes seconds.
+    """Raise an error for a missing or invalid file of patterns, without the import of spaCy, which takes seconds.
 
     Raises:
-        CorpusError: what `read` raises before it asks spaCy.
+        CorpusError: one of the errors of `read` that need no spaCy.
     """
     _parse(path)
 
 
 def _parse(path: str | Path) -> tuple[Path, dict[str, Any], tuple[Pattern, ...]]:
-    """The file at a path, what it holds, and the patterns in it."""
+    """Return the file at a path, its content, and the patterns in it."""
     file = expand_home(path)
     check_regular(file)
     if not file.is_file():
         raise CorpusError(f"there is no file of patterns {str(path)!r}; name one in JSON, such as {_EXAMPLE}.")
-    with open_file(file, PATTERNS):  # it is not too large
+    with open_file(file, PATTERNS):  # raises an error for a file that is too large
         record = _read_file(file)
     return file, record, tuple(_parse_pattern(file, name, entry) for name, entry in record["patterns"].items())
 
@@ -190,7 +190,7 @@ def _parse_pattern(file: Path, name: str, entry: Any) -> Pattern:
 
 
 def _check_tree(where: str, nodes: list[dict[str, Any]]) -> None:
-    """Refuse keys that spaCy passes over, and operators on a word, which it takes and then warns of."""
+    """Raise an error for keys that spaCy ignores, and for operators on a word, on which spaCy only warns."""
     for position, node in enumerate(nodes):
         expected = _NODE if position else _ANCHOR
         if set(node) != set(expected) or not isinstance(node["RIGHT_ATTRS"], dict) or not is_text(node["RIGHT_ID"]):
@@ -205,14 +205,14 @@ def _check_tree(where: str, nodes: list[dict[str, Any]]) -> None:
 
 
 def _find_ends(where: str, entry: Mapping[str, Any], nodes: list[dict[str, Any]], tree: bool) -> tuple[int, int] | None:
-    """The places of source and target among the nodes."""
+    """Return the indices of source and target among the nodes."""
     if not tree and "source" not in entry and "target" not in entry:
         return None
     names = [node["RIGHT_ID"] for node in nodes] if tree else list(range(len(nodes)))
     ends = []
     for end in ("source", "target"):
         value = entry.get(end)
-        # True is an int in Python, and no place.
+        # True is an int in Python, but not an index.
         if value not in names or type(value) not in (int, str):
             raise CorpusError(
                 f"{where} has {f'the {end} {show(value)}' if end in entry else f'no {end}'}; a link needs both, "
@@ -226,7 +226,7 @@ def _find_ends(where: str, entry: Mapping[str, Any], nodes: list[dict[str, Any]]
             )
     if ends[0] == ends[1]:
         raise CorpusError(f"{where} has source and target in one place; a link joins two words: correct one of them.")
-    # Of matches over the same words spaCy gives one. If lengths differ in one stretch only, there is no other.
+    # spaCy returns one of the matches over the same words. If only one stretch varies in length, there is no other.
     free = [i for i, node in enumerate(nodes) if not tree and not _FIXED.fullmatch(_get_operator(node))]
     if len({(i > min(ends)) + (i > max(ends)) for i in free}) > 1:
         raise CorpusError(

@@ -1,9 +1,9 @@
 """Negation in the columns of the *SEM 2012 shared task (CD-SCO): a sentence is a Document.
 
-A line is a word, an empty line ends a sentence, and tabs separate the columns: chapter, number of the
-sentence in it, number of the word from 0, word, lemma, part of speech and a part of the syntax tree.
-Then comes ``***`` if the sentence has no negation or, for each negation, three columns that repeat what
-of the word belongs to its cue, to its scope and to the event that is negated, and are ``_`` elsewhere.
+A line is a word, an empty line ends a sentence, and tabs separate the columns: chapter, number of the sentence in it,
+number of the word from 0, word, lemma, part of speech and a part of the syntax tree. Then comes ``***`` if the sentence
+has no negation. Otherwise three columns follow for each negation: the parts of the word that belong to its cue, to its
+scope and to the negated event; ``_`` for none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ _NOTHING = "_"
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One word, the line on which it stands, and its columns from the eighth on."""
+    """One word, its line, and its columns from the eighth on."""
 
     line: int
     chapter: str
@@ -32,16 +32,15 @@ class _Row:
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
-    """The sentences of one file, with the cue, the scope and the event of each negation.
+    """Yield the sentences of one file, with the cue, the scope and the event of each negation.
 
-    Negations are numbered from 1 in the order of their columns. A cue that is a proper part of its word
-    is an ``affixal_cue``: there the cell of the scope holds the rest of the word, and the word is in the
-    scope. So is any other word of which the scope holds a part. The tags are those of the Penn
-    Treebank, so there are no ``upos`` spans. The id of a document ends in its chapter and its number
-    there; its group is the chapter.
+    Negations are numbered from 1 in the order of their columns. A cue that is a proper part of its word is an
+    ``affixal_cue``: the rest of the word is in the cell of the scope, and the word is in the scope. So is any other
+    word that is partly in the scope. The tags are those of the Penn Treebank, so there are no ``upos`` spans. The id of
+    a document ends in its chapter and its number there; its group is the chapter.
 
     Raises:
-        CorpusError: a line is malformed or out of sequence, a cue is no part of its word, a negation has
+        CorpusError: a line is malformed or out of sequence, a cue is not a part of its word, a negation has
             no cue, two sentences have the same number, or the file holds no sentence or is not UTF-8.
     """
     prefix = name or path.name
@@ -65,7 +64,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines has the columns of *SEM 2012, at the first word of a sentence."""
+    """Return whether these lines begin a file in the columns of *SEM 2012, at the first word of a sentence."""
     columns = next((line for line in beginning if line.strip()), "").rstrip("\r").split("\t")
     return _has_valid_columns(columns) and columns[1].isdigit() and columns[2] == "0"
 

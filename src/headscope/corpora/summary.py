@@ -1,4 +1,4 @@
-"""What a corpus holds, in numbers; its documents are checked as they are counted."""
+"""The content of a corpus in numbers; its documents are checked while they are counted."""
 
 import json
 from array import array
@@ -20,13 +20,13 @@ from headscope.errors import CorpusError, quote
 from headscope.files import MAX_NAME_BYTES, find_name_fault, has_surrogate
 
 LISTED = 128
-"""The most names of texts or documents that a summary lists, by which these are spread evenly over folds."""
+"""The greatest number of texts or documents whose names a summary lists; with them, folds are filled evenly."""
 
 TREE_FAULTS = "tree_faults"
-"""The attribute of a table that says how many sentences of a treebank are no trees, by their fault, as JSON."""
+"""The attribute of a table with the number of sentences of a treebank that are not trees, by fault, as JSON."""
 
 NOTES = "corpus_notes"
-"""The attribute of a table that has sentences on the oddities of its whole corpus."""
+"""The attribute of a table with sentences on the oddities of its whole corpus."""
 
 
 @dataclass(frozen=True)
@@ -34,24 +34,24 @@ class CorpusSummary:
     """The content of a corpus in numbers.
 
     Attributes:
-        documents: how many there are.
-        words: how many words they have together.
-        texts: how many texts they were cut from, without copies; 0 where no document says which. Texts that are nearly
-            the same count as one.
-        pairs: how many of them are pairs of segments.
-        links: for each kind, how many links of each label, the most frequent first.
-        spans: for each kind, how many spans.
-        skipped: what was left out of the files, by reason.
-        rivals: how many links have rivals.
-        aligned: how many words are surely aligned to a word of a translation, a link each.
-        written: how many documents have a text as written.
-        tree_faults: how many sentences of a treebank are no trees, by their fault (`headscope.corpora.trees`).
-        notes: sentences on the oddities of the whole corpus: that it has several treebanks, or links that look
-            written in another form than they were read in (`headscope.corpora.link_evidence`).
-        originals: under which names the documents count that repeat others.
+        documents: the number of documents.
+        words: the number of words in all documents.
+        texts: the number of texts that the documents were cut from, without copies; 0 if no document names its text.
+            Texts that are nearly the same count as one.
+        pairs: the number of documents that are pairs of segments.
+        links: for each kind, the number of links of each label, the most frequent first.
+        spans: for each kind, the number of spans.
+        skipped: the number of skipped parts of the files, by reason.
+        rivals: the number of links that have rivals.
+        aligned: the number of sure links between a word and a word of a translation.
+        written: the number of documents with a text as written.
+        tree_faults: the number of sentences of a treebank that are not trees, by fault (`headscope.corpora.trees`).
+        notes: sentences on the oddities of the whole corpus: it has several treebanks, or its links seem to be in
+            another form than the one in which they were read (`headscope.corpora.link_evidence`).
+        originals: the names under which documents count that repeat others.
         text_names: the hashes of the names of the texts (`hash_name`), without copies, from the smallest on; empty if
             there are more than `LISTED`.
-        document_names: likewise of the ids of the documents.
+        document_names: the same for the ids of the documents.
     """
 
     documents: int
@@ -72,13 +72,13 @@ class CorpusSummary:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """Return the attributes of a table with the oddities of its corpus; empty where it has none."""
+        """The attributes of a table with the oddities of its corpus; empty if it has none."""
         faults = json.dumps(self.tree_faults, sort_keys=True) if self.tree_faults else ""
         return {name: text for name, text in ((TREE_FAULTS, faults), (NOTES, self.notes)) if text}
 
 
 def summarize(documents: Iterable[Document]) -> CorpusSummary:
-    """Read all documents once and count what they hold, before any model runs.
+    """Read all documents once and count their content, before any model runs.
 
     Raises:
         CorpusError: there are no documents, two have the same id, one has no words or an empty one, a text cannot be
@@ -87,10 +87,10 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     """
     documents = list(documents) if isinstance(documents, Iterator) else documents
     words = pairs = rivals = aligned = written = 0
-    # Eight bytes each: the names themselves would fill the memory with those of a large corpus.
+    # Eight bytes each: in a large corpus the names themselves would fill the memory.
     ids, texts, hashes = array("Q"), array("Q"), array("q")
     phrases, named = Phrases(), False
-    # By kind and label; by kind.
+    # Links by kind and label, spans by kind.
     links: Counter[tuple[str, str]] = Counter()
     spans: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
@@ -154,7 +154,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
 def _leave_out_copies(
     names: "array[int]", hashes: "array[int]", originals: Iterable[str], near: Mapping[str, str]
 ) -> UInt64[np.ndarray, " name"]:
-    """Return the hashes of the names, each once and in their order, under which documents or their originals count."""
+    """Return the hashes of the names under which documents or their originals count, each once and sorted."""
     _, place, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     of_originals = np.array([hash_name(name) for name in originals], dtype=np.uint64)
     alone = np.union1d(np.array(names, dtype=np.uint64)[counts[place] == 1], of_originals)
@@ -163,7 +163,7 @@ def _leave_out_copies(
 
 
 def _refuse_repeated(documents: Iterable[Document | Skipped], hashes: "array[int]") -> None:
-    """Refuse two documents with the same id; only where two hashes are the same the documents are read again."""
+    """Raise an error for two documents with the same id; read the documents again only if two hashes are equal."""
     values, counts = np.unique(hashes, return_counts=True)
     doubtful, ids = {*values[counts > 1].tolist()}, set[str]()
     for document in documents if doubtful else ():
@@ -176,7 +176,7 @@ def _refuse_repeated(documents: Iterable[Document | Skipped], hashes: "array[int
 
 
 def _check_text(document: Document) -> None:
-    """Refuse text that is not Unicode, which neither a tokenizer nor a hash takes."""
+    """Raise an error for text that is not Unicode, which neither a tokenizer nor a hash accepts."""
     content = document.written.content if document.written else ""
     contents = (text for message in document.messages for text in (message.role, *message.texts))
     parts = (document.id, document.group, *document.words, *document.translation, content, *contents)
@@ -189,7 +189,7 @@ def _check_text(document: Document) -> None:
 
 
 def _check_names(document: Document) -> None:
-    """Refuse a label or kind that cannot name a row of the table and a file."""
+    """Raise an error for a label or kind that cannot name a row of the table and a file."""
     names = {span.kind: "kind" for span in document.spans} | {link.kind: "kind" for link in document.links}
     names |= {link.label: "label" for link in document.links}
     for name, noun in names.items():

@@ -1,4 +1,4 @@
-"""Terms that a corpus gives with their characters: whether the text has them there, and which words they are."""
+"""Terms that a corpus annotates by their characters: checks that the text has them there, and finds their words."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from headscope.errors import CorpusError, quote
 
 
 def is_offset(text: str) -> bool:
-    """Return true if a text is a whole number of at most nine digits."""
+    """Return whether a text is a whole number of at most nine digits."""
     return re.fullmatch("[0-9]{1,9}", text) is not None
 
 
@@ -16,12 +16,12 @@ def parse_offsets(where: str, title: str, offsets: Sequence[str]) -> list[int]:
     """Return offsets as numbers.
 
     Args:
-        where: they stand, for messages.
-        title: of the format, for messages.
-        offsets: as written.
+        where: their location, for messages.
+        title: the name of the format, for messages.
+        offsets: the offsets as written.
 
     Raises:
-        CorpusError: one is no whole number, or has more than nine digits.
+        CorpusError: an offset is not a whole number, or has more than nine digits.
     """
     if not all(map(is_offset, offsets)):
         raise CorpusError(
@@ -34,18 +34,18 @@ def parse_offsets(where: str, title: str, offsets: Sequence[str]) -> list[int]:
 def locate_term(
     where: str, term: str, text: WrittenText, start: int, end: int, *, name: str = "term"
 ) -> tuple[int, int]:
-    """Return the first word that a term has a part in, and the word behind the last.
+    """Return the first word that overlaps a term, and the word after the last.
 
     Args:
-        where: it stands, for messages.
-        term: as annotated.
-        text: with its words (`find_words`).
+        where: its location, for messages.
+        term: the term as annotated.
+        text: the text, with its words (`find_words`).
         start: its first character.
-        end: the character behind its last.
-        name: what messages call it.
+        end: the character after its last.
+        name: the name of the term in error messages.
 
     Raises:
-        CorpusError: the text has something else there.
+        CorpusError: the text has other characters there.
     """
     if text.content[start:end] != term:
         raise CorpusError(

@@ -1,6 +1,6 @@
 """Plain text: single sentences, or pairs of consecutive paragraphs, the two segments that BERT was trained on.
 
-The three layouts of paragraphs differ only in what a paragraph is and where a run of paragraphs is broken:
+The three layouts of paragraphs differ only in the form of a paragraph and in the end of a run of paragraphs:
 
 =================  ====================================  ===================================
 reader             a paragraph                           a run ends at
@@ -11,8 +11,8 @@ read_wikitext      a line                                a heading, `` = = Secti
 =================  ====================================  ===================================
 
 Within a run of paragraphs 1, 2, 3 the pairs are (1, 2) and (2, 3): each paragraph is paired with
-the one that follows it, so most paragraphs stand in two documents. All pairs of a file (or of an
-article) have the same `Document.group`, so the two are never split between choosing and scoring.
+the next, so most paragraphs are in two documents. All pairs of a file (or of an article) have the
+same `Document.group`, so the two are never split between choosing and scoring.
 
 A pair is written as its two paragraphs joined by a space, without the white space around their lines.
 """
@@ -31,13 +31,13 @@ from headscope.guards.formats import MEGABYTE
 from headscope.guards.lines import LineError, split_lines
 
 MIN_WORDS = 20
-"""Shorter paragraphs are mostly headings, captions and lines of dialogue, not segments of text."""
+"""The least number of words in a paragraph. Shorter ones are mostly headings, captions and lines of dialogue."""
 
 LARGEST_TEXT = 16 * MEGABYTE
-"""Bytes of a line, or of the lines up to an empty one: five times *War and Peace*. Files are of any size."""
+"""The greatest size in bytes of a line or a run of lines, but not of a file: five times *War and Peace*."""
 
 _LINE = 100
-"""Bytes that a line takes in memory besides its characters."""
+"""The memory for a line besides its characters, in bytes."""
 
 _LONGEST_WRAPPED_LINE = 120
 
@@ -50,7 +50,7 @@ class _Paragraph:
 
 
 def read_lines(path: Path, *, ends: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file, counted from 1, with their `ends` or without; a byte order mark is dropped.
+    """Yield the lines of a UTF-8 file, counted from 1, with or without line ends; a byte order mark is dropped.
 
     Raises:
         CorpusError: a line holds bytes that are not UTF-8, or is longer than a text.
@@ -86,10 +86,10 @@ def _split_lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def read_blocks(path: Path, blank: str | None = " ") -> Iterator[list[tuple[int, str]]]:
-    """The runs of lines between those of nothing but `blank` (None: any white space), numbered as by `read_lines`.
+    """Yield the runs of lines between lines that are empty but for `blank` (None: any white space), with line numbers.
 
     Raises:
-        CorpusError: what `read_lines` raises, or a run is longer than a text.
+        CorpusError: one of the errors of `read_lines`, or a run is longer than a text.
     """
     block: list[tuple[int, str]] = []
     size = 0
@@ -110,12 +110,12 @@ def read_blocks(path: Path, blank: str | None = " ") -> Iterator[list[tuple[int,
 
 
 def read_text_lines(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
-    """Pairs from a file with one paragraph a line, where an empty line parts what does not belong together.
+    """Return pairs from a file with one paragraph a line, where an empty line separates unrelated paragraphs.
 
     Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
-        min_words: pairs with a paragraph of fewer words are left out.
+        path: the path of the file.
+        name: the name of the file in ids and groups; by default its file name.
+        min_words: the least number of words; pairs with a shorter paragraph are left out.
 
     Raises:
         CorpusError: the file is empty, or not UTF-8.
@@ -126,7 +126,7 @@ def read_text_lines(path: Path, *, name: str | None = None, min_words: int = MIN
 
 
 def read_text_wrapped(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
-    """Pairs from a file of hard-wrapped lines, where an empty line ends a paragraph.
+    """Return pairs from a file of hard-wrapped lines, where an empty line ends a paragraph.
 
     The arguments and errors are those of `read_text_lines`.
     """
@@ -137,7 +137,7 @@ def read_text_wrapped(path: Path, *, name: str | None = None, min_words: int = M
 
 
 def read_wikitext(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
-    """Pairs from a file of WikiText: one paragraph a line, articles and sections under headings.
+    """Return pairs from a file of WikiText: one paragraph a line, articles and sections under headings.
 
     The group of a pair is its article. The arguments and errors are those of `read_text_lines`.
     """
@@ -157,10 +157,10 @@ def read_wikitext(path: Path, *, name: str | None = None, min_words: int = MIN_W
 
 
 def read_sentences(path: Path, *, name: str | None = None) -> Iterator[Document]:
-    """Each line of a file as a document; its words are what white space parts.
+    """Yield each line of a file as a document; white space separates its words.
 
-    Empty lines, if there are any, part the texts that the sentences come from; without them these are not known. The
-    arguments and errors are those of `read_text_lines`.
+    If the file has empty lines, they separate the texts that the sentences come from; otherwise the texts are unknown.
+    The arguments and errors are those of `read_text_lines`.
     """
     prefix, blocks = name or path.name, read_blocks(path, blank=None)
     opening = list(islice(blocks, 2))
@@ -174,14 +174,14 @@ def read_sentences(path: Path, *, name: str | None = None) -> Iterator[Document]
 
 
 def recognise_wikitext(beginning: Sequence[str]) -> bool:
-    """True if a file that begins with these lines opens with the title of an article, `` = Title = ``."""
+    """Return whether a file that begins with these lines opens with the title of an article, `` = Title = ``."""
     first = next((line for line in beginning if line.strip()), "")
     heading = _parse_heading(first)
     return heading is not None and not heading.startswith("= ")
 
 
 def recognise_text_wrapped(beginning: Sequence[str]) -> bool:
-    """True if these lines are short and form several paragraphs, at least one of them of several lines."""
+    """Return whether these lines are short and form several paragraphs, at least one of them of several lines."""
     blocks = [len(list(block)) for filled, block in groupby(beginning, key=lambda line: bool(line.strip())) if filled]
     long = sum(len(line) > _LONGEST_WRAPPED_LINE for line in beginning)
     # One line in a hundred may be longer: an address or a table cannot be wrapped.
@@ -189,13 +189,13 @@ def recognise_text_wrapped(beginning: Sequence[str]) -> bool:
 
 
 def recognise_text_lines(beginning: Sequence[str]) -> bool:
-    """True if two consecutive lines are long enough to be a pair of paragraphs."""
+    """Return whether two consecutive lines are long enough to be a pair of paragraphs."""
     words = [len(line.split()) for line in beginning]
     return any(min(pair) >= MIN_WORDS for pair in pairwise(words))
 
 
 def recognise_text(beginning: Sequence[str]) -> bool:
-    """True if there is anything but white space in these lines."""
+    """Return whether there is anything but white space in these lines."""
     return any(line.strip() for line in beginning)
 
 
@@ -207,7 +207,7 @@ def _parse_heading(line: str) -> str | None:
 
 
 def _pair_up(path: Path, prefix: str, paragraphs: Iterator[_Paragraph], min_words: int) -> Iterator[Document]:
-    """Join each paragraph to the next; one without words stands for a break between two runs."""
+    """Yield each paragraph joined to the next; a paragraph without words is a break between two runs."""
     empty, first, boundary = True, _Paragraph(0, "", prefix), 0
     for second in paragraphs:
         count = len(second.text.split())
@@ -221,5 +221,5 @@ def _pair_up(path: Path, prefix: str, paragraphs: Iterator[_Paragraph], min_word
 
 
 def format_count(count: int, noun: str) -> str:
-    """A number and its noun, in the plural unless it is 1."""
+    """Return a number and its noun, in the plural unless it is 1."""
     return f"{count} {noun}{'s' * (count != 1)}"

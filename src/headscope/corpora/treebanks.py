@@ -1,7 +1,7 @@
 """The treebanks of Universal Dependencies by their codes, such as ``ud:en_ewt``, from one release into the cache.
 
-The files are those of the release's tag in the repositories of Universal Dependencies. Their SHA-256 is not published;
-`KNOWN` has those of the English Web Treebank, and any other is trusted on first use (`headscope.corpora.download`).
+The files come from the release's tag in the repositories of Universal Dependencies. Their SHA-256 is not published;
+`KNOWN` has it for the English Web Treebank, and other files are trusted on first use (`headscope.corpora.download`).
 """
 
 import logging
@@ -22,11 +22,11 @@ logger = logging.getLogger("headscope")
 PREFIX = "ud:"
 RELEASE = "2.16"
 HANDLE = "https://hdl.handle.net/11234/1-5901"
-"""Where the release says how to cite it."""
+"""The page of the release, which says how to cite it."""
 
 ADDRESS = "https://raw.githubusercontent.com/UniversalDependencies"
 SPLITS = ("dev", "test", "train")
-"""In the order in which one is taken where none is named: the small treebanks have a test split alone."""
+"""The splits in the order in which one is chosen if none is named; small treebanks have only a test split."""
 
 KNOWN = {
     "en_ewt-ud-dev.conllu": "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6",
@@ -46,7 +46,7 @@ class TreebankFile:
     """A split of a treebank in the cache.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         source: the treebank, the split, the release and the licence, in words.
     """
 
@@ -57,8 +57,8 @@ class TreebankFile:
 def list_treebanks() -> dict[str, str]:
     """Return the repository of each treebank of the release by its code.
 
-    A line of ``treebanks.txt`` has the code of a language, its name and the names of its treebanks, as
-    ``valdan/releases.json`` in the repository ``docs-automation`` of Universal Dependencies lists them.
+    A line of ``treebanks.txt`` has the code of a language, its name and the names of its treebanks, from
+    ``valdan/releases.json`` in the repository ``docs-automation`` of Universal Dependencies.
     """
     lines = files("headscope.corpora").joinpath("treebanks.txt").read_text(encoding="utf-8").splitlines()
     rows = (line.split() for line in lines)
@@ -70,7 +70,7 @@ def list_treebanks() -> dict[str, str]:
 
 
 def describe_several(paths: Iterable[Path]) -> str:
-    """Return a sentence on the treebanks of the release that files are of, by their names; empty unless several."""
+    """Return a sentence on the treebanks of the release in `paths`, by their file names; empty unless several."""
     codes = Counter(match["code"] for path in paths if (match := _FILE.fullmatch(path.name)))
     if len(codes) < 2:
         return ""
@@ -81,13 +81,13 @@ def describe_several(paths: Iterable[Path]) -> str:
 
 
 def fetch_treebank(name: str) -> TreebankFile:
-    """Return a split of a treebank, which is downloaded unless it is in the cache.
+    """Return a split of a treebank; download it unless it is in the cache.
 
     Args:
-        name: ``ud:CODE`` or ``ud:CODE:SPLIT``. Default: the first of `SPLITS` that there is.
+        name: ``ud:CODE`` or ``ud:CODE:SPLIT``. Default: the first of `SPLITS` that the treebank has.
 
     Raises:
-        CorpusError: there is no such treebank or split, it comes without its text, or it cannot be downloaded.
+        CorpusError: the treebank or split is unknown, comes without its text, or cannot be downloaded.
         HeadscopeError: the cache cannot be written to.
     """
     match = _NAME.fullmatch(name)
@@ -116,7 +116,7 @@ def fetch_treebank(name: str) -> TreebankFile:
         except MissingFileError:
             missing.append(path.with_suffix(".missing"))
             continue
-        for each in missing:  # a release does not change, and without a network nobody can be asked again
+        for each in missing:  # a release does not change, and without a network the server cannot be asked again
             write_text("", each)
         licence = _LICENCE.search(about)
         source = (
@@ -134,7 +134,7 @@ def fetch_treebank(name: str) -> TreebankFile:
 
 
 def _read_about(address: str, path: Path) -> str:
-    """Return what a treebank says of itself, with its licence; nothing where it does not, which is kept too."""
+    """Return the README of a treebank, with its licence; empty if it has none, which is cached too."""
     missing = path.with_suffix(".missing")
     if missing.exists():
         return ""

@@ -1,4 +1,4 @@
-"""Sentences of a treebank whose heads form no tree; they are measured and counted, since their links are links."""
+"""Sentences of a treebank whose heads form no tree; they are measured and counted, since their links are valid."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ SEVERAL_ROOTS = "with several roots"
 
 
 def find_fault(heads: Sequence[int | None]) -> str:
-    """Return the first of the three faults that a sentence has; empty for a tree, and where a word has no head at all.
+    """Return the first of the three faults that a sentence has; empty for a tree, or if a head is not annotated.
 
     Args:
-        heads: of each word the number of its head, counted from 1; 0 for a root, and None where it is not annotated.
+        heads: for each word, the number of its head, counted from 1; 0 for a root, and None if it is not annotated.
     """
     if None in heads:
         return ""
@@ -24,8 +24,8 @@ def find_fault(heads: Sequence[int | None]) -> str:
 
 
 def _has_cycle(heads: Sequence[int | None]) -> bool:
-    """Return true if the way up from some word does not end at a root."""
-    # Of each word, and of the root at 0, from which word the way came by; 0 where none did.
+    """Return whether the path up from some word does not end at a root."""
+    # For each word, and the root at 0, the first word of the path that reached it; 0 for none.
     seen = [0] * (len(heads) + 1)
     seen[0] = -1
     for start in range(1, len(seen)):

@@ -1,7 +1,7 @@
 """Documents in units: words that a model cannot tell apart, since they share a token or have the same characters.
 
-A unit counts as a word does: in links, rivals, permutations and distances. What asks for words by their form, such as
-a lexicon, a rule of the user's own or a probe, looks at `Document.original`.
+A unit counts as a word in links, rivals, permutations and distances. Code that needs the forms of words, such as a
+lexicon, a rule of the user's own or a probe, uses `Document.original`.
 """
 
 from collections import Counter
@@ -13,17 +13,17 @@ from headscope.corpora.written_text import Offsets, WrittenText, join_texts
 
 INSIDE, REPEATED = "links inside a unit of words that share a token", "links between the same two units as another link"
 UNCLEAR = "links whose candidates share a unit (scored without their candidates)"
-"""Why a link, or the candidates of one, is left out."""
+"""The reasons why a link, or its candidates, are left out."""
 
 
 def unite_words(
     document: Document, units: Sequence[int], texts: Sequence[WrittenText]
 ) -> tuple[Document, Counter[str]]:
-    """Return a document with units for words, and what is left out of it.
+    """Return a document with units for words, and the number of links that are left out, by reason.
 
     Args:
-        document: with its words.
-        units: the unit of each of them, in order from 0. Words of one unit are neighbours.
+        document: the document with its words.
+        units: the unit of each word, in order from 0. Words of one unit are neighbours.
         texts: the text as the model reads it, or both segments of a pair, with the characters of each word.
     """
     if not units or units[-1] == len(units) - 1:
@@ -38,7 +38,7 @@ def unite_words(
     links, losses = _unite_links(document.links, units)
     spans = (replace(each, start=units[each.start], end=units[each.end - 1] + 1) for each in document.spans)
     between = [replace(link, source=units[link.source]) for link in document.alignment]
-    # Of a sure and a possible link between the same words the sure one counts.
+    # If the same words have a sure and a possible link, the sure one counts.
     alignment = {(link.source, link.target): link for link in sorted(between, key=lambda link: link.label == SURE)}
     return replace(
         document, words=tuple(text.content[start:end] for start, end in offsets), links=links, spans=tuple(spans),
@@ -56,7 +56,7 @@ def _unite_links(links: Sequence[Link], units: Sequence[int]) -> tuple[tuple[Lin
             losses[INSIDE] += 1
             continue
         if rivals and len({source, target, *rivals}) < 2 + len(rivals):
-            # Among fewer candidates the choice would be easier.
+            # With fewer candidates the choice would be easier.
             losses[UNCLEAR] += 1
             rivals = []
         between = replace(link, source=source, target=target, rivals=tuple(rivals))

@@ -1,7 +1,7 @@
-"""A text as its author wrote it, and where each word is in it.
+"""A text as its author wrote it, with the characters of each word.
 
-Corpora annotate words, and a model reads characters. Which characters are a word is known from the corpus: it has the
-text beside its words (`locate_words`), or the words are what white space parts (`split_text`).
+Corpora annotate words, and a model reads characters. The corpus says which characters are a word: it has the
+text next to its words (`locate_words`), or white space separates the words (`split_text`).
 """
 
 import re
@@ -13,10 +13,10 @@ from itertools import accumulate, chain, groupby, pairwise
 from operator import add
 
 PUNCTUATION = frozenset(".,?!;:")
-"""The marks before which English has no space."""
+"""The punctuation marks that English writes without a space before them."""
 
 Offsets = tuple[int, int]
-"""The first character of a word and the one behind its last, counted from 0."""
+"""The first character of a word and the character after its last, counted from 0."""
 
 # The possessive is a word of its own, as in treebanks: terms end before it.
 _WORD = re.compile(r"['’][sS]\b|\w+(?:-\w+|['’](?![sS]\b)\w+)*|[^\w\s]")
@@ -33,8 +33,8 @@ class WrittenText:
 
     Attributes:
         content: the text.
-        edges: the numbers of `offsets` one after the other. A tuple for each word of a corpus would have Python look
-            for garbage among all objects of torch.
+        edges: the numbers of `offsets` in one tuple. A tuple for each word of a corpus would make Python's garbage
+            collector search all objects of torch.
     """
 
     content: str
@@ -46,18 +46,18 @@ class WrittenText:
 
     @property
     def offsets(self) -> tuple[Offsets, ...]:
-        """Return the characters of each word, in order."""
+        """The characters of each word, in order."""
         edges = iter(self.edges)
         return tuple(zip(edges, edges, strict=True))
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return each word as it is written."""
+        """Each word as it is written."""
         return tuple(self.content[start:stop] for start, stop in self.offsets)
 
     @property
     def fault(self) -> str:
-        """Return what is wrong with the offsets, in words; an empty string if nothing is."""
+        """The error in the offsets, in words; an empty string if there is none."""
         first, last, length = 0, 0, len(self.content)
         for start, stop in self.offsets:
             if not (first <= start < stop <= length and last <= stop):
@@ -80,7 +80,7 @@ class WrittenText:
 
 
 def split_text(text: str) -> tuple[tuple[str, ...], WrittenText]:
-    """Return what white space parts, as `str.split` does, and the text with the characters of each."""
+    """Return the words of a text, separated by white space, and the text with the characters of each word."""
     words = tuple(text.split())
     # Most texts have single spaces, and sums of lengths are faster than a search.
     written = join_words(words) if " ".join(words) == text else WrittenText(text, locate_tokens(text, words))
@@ -88,7 +88,7 @@ def split_text(text: str) -> tuple[tuple[str, ...], WrittenText]:
 
 
 def split_words(text: str) -> tuple[tuple[str, ...], WrittenText]:
-    """Return the words of a text without the punctuation around them, which is words of its own: ``(``, ``yes``, ``)``.
+    """Return the words of a text; punctuation around a word is words of its own: ``(``, ``yes``, ``)``.
 
     Punctuation within a word stays (*don't*), and equal marks side by side are one word (*...*).
     """
@@ -105,7 +105,7 @@ def split_words(text: str) -> tuple[tuple[str, ...], WrittenText]:
 
 
 def find_words(text: str) -> WrittenText:
-    """Return a text with the characters of its words, for annotation that counts characters and knows no words.
+    """Return a text with the characters of its words, for annotation by characters.
 
     Words are runs of letters and digits, with the hyphens and apostrophes inside them, and single marks of
     punctuation; a possessive *'s* is a word of its own.
@@ -114,14 +114,14 @@ def find_words(text: str) -> WrittenText:
 
 
 def find_covered(text: WrittenText, start: int, end: int) -> tuple[int, int]:
-    """Return the first word that has one of these characters, and the word behind the last that has one.
+    """Return the first word that has one of these characters, and the word after the last that has one.
 
     Args:
-        text: of which no two words share a character.
+        text: the text. No two of its words share a character.
         start: the first character.
-        end: the character behind the last.
+        end: the character after the last.
     """
-    # Each word begins at an even edge and ends at the odd one behind it.
+    # Each word begins at an even edge and ends at the next odd one.
     return bisect_right(text.edges, start) // 2, (bisect_left(text.edges, end) + 1) // 2
 
 
@@ -130,7 +130,7 @@ def _is_punctuation(character: str) -> bool:
 
 
 def join_words(words: Sequence[str], *, before: str = "") -> WrittenText:
-    """Return words joined by single spaces, behind some characters: the text of words whose own text is not known."""
+    """Return words joined by single spaces, after the characters `before`: a text for words without a written text."""
     lengths = [*map(len, words)]
     starts = [*accumulate((length + 1 for length in lengths[:-1]), initial=len(before))]
     return WrittenText(before + " ".join(words), tuple(zip(starts, map(add, starts, lengths), strict=False)))
@@ -139,7 +139,7 @@ def join_words(words: Sequence[str], *, before: str = "") -> WrittenText:
 def write_sentences(words: Iterable[str]) -> WrittenText:
     """Return words as English writes them, with single spaces between them.
 
-    There is none before a punctuation mark, a word that begins with an apostrophe (*'s*), or *n't*.
+    A punctuation mark, a word that begins with an apostrophe (*'s*), and *n't* have no space before them.
     """
     content, offsets = "", list[Offsets]()
     for word in words:
@@ -162,7 +162,10 @@ def join_texts(texts: Iterable[WrittenText], separator: str = " ") -> WrittenTex
 
 
 def locate_tokens(text: str, tokens: Iterable[str]) -> tuple[Offsets, ...]:
-    """Return the characters of each token in a text, as far as they follow one another but for white space."""
+    """Return the characters of each token in a text, up to the first token that does not follow the one before.
+
+    White space between tokens is ignored.
+    """
     offsets: list[Offsets] = []
     end = 0
     for token in tokens:
@@ -180,10 +183,10 @@ def locate_words(text: str, tokens: Sequence[str], parts: Mapping[int, Sequence[
     The tokens follow one another in the text, with nothing but white space between them.
 
     Args:
-        text: as written.
-        tokens: the characters of each, in order.
-        parts: the words in each token that has several, as *don't* has, by the number of the token, counted from 0.
-            Where they do not spell it, as *in* and *dem* do not spell *im*, each has all of its characters.
+        text: the text as written.
+        tokens: the characters of each token, in order.
+        parts: the words of each token that has several, such as *don't*, by the index of the token, counted from 0.
+            If they do not spell it, as *in* and *dem* do not spell *im*, each word has all characters of the token.
     """
     offsets = locate_tokens(text, tokens)
     end = offsets[-1][1] if offsets else 0
