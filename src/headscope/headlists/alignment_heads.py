@@ -1,7 +1,8 @@
 """Whisper's ``alignment_heads`` (Radford et al. 2022): the heads of the cross-attention that follow the sound.
 
-Pairs of layer and head, both counted from 0: ``[[2, 2], [3, 0]]``, alone or as the field ``alignment_heads`` of a
-``generation_config.json`` of transformers. The package openai-whisper packs the same into a text; see `packed_heads`.
+Pairs of layer and head, both counted from 0: ``[[2, 2], [3, 0]]``, alone or in the field ``alignment_heads`` of a
+``generation_config.json`` of transformers. The package openai-whisper packs the same pairs into a text; see
+`packed_heads`.
 """
 
 import json
@@ -28,7 +29,7 @@ def parse(stored: Any, path: Path) -> HeadList:
     """Return the list of the heads, which have neither values nor intervals.
 
     Raises:
-        TableError: an item is no pair of whole numbers from 0 on, a head is there twice, or there is none; or packed
+        TableError: an item is not a pair of whole numbers from 0 on, a head occurs twice, or there is none; or packed
             heads cannot be unpacked.
     """
     pairs = stored[FIELD] if isinstance(stored, dict) else stored
@@ -49,10 +50,10 @@ def parse(stored: Any, path: Path) -> HeadList:
 
 
 def render(heads: HeadList) -> str:
-    """The pairs of a list of one row as JSON, in its order.
+    """Return the pairs of a list of one row as JSON, in its order.
 
     Raises:
-        TableError: the heads are those of another attention type of a model with several.
+        TableError: a head has another attention type, in a model with several.
     """
     for entry in heads.entries:
         if entry.attention_type not in ("", CROSS):
@@ -64,9 +65,9 @@ def render(heads: HeadList) -> str:
 
 
 def render_settings(heads: HeadList, settings: Mapping[str, Any]) -> str:
-    """The text of a ``generation_config.json`` with these heads and other settings, which stay as they are.
+    """Return the text of a ``generation_config.json`` with these heads and the other settings, unchanged.
 
     Raises:
-        TableError: as of `render`.
+        TableError: as in `render`.
     """
     return f"{json.dumps({**settings, FIELD: json.loads(render(heads))}, indent=2)}\n"

@@ -1,10 +1,11 @@
 """DuoAttention's ``full_attention_heads.tsv``: how much each key/value head needs the whole text (Xiao et al. 2024).
 
-A line for each layer, in it a number from 0 to 1 for each key/value head, with tabs between them and no header: what
-``numpy.savetxt`` writes and ``load_attn_pattern`` reads, which takes a number outside of 0 to 1 for the nearer end.
+Each line is a layer and has a number from 0 to 1 for each key/value head, with tabs between them and no header.
+``numpy.savetxt`` writes this format, and ``load_attn_pattern`` reads it; numbers outside of 0 to 1 are replaced by the
+nearer end.
 
 Spaces between the numbers, a tab or blank lines at the end, lines that begin with ``#`` and a header that numbers the
-key/value heads do not change the numbers, and are read too.
+key/value heads do not change the numbers, so they are accepted.
 """
 
 import math
@@ -21,22 +22,22 @@ NAME = "duo-attention"
 SCORE, TITLE = "full_attention", "share of full attention (DuoAttention)"
 
 STREAMING = "streaming_kept"
-"""The score that is high where a head can do without the whole text, and these numbers are low: they are 1 less it."""
+"""The score that is high if a head can do without the whole text. DuoAttention's number is 1 less this score."""
 
 _HEAD_NAME = re.compile(r"(?:kv[ _-]?)?h(?:ead)?[ _-]?([0-9]{1,9})", re.IGNORECASE)
 """The name of a key/value head in a header, such as ``h0`` or ``head 1``."""
 
 _SHORTEST_COUNT = 3
-"""Numbers that count on from 0 or 1, at the least, so that they are no shares: 0 and 1 are."""
+"""The least number of values that count up from 0 or 1 and so are not shares; the two values 0 and 1 may be shares."""
 
 
 def read(path: Path) -> HeadList:
     """Return the list of all key/value heads in a file, without intervals.
 
-    Where each query head has keys of its own, as in older models, these are its heads.
+    If each query head has keys of its own, as in older models, these are its heads.
 
     Raises:
-        TableError: a line is empty or has another length than the first, or holds what is no finite number, or a line
+        TableError: a line is empty, has another length than the first, or holds anything but finite numbers, or a line
             or column seems to count the heads or layers.
     """
     text = read_bytes(path, HEAD_LIST).decode("utf-8-sig", errors="replace")
@@ -54,17 +55,17 @@ def read(path: Path) -> HeadList:
 
 
 def render(heads: HeadList, key_value_heads: int | None = None) -> str:
-    """The text of the file for a list that has all heads of one row.
+    """Return the text of the file for a list that has all heads of one row.
 
     Args:
         heads: a list of one row.
-        key_value_heads: of a layer, where query heads share them; each has the largest number of its query heads, since
-            it is needed as much as the one that needs it most. By default those of the model, where the list says
-            that its query heads share them; otherwise each head has a column of its own.
+        key_value_heads: the number of key/value heads per layer, if query heads share them. Each has the largest number
+            of its query heads, since it is needed as much as the one that needs it most. By default the number of the
+            model if the list has it; otherwise each head has a column of its own.
 
     Raises:
-        TableError: a head is missing, or its value is none from 0 to 1; so many key/value heads cannot be shared by
-            the heads; or the list is one of another number of key/value heads.
+        TableError: a head is missing, its value is not from 0 to 1, the number of heads is not a multiple of
+            `key_value_heads`, or the list has another number of key/value heads.
     """
     layers = heads.model.layers or max(entry.layer for entry in heads.entries)
     known = heads.model.heads if heads.unit == HEAD else heads.model.key_value_heads
@@ -129,7 +130,7 @@ def _divide(text: str, path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _divide_line(line: str) -> list[str]:
-    """Return the cells of a line with tabs between them, or with spaces if it has no tab."""
+    """Return the cells of a line, separated by tabs, or by spaces if it has no tab."""
     if "\t" not in line:
         return line.split()
     return [cell.strip() for cell in line.rstrip(" ").removesuffix("\t").split("\t")]
@@ -146,7 +147,7 @@ def _counts(numbers: Sequence[int]) -> bool:
 
 
 def _refuse_counts(rows: Sequence[tuple[int, Sequence[str]]], path: Path) -> None:
-    """Refuse a first line or column that counts, which shares do not."""
+    """Raise an error for a first line or column that counts, since shares do not."""
     line, cells = rows[0]
     runs = {
         (f"line {line} of {path}", "heads"): cells,

@@ -1,4 +1,4 @@
-"""The list of heads: few heads with scores and intervals, where they came from, and its file ``heads.json``."""
+"""The list of heads: a few heads with scores and intervals, their model and corpus, and its file ``heads.json``."""
 
 import json
 import math
@@ -13,10 +13,10 @@ from headscope.headlists.json_file import load_json
 from headscope.own_files import HEAD_LIST_FORMAT
 
 VERSION = 1
-"""The version of the format. A file of another version is refused."""
+"""The version of the format. `read_head_list` rejects a file of another version."""
 
 HEAD, GROUP = "head", "key_value_group"
-"""What the numbers of a list are of: heads, or key/value heads, each with all query heads that share it."""
+"""The units of a list: heads, or key/value heads, each with all query heads that share it."""
 
 
 @dataclass(frozen=True)
@@ -24,20 +24,21 @@ class HeadEntry:
     """A head and its score in a row.
 
     Attributes:
-        layer, head: both counted from 1; in a list of key/value groups, `head` is the number of the group.
-        value: its score; None where the source only names the head.
-        lower, upper: the ends of the 95 % interval of the score; None where there is none.
-        count: the items on which it was scored.
-        heldout: the head was chosen on one half of the texts, and this is its score on the other: it is the reported
-            head. The other heads of a row have their scores on all texts.
-        verdict: on the reported head, such as ``stands out``; empty for others.
+        layer, head: the numbers of layer and head, counted from 1. In a list of key/value groups, `head` is the number
+            of the group.
+        value: its score; None if the source only names the head.
+        lower, upper: the ends of the 95 % interval of the score; None if there is none.
+        count: the number of items on which it was scored.
+        heldout: true for the reported head, which was chosen on one half of the texts; this is its score on the other
+            half. The other heads of a row have their scores on all texts.
+        verdict: the verdict on the reported head, such as ``stands out``; empty for others.
         score: the variable of the head table, such as ``relation_accuracy``.
-        row: the row of the score, such as ``obj``; empty where it has none.
+        row: the row of the score, such as ``obj``; empty if the score has no rows.
         title: the row in words.
-        direction: in which it was scored; empty where there is none.
-        attention_type: ``encoder``, ``decoder`` or ``cross``, where the model has several.
+        direction: the direction in which it was scored; empty if there is none.
+        attention_type: ``encoder``, ``decoder`` or ``cross``, if the model has several.
         rival, rival_value: the strongest rival of the reported head in words, and its score on the same items.
-        values: the numbers of which `value` is the mean, where the source has several.
+        values: the numbers whose mean is `value`, if the source has several.
     """
 
     layer: int
@@ -59,23 +60,23 @@ class HeadEntry:
 
     @property
     def key(self) -> str:
-        """Its row among those of all scores: ``relation_accuracy:obj``."""
+        """The key of its row among the rows of all scores: ``relation_accuracy:obj``."""
         return f"{self.score}:{self.row}".strip(":")
 
     @property
     def place(self) -> str:
-        """The name of the head, behind that of its attention type if it has one: ``8-10``."""
+        """The name of the head, after that of its attention type if it has one: ``8-10``."""
         return f"{self.attention_type} {self.layer}-{self.head}".strip()
 
 
 @dataclass(frozen=True)
 class ListedModel:
-    """The model whose heads are listed; what is not known is empty or None.
+    """The model whose heads are listed. Unknown values are empty or None.
 
     Attributes:
-        name, weights_sha256: as in the head table.
-        layers, heads: their numbers.
-        key_value_heads: of a layer.
+        name, weights_sha256: the same as in the head table.
+        layers, heads: the number of layers, and of heads per layer.
+        key_value_heads: the number of key/value heads per layer.
     """
 
     name: str = ""
@@ -87,15 +88,15 @@ class ListedModel:
 
 @dataclass(frozen=True)
 class HeadList:
-    """Heads of a model with their scores, and where these came from.
+    """Heads of a model with their scores, and the origin of the scores.
 
     Attributes:
-        entries: the heads, row by row; in each the reported head first.
-        model: whose heads they are.
+        entries: the heads, row by row; in each row the reported head comes first.
+        model: the model of the heads.
         unit: `HEAD` or `GROUP`.
-        corpus, corpus_sha256: on which they were scored; empty where the source does not say.
+        corpus, corpus_sha256: the corpus on which they were scored; empty if the source does not state it.
         headscope: the version of headscope that scored them, or empty.
-        created: when they were scored, or empty.
+        created: the time of scoring, or empty.
         method: how the numbers were computed, in sentences.
     """
 
@@ -110,14 +111,14 @@ class HeadList:
 
     @property
     def keys(self) -> list[str]:
-        """The rows that it has heads of, in their order."""
+        """The keys of its rows, in their order."""
         return list(dict.fromkeys(entry.key for entry in self.entries))
 
     def select(self, row: str | None) -> "HeadList":
-        """The list of one row, which is named as in `keys` or without its score; None names the only one.
+        """Return the list of one row, named as in `keys` or without its score; None names the only row.
 
         Raises:
-            TableError: there is no such row, or several could be meant.
+            TableError: the row is missing, or several rows match.
         """
         named = {key: {key, key.partition(":")[2]} for key in self.keys}
         chosen = [key for key, names in named.items() if row is None or row in names]
@@ -132,7 +133,7 @@ def write_head_list(heads: HeadList, path: str | Path) -> Path:
     """Write a list as JSON, whole or not at all (`headscope.files.write_text`), and return the path.
 
     Raises:
-        TableError: a head is in a row twice, or an interval ends below its beginning, which `read_head_list` refuses.
+        TableError: a row has a head twice, or an interval ends below its beginning; `read_head_list` would reject both.
     """
     path = Path(path)
     _check_entries(heads.entries, path)
@@ -148,18 +149,18 @@ def write_head_list(heads: HeadList, path: str | Path) -> Path:
 
 
 def read_head_list(path: str | Path) -> HeadList:
-    """The list of heads in a file that `write_head_list` wrote.
+    """Return the list of heads in a file of `write_head_list`.
 
     Raises:
-        TableError: the file is not there, is no list of heads or one of another version, lacks a field, a field is not
-            what it must be, such as a head that the model does not have, or a head is in a row twice.
+        TableError: the file is missing, is not a list of heads, has another version, lacks a field, has an invalid
+            value, such as a head that the model does not have, or has a head twice in a row.
     """
     path = Path(path)
     return parse_head_list(load_json(path), path)
 
 
 def parse_head_list(stored: Any, path: Path) -> HeadList:
-    """The list that the value of a JSON file stands for; it raises what `read_head_list` raises."""
+    """Return the list in the value of a JSON file; raise the errors of `read_head_list`."""
     if not isinstance(stored, dict) or stored.get("format") != HEAD_LIST_FORMAT:
         raise TableError(
             f"{path} is no list of heads, for its field format is not {HEAD_LIST_FORMAT!r}; write one with `headscope "
@@ -191,7 +192,7 @@ def parse_head_list(stored: Any, path: Path) -> HeadList:
 
 
 def check_head(entry: HeadEntry, model: ListedModel, unit: str, where: str) -> None:
-    """Refuse a head that the model does not have, as far as its sizes are known."""
+    """Raise an error for a head that the model does not have, as far as its sizes are known."""
     heads, what = (model.heads, "heads") if unit == HEAD else (model.key_value_heads, "key/value heads")
     for name, number, most, kind in (("layer", entry.layer, model.layers, "layers"), ("head", entry.head, heads, what)):
         if most is not None and number > most:
@@ -201,7 +202,7 @@ def check_head(entry: HeadEntry, model: ListedModel, unit: str, where: str) -> N
 
 
 def _check_entries(entries: Sequence[HeadEntry], path: Path) -> None:
-    """Refuse an interval that ends below its beginning, and a head that is in a row twice."""
+    """Raise an error for an interval that ends below its beginning, or for a head that is in a row twice."""
     for number, entry in enumerate(entries, 1):
         if entry.lower is not None and entry.upper is not None and entry.lower > entry.upper:
             raise TableError(
@@ -213,10 +214,10 @@ def _check_entries(entries: Sequence[HeadEntry], path: Path) -> None:
 
 
 def refuse_repeated(heads: Sequence[str], path: Path) -> None:
-    """Refuse a list that has a head twice, of which each entry names its head, with the row where there are several.
+    """Raise an error for a list that has a head twice; each item names a head, with its row if there are several.
 
     Raises:
-        TableError: it has.
+        TableError: a head occurs twice.
     """
     entries: dict[str, int] = {}
     for number, head in enumerate(heads, 1):
@@ -228,14 +229,14 @@ def refuse_repeated(heads: Sequence[str], path: Path) -> None:
 
 @dataclass(frozen=True)
 class _Kind:
-    """What the value of a field must be: a test, and what it asks for in words."""
+    """The valid values of a field: a test, and a description in words."""
 
     test: Callable[[Any], bool]
     wanted: str
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a finite number that a float can hold, which True itself is not."""
+    """Return whether a value is a finite number that a float can hold; True does not count."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     try:
@@ -245,7 +246,7 @@ def is_number(value: Any) -> bool:
 
 
 def is_whole(value: Any, least: int) -> bool:
-    """True for a whole number that is not too low, which True itself is not."""
+    """Return whether a value is a whole number of at least `least`; True does not count."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -271,7 +272,7 @@ _ENTRY = {
 def _take(
     stored: Mapping[str, Any], kinds: Mapping[str, _Kind], where: str, *, optional: bool = False
 ) -> dict[str, Any]:
-    """The fields of an object that have a kind; others are left alone."""
+    """Return the fields of an object that are in `kinds`, after a check of their values; ignore others."""
     if missing := [name for name in kinds if name not in stored and not optional]:
         raise TableError(f"{where} lacks the field {missing[0]!r}; add it, or export the list again.")
     for name, kind in kinds.items():
@@ -284,7 +285,7 @@ def _take(
 
 
 def _shorten(entry: HeadEntry) -> dict[str, Any]:
-    """The fields of an entry, without those that are as by default."""
+    """Return the fields of an entry, without the ones that have their default."""
     values = {part.name: (part.default, getattr(entry, part.name)) for part in fields(entry)}
     return {name: value for name, (default, value) in values.items() if name in _NEEDED or value != default}
 

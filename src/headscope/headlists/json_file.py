@@ -1,4 +1,4 @@
-"""The JSON file of a list of heads, in which each object has a key once."""
+"""The JSON file of a list of heads. No object in it has a key twice."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -15,7 +15,7 @@ def load_json(path: Path) -> Any:
     """Return the value in a JSON file.
 
     Raises:
-        TableError: there is no such file, it is not JSON, it has more than one value, or an object has a key twice.
+        TableError: the file is missing, is not JSON, has more than one value, or an object has a key twice.
     """
     if not path.is_file():
         raise TableError(f"there is no file {path}; name a list of heads, such as heads.json of `headscope export`.")

@@ -1,4 +1,4 @@
-"""The format of a file of heads, by what it holds."""
+"""The format of a file of heads, by its content."""
 
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ from headscope.headlists.json_file import load_json
 from headscope.own_files import HEAD_LIST_FORMAT
 
 FOREIGN = (duo_attention.NAME, retrieval_heads.NAME, alignment_heads.NAME)
-"""The formats of others, each of one row."""
+"""The formats of other tools; a file in one of them has one row."""
 
 
 MOST = 100_000
-"""More layers, and more heads of a layer, than any model has."""
+"""A number of layers, or of heads in a layer, that no model exceeds."""
 
 _DUO_SETTINGS = ("sink_size", "recent_size")
 """The fields of the ``config.json`` that DuoAttention has in the folder of its table."""
@@ -24,15 +24,15 @@ _CONFIGURATION = (
     "is_multilingual", "lang_to_id", "task_to_id", "lang_ids", "suppress_ids", "begin_suppress_tokens", "bos_token_id",
     "eos_token_id", "transformers_version", "model_type", "architectures",
 )  # fmt: skip
-"""Fields by which a configuration of transformers or CTranslate2 is known; of many models, these have one at least."""
+"""Fields that mark a configuration of transformers or CTranslate2. The configuration of any model has at least one."""
 
 
 def read_heads(path: str | Path) -> HeadList:
     """Return the heads in a file: ``heads.json``, a ``.tsv`` of DuoAttention, or JSON of Retrieval_Head or Whisper.
 
     Raises:
-        TableError: there is no such file, it is of no such format, something in it is not as the format has it, or a
-            head is of a layer that no model has.
+        TableError: the file is missing, has another format, is not valid in its format, or has a layer or head with a
+            number that no model has.
     """
     heads = _read(Path(path))
     for entry in heads.entries:
@@ -61,10 +61,10 @@ def _read(path: Path) -> HeadList:
 
 
 def _refuse_other(stored: Any, path: Path) -> None:
-    """Refuse a file of another tool that is no list of heads, and name it.
+    """Raise an error that names the content of another tool's file that is not a list of heads.
 
     Raises:
-        TableError: it is such a file.
+        TableError: the file has such content.
     """
     if isinstance(stored, list) and stored and all(map(_is_layer_of_patterns, stored)):
         raise TableError(
@@ -98,7 +98,7 @@ def _is_layer_of_patterns(layer: Any) -> bool:
 
 
 def render_heads(heads: HeadList, format: str, key_value_heads: int | None = None) -> str:
-    """The text of a file in one of the formats of `FOREIGN`, of a list of one row.
+    """Return a list of one row as the text of a file in one of the formats of `FOREIGN`.
 
     Raises:
         TableError: the format cannot hold the list.

@@ -1,6 +1,6 @@
-"""Alignment heads as openai-whisper has them: a truth value for each head of each layer, packed by gzip into base85.
+"""Alignment heads in openai-whisper: a truth value for each head of each layer, compressed by gzip, in base85.
 
-The text says neither how many layers nor how many heads there are; a configuration of the model does.
+The text states neither the number of layers nor the number of heads; a configuration of the model does.
 """
 
 import zlib
@@ -16,30 +16,30 @@ CONFIG = "config.json"
 """The configuration of a model, which may be in the same folder."""
 
 _SIZES = (("decoder_layers", "decoder_attention_heads"), ("n_text_layer", "n_text_head"))
-"""The fields of layers and heads, in transformers and in openai-whisper."""
+"""The fields with the numbers of layers and heads, in transformers and in openai-whisper."""
 
 _BEGINNING = "ABzY8"
-"""How gzip begins in base85."""
+"""The beginning of a gzip file in base85."""
 
 _GZIP = 31
 _MOST_HEADS = 1 << 16
 
 
 def is_packed(value: Any) -> bool:
-    """Return whether a value is a text that begins as packed heads do."""
+    """Return whether a value is a text that begins like packed heads."""
     return isinstance(value, str) and value.startswith(_BEGINNING)
 
 
 def unpack(packed: str, stored: Any, path: Path) -> list[list[int]]:
-    """Return the pairs of layer and head, both from 0 on, of which the packed value is true.
+    """Return the pairs of layer and head, both from 0 on, whose packed value is true.
 
     Args:
         packed: the text.
         stored: the value of the file, which may have the numbers of layers and heads.
-        path: the file, in whose folder the configuration may be.
+        path: the path of the file. Its folder may have the configuration.
 
     Raises:
-        TableError: the text is damaged, or the numbers of layers and heads are not there or of another model.
+        TableError: the text is damaged, or the numbers of layers and heads are missing or those of another model.
     """
     unpacker = zlib.decompressobj(_GZIP)
     try:

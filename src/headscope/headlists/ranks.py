@@ -1,4 +1,4 @@
-"""The ranks of the heads of a list among all heads of a model, by what was measured of these."""
+"""The ranks of the heads of a list among all heads of a model, by a measured score."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,14 +8,14 @@ from headscope.headlists.head_list import HeadEntry
 
 @dataclass(frozen=True)
 class RankedHead:
-    """A head of a list, and what was measured of it.
+    """A head of a list, with its measured score.
 
     Attributes:
-        entry: of the list.
-        value: the measured score, None where the head has none.
-        rank: among all heads with a value, from 1 on; of heads that share a value, each has the last of their ranks,
-            so that none is among the best by luck.
-        best: it is one of the heads whose ranks are compared with those of the list.
+        entry: the entry of the list.
+        value: the measured score; None if the head has none.
+        rank: its rank among all heads with a value, from 1 on. Heads with the same value all have the last of their
+            ranks, so that none is among the best by luck.
+        best: true for a head that is compared with the best heads of the model.
     """
 
     entry: HeadEntry
@@ -29,8 +29,8 @@ class RankedRow:
     """The heads of one row of a list, the best of the list first.
 
     Attributes:
-        heads: with their ranks.
-        measured: how many heads of the model have a value.
+        heads: the heads with their ranks.
+        measured: the number of heads of the model that have a value.
     """
 
     heads: tuple[RankedHead, ...]
@@ -38,17 +38,17 @@ class RankedRow:
 
     @property
     def compared(self) -> int:
-        """How many heads of the list are compared with as many that are best by the measured score."""
+        """The number of heads of the list that are compared with the best heads of the model."""
         return sum(head.best for head in self.heads)
 
     @property
     def shared(self) -> int:
-        """How many of these are among as many heads that are best by the measured score."""
+        """The number of compared heads that are among the same number of best heads by the measured score."""
         return sum(head.best and head.rank is not None and head.rank <= self.compared for head in self.heads)
 
     @property
     def by_chance(self) -> float:
-        """How many would be on average if the list were drawn at random."""
+        """The average number of shared heads if the list were drawn at random."""
         return self.compared**2 / self.measured if self.measured else 0.0
 
 
@@ -56,10 +56,10 @@ def rank_heads(row: Sequence[HeadEntry], measured: Sequence[HeadEntry], top: int
     """Return the ranks of the heads of one row of a list.
 
     Args:
-        row: the row. Where all heads have values, the highest is the best; otherwise all heads count alike.
-        measured: all heads of the model with a score, the best of which is the highest.
-        top: how many heads of the list are compared. Default: all, or half as many as the model has, if the list has
-            more.
+        row: the row. If all heads have values, the highest is the best; otherwise all heads count alike.
+        measured: all heads of the model with a score; the highest score is the best.
+        top: the number of heads of the list that are compared. Default: all; but of heads with values at most half the
+            number of heads in the model.
     """
     values = {(entry.layer, entry.head): entry.value for entry in measured if entry.value is not None}
     has_values = all(entry.value is not None for entry in row)
@@ -76,7 +76,7 @@ def rank_heads(row: Sequence[HeadEntry], measured: Sequence[HeadEntry], top: int
 
 
 def group_entries(entries: Sequence[HeadEntry], size: int) -> list[HeadEntry]:
-    """Return the key/value heads that as many heads share: each has the largest value of its heads."""
+    """Return key/value heads, each shared by `size` heads and with the largest value of these."""
     groups: dict[tuple[int, int], HeadEntry] = {}
     for entry in entries:
         key = (entry.layer, (entry.head - 1) // size + 1)

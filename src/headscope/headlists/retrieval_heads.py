@@ -1,7 +1,7 @@
 """The JSON of Retrieval_Head (Wu et al. 2024): ``{"16-19": [0.9, 0.8], ...}`` on one line.
 
-A key is the layer and the head, both counted from 0, and its value the retrieval scores of the head, one for each
-detection; whoever reads it takes their mean. The mean in place of the scores is read too, and so are the pairs that are
+A key is the layer and the head, both counted from 0. Its value is the list of the head's retrieval scores, one for each
+detection; users of the file take their mean. A file may also have the mean in place of the scores, or pairs that are
 ranked by it: ``[["16-19", 0.9], ...]`` or ``[[[16, 19], 0.9], ...]``.
 """
 
@@ -30,11 +30,11 @@ def is_like(stored: Any) -> bool:
 def parse(stored: Any, path: Path) -> HeadList:
     """Return the list of the heads in a JSON object or in ranked pairs, without intervals.
 
-    The value of each is the mean of its scores, and their number is its count; both are as they are where the mean
-    alone is stored.
+    The value of a head is the mean of its scores, and its count is their number. If only the mean is stored, it is the
+    value, and there is no count.
 
     Raises:
-        TableError: a key is no head, or its value is neither a number nor a list of numbers, or a head is there twice.
+        TableError: a key is not a head, its value is neither a number nor a list of numbers, or a head occurs twice.
     """
     if isinstance(stored, dict):
         pairs = [*stored.items()]
@@ -46,7 +46,7 @@ def parse(stored: Any, path: Path) -> HeadList:
 
 
 def _parse_head(key: Any) -> tuple[int, int] | None:
-    """Return the layer and the head that a key names, both from 0 on: ``"16-19"`` or ``[16, 19]``; None if none."""
+    """Return the layer and the head of a key, both from 0 on: ``"16-19"`` or ``[16, 19]``; None for other keys."""
     if isinstance(key, list) and len(key) == 2 and all(is_whole(number, 0) for number in key):
         return key[0], key[1]
     match = _KEY.fullmatch(key) if isinstance(key, str) else None
@@ -96,7 +96,7 @@ def _parse_entry(key: Any, scores: Any, path: Path) -> HeadEntry:
 
 
 def render(heads: HeadList) -> str:
-    """The text of the file for a list of one row; a head with a single value has a list of this one.
+    """Return the text of the file for a list of one row; a head with one value has a list of this value.
 
     Raises:
         TableError: a head has no value.
