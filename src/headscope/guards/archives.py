@@ -1,4 +1,4 @@
-"""Arrays as `numpy.save` and `numpy.savez` write them: headers are read before room is made for any array."""
+"""Arrays of `numpy.save` and `numpy.savez`: headers are read before memory is allocated for any array."""
 
 import math
 import zipfile
@@ -12,20 +12,20 @@ from headscope.guards.formats import FileFormat, describe_claim, is_too_much, op
 
 _SUFFIX = ".npy"
 _PLAIN = "biufcUS"
-"""The kinds of values that are numbers, truth values or texts."""
+"""The numpy kinds of numbers, truth values and texts."""
 
 
 def load_arrays(path: Path, format: FileFormat, *, packed: bool = True) -> dict[str, np.ndarray]:
     """Return all arrays of a file by their names.
 
     Args:
-        path: of the archive.
-        format: of the file.
-        packed: whether it may be compressed.
+        path: the path of the archive.
+        format: the format of the file.
+        packed: whether the file may be compressed.
 
     Raises:
-        HeadscopeError: it is no file, or the system refuses to read it.
-        ValueError: it is no archive of plain arrays, is damaged, or claims to hold more than it can.
+        HeadscopeError: the path is not a file, or the system does not allow reading it.
+        ValueError: the file is not an archive of plain arrays, is damaged, or claims to hold more than it can.
     """
     with open_file(path, format) as file:
         size = path.stat().st_size
@@ -36,17 +36,17 @@ def load_arrays(path: Path, format: FileFormat, *, packed: bool = True) -> dict[
                 return {name: stored[name] for name in stored.files}
         except OSError:
             raise
-        # NumPy's parser of headers, the zip file and its compression each have errors of their own.
+        # NumPy's parser of headers, the zip file and its compression each raise errors of their own.
         except Exception as error:
             raise ValueError(str(error) or type(error).__name__) from error
 
 
 def map_array(path: Path, format: FileFormat) -> np.ndarray:
-    """Return the array of a file, of which only what is used is read.
+    """Return the array of a file as a memory map, which reads only the values that are used.
 
     Raises:
-        HeadscopeError: it is no file, or the system refuses to read it.
-        ValueError: it holds no plain array, or is not as large as it says.
+        HeadscopeError: the path is not a file, or the system does not allow reading it.
+        ValueError: it holds no plain array, or its size differs from its header.
     """
     with open_file(path, format) as file:
         try:
@@ -54,12 +54,12 @@ def map_array(path: Path, format: FileFormat) -> np.ndarray:
             return np.memmap(file, kind, "r", file.tell(), shape, "F" if by_columns else "C")
         except OSError:
             raise
-        except Exception as error:  # those of NumPy's parser of headers
+        except Exception as error:  # NumPy's parser of headers raises errors of its own
             raise ValueError(str(error) or type(error).__name__) from error
 
 
 def _check_archive(file: BinaryIO, size: int, format: FileFormat, packed: bool) -> None:
-    """Refuse an archive that unpacks to too much, or whose arrays are not as large as their headers say."""
+    """Raise an error for an archive that unpacks to too much, or whose arrays differ in size from their headers."""
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         claimed = sum(member.file_size for member in members)
@@ -79,7 +79,7 @@ def _check_archive(file: BinaryIO, size: int, format: FileFormat, packed: bool) 
 
 
 def _read_header(opened: IO[bytes], name: str, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return the shape, whether columns come first, and the type of an array that is as large as its header says."""
+    """Return the shape, whether columns come first, and the type of an array; raise an error if its size is wrong."""
     version = numpy_format.read_magic(opened)
     read_header = {1: numpy_format.read_array_header_1_0, 2: numpy_format.read_array_header_2_0}[version[0]]
     shape, by_columns, kind = read_header(opened)

@@ -1,4 +1,4 @@
-"""The formats of files that people hand to one another, corpora aside: who reads each, and what a file may hold."""
+"""The formats of files that people hand to one another, except corpora: the reader and the greatest size of each."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ from headscope.files import reading
 MEGABYTE = 1_000_000
 
 UNPACKED = 64 * MEGABYTE
-"""Bytes that any packed file may unpack to."""
+"""The number of bytes to which any packed file may unpack."""
 
 MOST_PACKED = 50
-"""How many times its bytes a larger file may unpack to: tables, maps and vectors are packed at most half as well."""
+"""The ratio of unpacked to packed bytes that a larger file may have; tables, maps and vectors have at most half."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,11 @@ class FileFormat:
     """A format of files.
 
     Attributes:
-        title: in a sentence, such as ``a list of heads``.
+        title: its name in a sentence, such as ``a list of heads``.
         reader: the module and the function that reads a file.
-        largest: its bytes at most; None where a large one is read in parts.
-        most_unpacked: the bytes that an archive may unpack to; None where only their ratio to its size is limited.
+        largest: the greatest size of a file in bytes; None if a large file is read in parts.
+        most_unpacked: the number of bytes to which an archive may unpack; None if only the ratio to its size is
+            limited.
     """
 
     title: str
@@ -44,7 +45,7 @@ SUMS = FileFormat("the sums of a run", "headscope.runner.checkpoint:load", None)
 SHARD = FileFormat("the sums of a shard", "headscope.runner.shards:ShardSums", None)
 RECORDING = FileFormat(
     "an archive of scores", "headscope.studies.arrays:read_recording", None,
-    most_unpacked=1000 * MEGABYTE,  # the scores of a thousand runs of the largest models are a tenth of it
+    most_unpacked=1000 * MEGABYTE,  # the scores of a thousand runs of the largest models take a tenth of it
 )  # fmt: skip
 SAVED_ATTENTION = FileFormat("a text of saved attention", "headscope.capture.model.saved_text:open_text", None)
 CLASSIFIER = FileFormat("a map classifier", "headscope.reducers.support.pattern_network:MapClassifier")
@@ -72,7 +73,8 @@ def open_file(path: Path, format: FileFormat) -> Iterator[BufferedReader]:
     """Open a file of a format.
 
     Raises:
-        HeadscopeError: it is a device, a pipe or a folder, it is too large, or the system refuses to read it.
+        HeadscopeError: the path is a device, a pipe or a folder, the file is too large, or the system does not allow
+            reading it.
     """
     with reading(path) as file:
         size = path.stat().st_size
@@ -85,7 +87,7 @@ def open_file(path: Path, format: FileFormat) -> Iterator[BufferedReader]:
 
 
 def read_bytes(path: Path, format: FileFormat) -> bytes:
-    """Return what is in a file of a format; it raises what `open_file` raises."""
+    """Return the content of a file of a format; raise the errors of `open_file`."""
     with open_file(path, format) as file:
         return file.read()
 
@@ -96,5 +98,5 @@ def is_too_much(unpacked: int, size: int) -> bool:
 
 
 def describe_claim(unpacked: int, size: int) -> str:
-    """Return what is wrong with a file that is too packed, as part of a sentence."""
+    """Return the fault of a file that is packed too much, as part of a sentence."""
     return f"claims to hold {unpacked / 1e9:,.1f} GB, which {size:,} bytes cannot"

@@ -1,4 +1,4 @@
-"""GGUF files: what their header counts must be in them, since its reader goes on behind the end of a file."""
+"""GGUF files: checks that a file has its whole header, since the reader of `gguf` continues after the end of a file."""
 
 import mmap
 import struct
@@ -9,24 +9,24 @@ from headscope.errors import ModelError
 from headscope.guards.formats import GGUF, MEGABYTE, open_file
 
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-"""Bytes of a number, by the number of its type."""
+"""The size of a number in bytes, by the code of its type."""
 
 _STRING, _ARRAY = 8, 9
 _DEEPEST = 3
-"""Arrays within arrays; no known key has any."""
+"""The greatest depth of nested arrays; no known key has any."""
 
 _MOST_AXES = 8
 _MOST_KEYS = 10_000
 _LONGEST = 48 * MEGABYTE
-"""Bytes of a header: that of a vocabulary of 262,144 tokens has 20 million."""
+"""The greatest size of a header in bytes; for a vocabulary of 262,144 tokens it has 20 million."""
 
 
 def check_gguf(path: Path) -> None:
-    """Refuse a file that is not as long as its header says.
+    """Raise an error for a file that ends before its header does, or whose header is invalid.
 
     Raises:
-        ModelError: it is damaged or incomplete.
-        HeadscopeError: it is no file, or the system refuses to read it.
+        ModelError: the file is damaged or incomplete.
+        HeadscopeError: the path is not a file, or the system does not allow reading it.
     """
     with open_file(path, GGUF) as file:
         try:
@@ -39,24 +39,24 @@ def check_gguf(path: Path) -> None:
 
 
 def open_gguf(path: Path) -> Any:
-    """Return the `gguf.GGUFReader` of a file, which raises errors of its own; before it, what `check_gguf` raises."""
-    from gguf import GGUFReader  # not above: only for GGUF files is it needed
+    """Return the `gguf.GGUFReader` of a file, which raises errors of its own, after `check_gguf`."""
+    from gguf import GGUFReader  # imported here because only GGUF files need it
 
     check_gguf(path)
     return GGUFReader(path)
 
 
 class _Header:
-    """The header of a file, and how far it is read."""
+    """The header of a file, and the position up to which it is read."""
 
     def __init__(self, content: mmap.mmap) -> None:
         self.content, self.place, self.order = content, 8, "<"
         (version,) = struct.unpack_from("<I", content, 4)
-        if version & 0xFFFF == 0:  # written by a machine that has the largest byte first
+        if version & 0xFFFF == 0:  # written by a machine that stores the largest byte first
             self.order = ">"
 
     def check(self) -> None:
-        """Read it to its end."""
+        """Read the header to its end."""
         tensors, keys = self._read("Q"), self._read("Q")
         if keys > _MOST_KEYS:
             raise ValueError(f"it has {keys:,} keys")

@@ -1,4 +1,4 @@
-"""Lines of a text, gzipped or not: none is longer than a line can be, and they unpack to no more than a text does."""
+"""Lines of a text, gzipped or not: limits on the length of a line and on the size of the unpacked text."""
 
 import gzip
 import zlib
@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 from headscope.guards.formats import MEGABYTE, FileFormat, describe_claim, is_too_much, open_file
 
 LONGEST_LINE = MEGABYTE
-"""Bytes of a line: a vector of ten thousand numbers has a fifth."""
+"""The greatest size of a line in bytes; a vector of ten thousand numbers has a fifth of it."""
 
 _GZIP = b"\x1f\x8b"
 """The first bytes of a gzipped file."""
@@ -20,8 +20,8 @@ def read_lines(path: Path, format: FileFormat) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text in UTF-8 with their numbers, counted from 1; without a byte order mark.
 
     Raises:
-        HeadscopeError: it is no file, or the system refuses to read it.
-        LineError: what is wrong with a line, or with the file behind it.
+        HeadscopeError: the path is not a file, or the system does not allow reading it.
+        LineError: a line is too long or not UTF-8, the file unpacks to too much, or the file is damaged after a line.
     """
     with open_file(path, format) as file:
         size, unpacked, number = path.stat().st_size, 0, 0
@@ -45,7 +45,7 @@ def split_lines(file: BinaryIO, longest: int) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers, counted from 1.
 
     Raises:
-        LineError: one of them has more than `longest` bytes, of which no more are read.
+        LineError: a line has more than `longest` bytes; no more of it is read.
     """
     for number in count(1):
         line = file.readline(longest + 1)
@@ -60,7 +60,7 @@ class LineError(ValueError):
     """A line that cannot be read.
 
     Attributes:
-        number: of the line, counted from 1.
+        number: the number of the line, counted from 1.
     """
 
     def __init__(self, number: int, fault: str) -> None:

@@ -1,4 +1,4 @@
-"""Files of safetensors: their header is looked at before it is parsed."""
+"""Files of safetensors: the length of the header is checked before it is parsed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,19 +11,19 @@ from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.guards.formats import MEGABYTE, FileFormat, open_file
 
 LONGEST_HEADER = 16 * MEGABYTE
-"""Bytes of a header: that of a text of 100,000 tokens has a fifth."""
+"""The greatest size of a header in bytes; for a text of 100,000 tokens it has a fifth of it."""
 
 _LENGTH = 8
-"""Bytes at the beginning of a file, which say how long the header behind them is."""
+"""The number of bytes at the beginning of a file that state the length of the header after them."""
 
 
 @contextmanager
 def open_tensors(path: Path, format: FileFormat) -> Iterator[Any]:
-    """Open a file of tensors for torch, as `safetensors.safe_open` does.
+    """Open a file of tensors for torch, in the same way as `safetensors.safe_open`.
 
     Raises:
-        HeadscopeError: it is no file, the system refuses to read it, or its header is too long.
-        ModelError: it cannot be read as safetensors, or in the block something is taken that cannot.
+        HeadscopeError: the path is not a file, the system does not allow reading it, or its header is too long.
+        ModelError: the file, or a tensor that the block takes from it, cannot be read as safetensors.
     """
     with open_file(path, format) as file:
         length = int.from_bytes(file.read(_LENGTH), "little")
