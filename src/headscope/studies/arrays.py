@@ -1,6 +1,6 @@
-"""Recorded scores of heads, an ``.npz`` for each model -> head tables, as a `Recording` lays them out.
+"""Recorded scores of heads, an ``.npz`` for each model -> head tables, in the layout of a `Recording`.
 
-What does not follow the layout is refused with the name of the file and of the array; nothing is ever unpickled.
+Arrays in another layout raise an error that names the file and the array. Nothing is ever unpickled.
 """
 
 import json
@@ -23,7 +23,7 @@ NO_SCORES = "recorded scores are those of heads; the scores of the models on the
 
 
 def find_paper_model(study: Study, stem: str) -> str:
-    """The paper's name of the model that a file is named after, such as ``bert-base``; empty if there is none."""
+    """Return the paper's name of the model that is the name of a file, such as ``bert-base``; empty if unknown."""
     wanted = stem.casefold()
     for name, ids in study.models.items():
         if wanted in {name.casefold(), *(model_id.rpartition("/")[2].casefold() for model_id in ids)}:
@@ -34,11 +34,11 @@ def find_paper_model(study: Study, stem: str) -> str:
 def read_recording(
     study: Study, recording: Recording, path: Path
 ) -> tuple[dict[str, xr.Dataset], dict[str, str], tuple[str, ...]]:
-    """Recorded scores as head tables, the reasons why others are missing, and the names of unknown arrays.
+    """Return recorded scores as head tables, the reasons for missing tables, and the names of unknown arrays.
 
     Raises:
-        CorpusError: the file is not an archive of plain arrays or is too large, an array that is needed is missing,
-            or one has a wrong shape, number of heads or values.
+        CorpusError: the file is not an archive of plain arrays or is too large, a required array is missing,
+            or an array has a wrong shape, number of heads or values.
     """
     arrays = _load_arrays(path)
     known = {name: array for name, array in recording.arrays.items() if array in arrays}
@@ -60,7 +60,7 @@ def read_recording(
 
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a file; nothing is unpickled."""
+    """Return all arrays of a file; nothing is unpickled."""
     advice = "save the scores with numpy.savez"
     with reading(path) as file:
         if file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
@@ -72,7 +72,7 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _check_scores(path: Path, name: str, array: np.ndarray, table: str, recording: Recording) -> np.ndarray:
-    """The scores of an array; its last axes are layer, head and score."""
+    """Return the scores of an array; its last axes are layer, head and score."""
     axes = (*(("run",) if _is_tuned(table) else ()), "layer", "head", "score")
     scores = len(recording.variables)
     if array.ndim != len(axes) or array.shape[-1] != scores or 0 in array.shape:
@@ -94,7 +94,7 @@ def _check_scores(path: Path, name: str, array: np.ndarray, table: str, recordin
 
 
 def _check_alike(path: Path, arrays: Mapping[str, str], scores: Mapping[str, np.ndarray]) -> None:
-    """Refuse arrays of different heads, and arrays of two corpora with different runs."""
+    """Raise an error for arrays of different heads, or for arrays of two corpora with different runs."""
     first = next(iter(scores))
     layers, heads_per_layer = scores[first].shape[-3:-1]
     for name in scores:

@@ -1,7 +1,7 @@
 """The essay *What does a fine-tuned BERT model look at?* (2019): what heads see after fine-tuning on aspects.
 
-It shows five observations on single pairs of a question and a review, and asks for a formal study. This is one: every
-head, before and after, beside models that were tuned on arbitrary labels.
+The essay makes five observations on single pairs of a question and a review, and asks for a formal study. This study
+measures every head before and after fine-tuning, and in models that were tuned on arbitrary labels.
 """
 
 import math
@@ -37,10 +37,10 @@ BERT = "BERT-base"
 BEFORE, RUNS = ("pairs",), ("pairs", "pairs_task", "pairs_control")
 MASS = "aspect_mass"
 SETTINGS = {"pairs": "none", "pairs_control": "control", "pairs_task": "aspects"}
-"""The data that a model is fine-tuned on, by the table of its heads."""
+"""The data on which a model is fine-tuned, by the name of its table."""
 
 OBSERVATIONS = {
-    # target: (where, what the question's aspect attends to, what it is held against within the same runs)
+    # target: (where, the target's description, the target that it is compared with in the same runs)
     "same_aspect": ("learning 1", "the aspect's words in the review", ""),
     "sentiment": ("learning 2", "sentiment words about the aspect", ""),
     "phrase": ("learning 3", "the whole phrase about the aspect", ""),
@@ -54,7 +54,7 @@ HEADS = {
     "sentiment": ("9-0", 10, 1),
     "other_aspect": ("10-3", 11, 4),
 }
-"""The essay counts from 0, as BertViz does, with which its pictures are made: it has a head 9-0."""
+"""The essay counts from 0, like BertViz, which drew its pictures: it has a head 9-0."""
 
 BESIDE = {
     "same_beside_other": "more than to the aspect asked about, in the same pairs",
@@ -63,7 +63,7 @@ BESIDE = {
 
 
 def _best_before(target: str) -> Extractor:
-    """The best head before fine-tuning, by the same measure."""
+    """Return an extractor of the best head before fine-tuning, by the same measure."""
     return lambda table: best_head_value(MASS, MASS)(table.sel(target=target))
 
 
@@ -98,18 +98,18 @@ def _make_claims() -> list[Claim]:
 
 
 def tabulate_targets(tables: Mapping[str, xr.Dataset]) -> pd.DataFrame:
-    """The head of each model that attends most to each target, with what its verdict is held against.
+    """Return the head of each model that attends most to each target, with the values to which its verdict refers.
 
-    The head is the best by its mean over runs, on the data that it is scored on. Beside the share of attention stand
-    how often the same head points at the target, and the share that even attention would give. Shares are in percent,
-    "±" is the standard deviation over these runs (``ddof`` 0).
+    The best head has the highest mean over runs, on the data on which it is scored. Further columns have the share of
+    pairs in which the head points at the target, and the share of attention under uniform attention. Shares are in
+    percent, "±" is the standard deviation over these runs (``ddof`` 0).
     """
     rows = []
     for target in tables["pairs"]["target"].values.tolist():
         for name, setting in SETTINGS.items():
             if name not in tables:
                 continue
-            with suppress(NotMeasuredError):  # the corpus has no such target
+            with suppress(NotMeasuredError):  # the corpus does not have this target
                 rows.append({"attention to": target.replace("_", " "), "tuned on": setting}
                             | _describe_best_head(tables[name].sel(target=target)))  # fmt: skip
     return pd.DataFrame(rows)
@@ -128,14 +128,14 @@ def _describe_best_head(of_target: xr.Dataset) -> dict[str, object]:
 
 
 def _compare_target(target: str, before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> xr.Dataset:
-    """How often a head points at a target, before, after and under the control."""
+    """Compare how often each head points at a target: before, after and under the control."""
     return compare_variable(before, task, control, "aspect_accuracy", where={"target": target})
 
 
 def _plot_best_heads(before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> Figure:
     panels = {}
     for target in OBSERVATIONS:
-        with suppress(TableError):  # the corpus has no such target
+        with suppress(TableError):  # the corpus does not have this target
             panels[target.replace("_", " ")] = _compare_target(target, before, task, control)
     what = "how often the head that was best before points at its target"
     return draw_runs.draw_pairs(draw_runs.pair_comparisons(panels), task, what, units="share of pairs")

@@ -31,7 +31,7 @@ EWT = (
     "ud/UD_English-EWT/en_ewt-ud-dev.conllu",
     "UD English EWT, development set: https://github.com/UniversalDependencies/UD_English-EWT",
 )
-"""The path and the source of the treebank that stands in for those of the papers."""
+"""The path and the source of the treebank that replaces the papers' treebanks."""
 TREEBANK, COREFERENCE, TEXT, GRADIENTS, MAP = ("treebank",), ("coreference",), ("text",), ("text_gradients",), ("map",)
 PROBES = ("probe",)
 
@@ -53,7 +53,7 @@ RELATIONS = {
     "mark": ((), "8-2", 50.7, 14.5, "+2"),
     "prt": (("compound:prt",), "6-7", 99.1, 91.4, "-1"),
 }
-"""Table 1. A treebank is read by the paper's labels, and by those of Universal Dependencies where it lacks them."""
+"""Table 1. Labels of the paper are used if the treebank has them, and else those of Universal Dependencies."""
 
 MAPPED = {
     "All": "all relations but punct and root, which the paper counts too",
@@ -100,7 +100,7 @@ def _table_2_claims() -> list[Claim]:
     claims = []
     for mention, (head, *rules) in MENTIONS.items():
         where, score = f"table 2, {mention}", "antecedent_accuracy"
-        # The paper shows one head for all classes; it is the best over all mentions.
+        # The paper shows one head for all classes: the best over all mentions.
         read = best_head_value(score, by=score, mention=mention)
         if mention == "all":
             read = best_head(score, prefix="antecedent_", mention="all")
@@ -114,7 +114,7 @@ def _table_2_claims() -> list[Claim]:
 
 
 def _share_from_dependent(table: xr.Dataset) -> Value:
-    """The share of the relations for which the best head attends from the dependent to its head."""
+    """Return the share of the relations whose best head attends from the dependent to its head."""
     count, exceptions = 0, []
     for label, (others, *_) in RELATIONS.items():
         with suppress(NotMeasuredError):
@@ -126,7 +126,7 @@ def _share_from_dependent(table: xr.Dataset) -> Value:
 
 
 def _map_heads(text: xr.Dataset) -> xr.Dataset:
-    """The table of texts with a map of its heads."""
+    """Return the table of texts with a map of its heads."""
     try:
         return add_behaviours(add_head_map(text))
     except TableError as error:
@@ -161,7 +161,7 @@ def _table_3_claims() -> list[Claim]:
 
 
 HALF_TO_DEEP = (6 / 12, 10 / 12)
-"""Layers 6 to 10 of 12, as a share of the depth, so that they can be found in a model of another depth."""
+"""Layers 6 to 10 of 12, as a share of the depth, to find them in a model of another depth."""
 
 UP_TO_FOURTH, FROM_FIFTH = (0.0, 4 / 12), (5 / 12, 1.0)
 """Layers 1 to 4 and 5 to 12 of 12, likewise."""
@@ -233,11 +233,11 @@ TEXTUAL = (
           Value(math.nan), single_value("cluster_stability", 1.0), "Rand index", 2, model=BERT,
           note="the paper has no such number"),
 )  # fmt: skip
-"""Sections 3, 4.2 and 6, and figures 2 to 4 and 6, of which the paper prints no numbers but these."""
+"""The claims of sections 3, 4.2 and 6, and figures 2 to 4 and 6, for which the paper prints no other numbers."""
 
 CLARK2019 = Study(
     title=NAMES["clark2019"],
-    # The paper speaks of "the uncased BERT model" as another than its own; the commands released with it use that one.
+    # The paper's own model is not "the uncased BERT model", as it says, but the commands released with it use that one.
     models={
         BERT: ("bert-base-cased", "google-bert/bert-base-cased", "bert-base-uncased", "google-bert/bert-base-uncased")
     },

@@ -1,6 +1,6 @@
 """Extractors for tables of effects: what disabling heads or layers of fine-tuned models changes on their task.
 
-They read the task's own metric, the first of the table, in points: a gain is above 0. Of several runs they give the
+They read the first metric of the table, the task's own, in points: a gain is above 0. For several runs they return the
 mean with its 95 % t interval.
 """
 
@@ -24,9 +24,9 @@ PLACEBO = "_placebo"
 
 @make_extractor
 def mean_gain(effects: xr.Dataset, kind: str, *, placebos: bool = False, tasks: Collection[str] = ()) -> PerRun:
-    """The mean gain over all heads or layers, or over their placebos, in each run.
+    """Return the mean gain over all heads or layers, or over their placebos, in each run.
 
-    With `tasks`, of these alone: the paper speaks of no others.
+    If `tasks` are given, runs on other tasks raise an error, since the paper makes no claim about them.
     """
     _refuse_other_tasks(effects, tasks)
     return np.asarray(_get_gains(effects, kind, PLACEBO if placebos else "").mean("unit").values)
@@ -34,17 +34,17 @@ def mean_gain(effects: xr.Dataset, kind: str, *, placebos: bool = False, tasks: 
 
 @make_extractor
 def layer_gain(effects: xr.Dataset, layer: int, *, tasks: Collection[str] = ()) -> PerRun:
-    """The gain from disabling a given layer, in each run; see `mean_gain`."""
+    """Return the gain from disabling a given layer, in each run; see `mean_gain`."""
     _refuse_other_tasks(effects, tasks)
     return np.asarray(_get_gains(effects, "layer").isel(unit=layer - 1).values)
 
 
 @make_extractor
 def best_gain(effects: xr.Dataset, kind: str, *, beyond_placebos: bool = False) -> Value:
-    """The largest gain from disabling one head or layer, by its mean over runs.
+    """Return the largest gain from disabling one head or layer, by its mean over runs.
 
-    The held-out value is the mean over runs of the gain from the head that is best on the average of the other runs:
-    the best of many is above 0 by chance.
+    The held-out value is the mean over runs of the gain from the head that is best on the average of the other runs,
+    since the best of many heads is above 0 by chance.
     """
     gains = _get_gains(effects, kind)
     if beyond_placebos:
@@ -63,9 +63,9 @@ def best_gain(effects: xr.Dataset, kind: str, *, beyond_placebos: bool = False) 
 
 @make_extractor
 def count_better_without(effects: xr.Dataset, kind: str) -> Value:
-    """The number of heads or layers that are `better without`, on the average of the runs or in one of them.
+    """Return the number of heads or layers that are `better without`, on the average of the runs or in one of them.
 
-    The lower end of its interval is that number, the upper one that of all whose interval reaches above 0.
+    The lower end of its interval is that number; the upper end also counts all units whose interval reaches above 0.
     """
     metric = read_metrics(effects)[0]["name"]
     frame = list_effects(summarize_effects(effects))
@@ -77,7 +77,7 @@ def count_better_without(effects: xr.Dataset, kind: str) -> Value:
 
 
 def _get_gains(effects: xr.Dataset, kind: str, end: str = "") -> xr.DataArray:
-    """The gains in points on all examples, by run and unit."""
+    """Return the gains in points on all examples, by run and unit."""
     metric = read_metrics(effects)[0]
     name = f"{PREFIXES[kind]}effect_{metric['name']}{end}"
     if name not in effects:
@@ -97,5 +97,5 @@ def _refuse_other_tasks(effects: xr.Dataset, tasks: Collection[str]) -> None:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """Each name once, as ``8-10, 3-1``."""
+    """Return each name once, as ``8-10, 3-1``."""
     return ", ".join(dict.fromkeys(names))

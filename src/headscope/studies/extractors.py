@@ -1,8 +1,8 @@
-"""Extractors: functions that return functions head table -> `Value`, which claims are made of (`make_extractor`).
+"""Extractors: functions that return functions head table -> `Value`, from which claims are made (`make_extractor`).
 
-Shares are in percent, as the papers print them. The head is chosen as the papers choose it: the best head on the whole
-corpus. The held-out value beside it, where the table has a report (`headscope.analyse.add_report`), is that of the
-head chosen on one half of the texts.
+Shares are in percent, as the papers print them. The head is chosen in the same way as in the papers: the best head on
+the whole corpus. If the table has a report (`headscope.analyse.add_report`), the value also has a held-out value, of
+the head chosen on one half of the texts.
 """
 
 import math
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 def make_extractor(read: Callable[Concatenate[xr.Dataset, P], R]) -> Callable[P, Callable[[xr.Dataset], R]]:
-    """Make of a function of a table and settings one of the settings, which returns a function of the table."""
+    """Turn a function of a table and settings into a function of the settings that returns a function of the table."""
 
     def make(*arguments: P.args, **settings: P.kwargs) -> Callable[[xr.Dataset], R]:
         return lambda table: read(table, *arguments, **settings)
@@ -37,9 +37,9 @@ def make_extractor(read: Callable[Concatenate[xr.Dataset, P], R]) -> Callable[P,
 
 @make_extractor
 def best_head(table: xr.Dataset, /, variable: str, *, prefix: str = "", score: str = "accuracy", **place: str) -> Value:
-    """The best of all heads by a score, with its interval, and the held-out score of the reported head.
+    """Return the best of all heads by a score, with its interval, and the held-out score of the reported head.
 
-    The table's report of it has names that begin with `prefix`, and calls it `score`.
+    In the table's report, its variables begin with `prefix`, and `score` is the name of the score.
     """
     return _read_best_head(select(table, variable, place), variable, prefix, score)
 
@@ -48,9 +48,9 @@ def best_head(table: xr.Dataset, /, variable: str, *, prefix: str = "", score: s
 def best_head_value(
     table: xr.Dataset, /, variable: str, by: str, scale: float = PERCENT, p: str = "", **place: str
 ) -> Value:
-    """The value, at these coordinates, of the head that is best by a variable, at ``all`` along the same dimensions.
+    """Return the value, at `place`, of the head that is best by the variable `by` at ``all`` along the same dimensions.
 
-    `p` names the variable of the value's p-values, if it is tested.
+    `p` is the name of the variable with the value's p-values, if it is tested.
     """
     where = find_best(select(table, by, dict.fromkeys(place, "all"))[by])
     row = select(table, variable, place)
@@ -60,9 +60,9 @@ def best_head_value(
 
 @make_extractor
 def best_relation_head(table: xr.Dataset, *labels: str, swapped: bool = False) -> Value:
-    """The best head, in either direction, for the first of these relations that the corpus has.
+    """Return the best head, in either direction, for the first of these relations that the corpus has.
 
-    The first label is in the scheme of the paper, the others are in schemes that may swap dependent and head.
+    The first label is in the scheme of the paper; the others are in schemes that may swap dependent and head.
     """
     label = _find_relation(table, labels)
     row = select(table, "relation_accuracy", {"relation": label})
@@ -71,7 +71,7 @@ def best_relation_head(table: xr.Dataset, *labels: str, swapped: bool = False) -
 
 @make_extractor
 def best_relation_offset(table: xr.Dataset, *labels: str, swapped: bool = False) -> Value:
-    """The best fixed offset for the first of these relations that the corpus has; see `best_relation_head`."""
+    """Return the best fixed offset for the first of these relations that the corpus has; see `best_relation_head`."""
     label = _find_relation(table, labels)
     row = select(table, "offset_accuracy", {"relation": label})
     sign = -1 if swapped and label != labels[0] else 1
@@ -80,7 +80,10 @@ def best_relation_offset(table: xr.Dataset, *labels: str, swapped: bool = False)
 
 @make_extractor
 def best_offset(table: xr.Dataset, variable: str, by: str, *, report: str = "", score: str = "") -> Value:
-    """The value at the offset that is best by a variable; `report` and `score` name the held-out one in the table."""
+    """Return the value at the offset that is best by the variable `by`.
+
+    `report` and `score` are the names of the held-out offset and its score in the table.
+    """
     row = select(table, variable, {})
     best = _read_best_offset(row, row[by], report, score)
     return replace(best, number=PERCENT * float(row[variable].sel(offset=int(best.detail))))
@@ -88,20 +91,20 @@ def best_offset(table: xr.Dataset, variable: str, by: str, *, report: str = "", 
 
 @make_extractor
 def single_value(table: xr.Dataset, /, variable: str, scale: float = PERCENT, **place: str | int) -> Value:
-    """A single number of the table."""
+    """Return a single number of the table."""
     return Value(scale * float(select(table, variable, place)[variable]))
 
 
 @make_extractor
 def mean_of_offsets(table: xr.Dataset, variable: str, farthest: int) -> Value:
-    """The mean over the offsets up to this distance, in both directions."""
+    """Return the mean over the offsets up to this distance, in both directions."""
     scores = select(table, variable, {})[variable]
     return Value(PERCENT * float(scores.where(abs(scores["offset"]) <= farthest).mean()))
 
 
 @make_extractor
 def mean_of_heads(table: xr.Dataset, /, variable: str, **place: str) -> Value:
-    """The mean over all heads."""
+    """Return the mean over all heads."""
     return Value(PERCENT * float(select(table, variable, place)[variable].mean()))
 
 
@@ -109,7 +112,7 @@ def mean_of_heads(table: xr.Dataset, /, variable: str, **place: str) -> Value:
 def mean_of_layers(
     table: xr.Dataset, /, variable: str, first: float, last: float, scale: float = PERCENT, **place: str
 ) -> Value:
-    """The mean over the heads of the layers from one depth to another, as shares: layer 6 of 12 is at 0.5."""
+    """Return the mean over the heads of the layers from one depth to another, as shares: layer 6 of 12 is at 0.5."""
     values = select(table, variable, place)[variable]
     chosen = values.isel(layer=find_between(values, first, last))
     layers = chosen["layer"].values.tolist()
@@ -120,7 +123,7 @@ def mean_of_layers(
 
 @make_extractor
 def top_layer(table: xr.Dataset, variable: str) -> Value:
-    """The layer in which the mean over the heads is greatest."""
+    """Return the layer in which the mean over the heads is greatest."""
     means = select(table, variable, {})[variable].mean("head")
     layer = int(means["layer"].values[int(means.argmax("layer"))])
     return Value(float(layer), f"of {means.sizes['layer']}")
@@ -128,7 +131,7 @@ def top_layer(table: xr.Dataset, variable: str) -> Value:
 
 @make_extractor
 def layer_of_top_head(table: xr.Dataset, variable: str) -> Value:
-    """The layer of the head with the greatest value."""
+    """Return the layer of the head with the greatest value."""
     values = select(table, variable, {})[variable]
     where = find_best(values)
     return Value(float(where["layer"]), f"head {_describe_head(where)} of {values.sizes['layer']} layers")
@@ -136,7 +139,7 @@ def layer_of_top_head(table: xr.Dataset, variable: str) -> Value:
 
 @make_extractor
 def count_heads_above(table: xr.Dataset, variable: str, threshold: float) -> Value:
-    """The number of heads with a value above a threshold, and their layers."""
+    """Return the number of heads with a value above a threshold, and their layers."""
     values = select(table, variable, {})[variable]
     counts = (values > threshold).sum("head")
     layers = np.repeat(counts["layer"].values, counts.values).tolist()
@@ -145,12 +148,15 @@ def count_heads_above(table: xr.Dataset, variable: str, threshold: float) -> Val
 
 @make_extractor
 def share_of_heads_below(table: xr.Dataset, variable: str, threshold: float) -> Value:
-    """The share of the heads with a value below a threshold."""
+    """Return the share of the heads with a value below a threshold."""
     return Value(PERCENT * float((select(table, variable, {})[variable] < threshold).mean()))
 
 
 def largest(*extractors: Extractor) -> Extractor:
-    """The largest of several values that the table has, with the interval of the largest, whichever of them it is."""
+    """Return an extractor of the largest of several values, with the interval of the largest, whichever of them it is.
+
+    Values that the table lacks are left out.
+    """
 
     def read(*tables: xr.Dataset) -> Value:
         values = []
@@ -167,7 +173,11 @@ def largest(*extractors: Extractor) -> Extractor:
 
 
 def select(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> xr.Dataset:
-    """The table at these coordinates; `NotMeasuredError` if it has no such variable, or nothing of that kind."""
+    """Return the table at these coordinates.
+
+    Raises:
+        NotMeasuredError: the table has no such variable or no such coordinates.
+    """
     if variable not in table or not bool(table[variable].notnull().any()):
         raise NotMeasuredError(f"the table has no {variable}")
     for dim, label in place.items():
@@ -177,7 +187,7 @@ def select(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> 
 
 
 def find_between(values: xr.DataArray, first: float, last: float) -> Bool[np.ndarray, " layer"]:
-    """True for the layers from one depth to another, as shares of all layers."""
+    """Return whether each layer lies between two depths, as shares of all layers."""
     depth = values["layer"].values / values.sizes["layer"]
     return np.asarray((depth >= first - 1e-9) & (depth <= last + 1e-9))
 
@@ -191,7 +201,7 @@ def _find_relation(table: xr.Dataset, labels: tuple[str, ...]) -> str:
 
 
 def find_best(values: xr.DataArray) -> dict[str, Any]:
-    """The coordinates of the head with the greatest value; the first of equals."""
+    """Return the coordinates of the head with the greatest value; the first of equals."""
     dims = [dim for dim in HEAD if dim in values.dims]
     if not bool(values.notnull().any()):
         raise NotMeasuredError("no head has a value")
@@ -200,7 +210,10 @@ def find_best(values: xr.DataArray) -> dict[str, Any]:
 
 
 def _describe_head(where: Mapping[str, int | str], swapped: bool = False) -> str:
-    """``8-11``, and the direction if it is the less common one, from the head of a dependency to its dependent."""
+    """Return the name of a head as ``8-11``, with the direction if it is the less common one.
+
+    The less common direction is from the head of a dependency to its dependent.
+    """
     name = head_name(int(where["layer"]), int(where["head"]))
     less_common = "dependent_to_head" if swapped else "head_to_dependent"
     return f"{name} head to dependent" if where.get("direction") == less_common else name

@@ -35,9 +35,11 @@ class Finding:
     """The verdict on a claim.
 
     Attributes:
-        ours: the value measured here; None where it was not measured.
-        same: the model and the corpora are those of the paper, so that the values must agree.
-        why: the reason, where it was not measured.
+        claim: the claim.
+        ours: the value measured here; None if it was not measured.
+        same: true if the model and the corpora are the paper's own, so that the values must agree.
+        verdict: the verdict.
+        why: the reason why it was not measured.
     """
 
     claim: Claim
@@ -48,12 +50,12 @@ class Finding:
 
     @property
     def difference(self) -> float:
-        """Our value minus the paper's; NaN where either has no number."""
+        """Our value minus the paper's; NaN if either has no number."""
         return math.nan if self.ours is None else self.ours.number - self.claim.paper.number
 
 
 def derive(study: Study, tables: Mapping[str, xr.Dataset]) -> tuple[dict[str, xr.Dataset], dict[str, str]]:
-    """The tables with the derived tables added, and the reasons why others cannot be derived."""
+    """Return the tables with the derived tables added, and the reasons why others cannot be derived."""
     tables, absent = dict(tables), {}
     for name, derived in study.derived.items():
         if name in tables or any(on not in tables for on in derived.on):
@@ -68,16 +70,16 @@ def derive(study: Study, tables: Mapping[str, xr.Dataset]) -> tuple[dict[str, xr
 def judge(
     study: Study, tables: Mapping[str, xr.Dataset], absent: Mapping[str, str] | None = None
 ) -> tuple[Finding, ...]:
-    """The findings of a study on head tables: on each claim about the model that they are compared with, or about none.
+    """Return the findings of a study on head tables, for each claim about the model of the tables or about no model.
 
-    Values must be equal only where the model and the corpus are those of the paper: the model by its hub id, the
-    corpus by its hash. Elsewhere they are shown side by side, and the claim's pattern is judged, on the held-out
-    value where there is one. Recorded scores are the paper's own if their file is named after one of its models.
-    A p-value has no sign: it agrees only if its effect is not significant in the direction opposite to the paper's.
+    Values must be equal only if the model and the corpus are the paper's own: the model by its hub id, the corpus by
+    its hash. Otherwise they are shown side by side, and the claim's pattern is judged, on the held-out value if there
+    is one. Recorded scores are the paper's own if their file is named after one of its models. A p-value has no sign:
+    it agrees only if its effect is not significant in the direction opposite to the paper's.
 
     Args:
         study: the paper.
-        tables: by the names of its measurements; some may be missing.
+        tables: the tables by the names of their measurements; some may be missing.
         absent: for missing tables, the reasons.
     """
     model = study.paper_model(tables)
@@ -94,7 +96,7 @@ def _judge_claim(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset], a
     try:
         ours = _read_value(claim.read, on)
         same = all(_is_papers_own(claim, study, name, table) for name, table in zip(claim.on, on, strict=True))
-        # 3 of 10 runs are not 3 of 7.
+        # 3 of 10 runs differ from 3 of 7.
         same = same and ("runs" not in claim.unit or ours.detail == claim.paper.detail)
         if same and not math.isnan(claim.paper.number):
             close = abs(ours.number - claim.paper.number) <= claim.tolerance * (1 + 1e-9)
@@ -107,7 +109,7 @@ def _judge_claim(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset], a
 def _explain_missing(
     study: Study, missing: Sequence[str], tables: Mapping[str, xr.Dataset], absent: Mapping[str, str]
 ) -> str:
-    """The reasons why tables are missing; for a derived table, those of the tables that it is computed from."""
+    """Return the reasons why tables are missing; for a derived table, the reasons of its source tables."""
     sources = [on for name in missing if name in study.derived for on in study.derived[name].on if on not in tables]
     wanted = list(dict.fromkeys([*(name for name in missing if name not in study.derived or name in absent), *sources]))
     reasons = list(dict.fromkeys(absent[name] for name in wanted if name in absent))
@@ -128,7 +130,7 @@ def _read_value(read: Extractor, on: Sequence[xr.Dataset]) -> Value:
 
 
 def _is_papers_own(claim: Claim, study: Study, table_name: str, table: xr.Dataset) -> bool:
-    """True for a table of the paper's own model and corpus; never for a user's fine-tuned runs, which have seeds."""
+    """Return whether a table is of the paper's own model and corpus. A user's own runs never are: seeds differ."""
     model = table.attrs["model"]
     if claim.model and model not in study.models[claim.model]:
         return False
@@ -138,7 +140,7 @@ def _is_papers_own(claim: Claim, study: Study, table_name: str, table: xr.Datase
 
 
 def _is_opposite(claim: Claim, ours: Value, on: Sequence[xr.Dataset]) -> bool:
-    """True for a p-value of an effect that is significant in the direction opposite to the claim's."""
+    """Return whether a p-value is of an effect that is significant in the direction opposite to the claim's."""
     pattern = claim.pattern
     return pattern is not None and pattern.effect is not None and _check_pattern(pattern, ours, on) == "fails"
 

@@ -1,8 +1,8 @@
 """Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT.
 
-Semantic roles (section 4.2), what fine-tuning changes (4.3), attention to classes of tokens (4.4) and from [CLS] in the
-last layer (4.5), what disabling heads and layers changes (4.6). What the paper says of these in words is what stands
-here; most of it it prints as pictures.
+Semantic roles (section 4.2), changes by fine-tuning (4.3), attention to classes of tokens (4.4) and from [CLS] in the
+last layer (4.5), effects of disabling heads and layers (4.6). The study measures the statements of the paper's text;
+most figures of the paper are pictures without numbers.
 """
 
 import math
@@ -58,7 +58,7 @@ def _attention_from_cls_to(name: str) -> Extractor:
 
 
 def _count_heads_for_roles(table: xr.Dataset) -> Value:
-    """The heads that give a predicate and its role over twice what they give any two words, beyond the interval."""
+    """Count the heads whose weight between predicate and role is surely over twice that between any two words."""
     if "role_weight_lower" not in table or not bool(table["role_weight_lower"].notnull().any()):
         raise NotMeasuredError("no role of the corpus counts")
     above = (table["role_weight_lower"] > 2 * table["role_weight_anywhere"]).transpose("layer", "head")
@@ -70,14 +70,14 @@ SPECIAL = largest(_attention_to("cls"), _attention_to("sep"))
 MORE_THAN_WORDS = Pattern("more than to any class of words", above=largest(*map(_attention_to, WORD_CLASSES)))
 
 TASKS = {"mrpc": "MRPC", "rte": "RTE", "cola": "CoLA", "sst2": "SST-2", "stsb": "STS-B", "wnli": "WNLI"}
-"""GLUE sets of the paper; QNLI and QQP are not read."""
+"""The GLUE tasks of the paper; QNLI and QQP are not read."""
 
 RUNS, CLASS_RUNS = ("texts_task", "texts_control"), ("classes_task",)
 LAST = 10 / 12
-"""The last two of 12 layers lie deeper, as a share of the depth."""
+"""The share of the depth after which the last two of 12 layers come."""
 
 LAST_LAYER = 0.999
-"""Deeper than this is the last layer alone."""
+"""The share of the depth after which only the last layer comes."""
 
 
 def _last_layers(group: int) -> Extractor:
@@ -124,10 +124,10 @@ TUNED = (
         for key, name in WORD_CLASSES.items()
     ),
 )  # fmt: skip
-"""Sections 4.3 to 4.5, of fine-tuned models."""
+"""The claims of sections 4.3 to 4.5, on fine-tuned models."""
 
 MAP_TABLES = ("maps", "maps_task")
-"""Patterns of maps before and after fine-tuning, in 200 texts of the task."""
+"""The tables with patterns of maps before and after fine-tuning, in 200 texts of the task."""
 
 MAPS = tuple(
     claim
@@ -147,7 +147,7 @@ MAPS = tuple(
               note="the paper prints a picture alone"),
     )
 )  # fmt: skip
-"""Section 4.1."""
+"""The claims of section 4.1."""
 
 EFFECTS = ("effects_task",)
 HELD_OUT = "held out: in each run the best of the other runs, on the same examples"
@@ -177,7 +177,7 @@ DISABLED = (
     Claim("section 4.6, figure 9", "gain from disabling the first layer", EFFECTS, Value(3.2, "RTE"),
           mean_over_runs(layer_gain(1, tasks=("rte",))), "points", 1, Pattern("a gain", above=0.0), BERT),
 )  # fmt: skip
-"""Section 4.6; disabled heads attend to all tokens alike."""
+"""The claims of section 4.6; a disabled head attends equally to all tokens."""
 
 KOVALEVA2019 = Study(
     title=NAMES["kovaleva2019"],

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def locate(study: Study, data: Path, given: Mapping[str, Path | Corpus]) -> dict[str, Path | Corpus]:
-    """The corpora of a study, or their paths: those given, and the others below `data` (`files.find_by_suffix`).
+    """Return the corpora of a study or their paths: the given ones, and the others in `data` (`files.find_by_suffix`).
 
     Raises:
         CorpusError: a corpus is missing, or one is given for a measurement that the study does not have.
@@ -43,12 +43,14 @@ def locate(study: Study, data: Path, given: Mapping[str, Path | Corpus]) -> dict
 
 @dataclass(frozen=True)
 class Texts:
-    """What a measurement is made on: documents, their corpus, and in words which part of it they are.
+    """The texts of a measurement: documents, their corpus, and a description of the part that they are.
 
     Attributes:
         corpus: the path of the corpus, or the name of the task.
-        sha256: of the corpus.
-        part: empty for all of it.
+        sha256: the SHA-256 of the corpus.
+        documents: the documents.
+        summary: the summary of the documents.
+        part: the part of the corpus in words; empty for all of it.
     """
 
     corpus: str
@@ -59,7 +61,7 @@ class Texts:
 
 
 def sample_texts(task: Task, seed: int, max_texts: int | None) -> Texts:
-    """Texts of a task's test split as documents without annotation."""
+    """Return texts of a task's test split as documents without annotation."""
     examples = [example for example in task.splits[TEST] if all(text.split() for text in example.texts)]
     documents = [example.to_document() for example in _sample(examples, seed, max_texts)]
     sha256 = hashlib.sha256(repr(sorted(task.source.items())).encode()).hexdigest()
@@ -68,7 +70,7 @@ def sample_texts(task: Task, seed: int, max_texts: int | None) -> Texts:
 
 
 def select_documents(measurement: Measurement, source: Path | Corpus, seed: int) -> Texts:
-    """The documents of a corpus that are measured.
+    """Return the documents of a corpus that are measured.
 
     Raises:
         CorpusError: the corpus cannot be read, or has none of these documents.
@@ -92,7 +94,7 @@ def select_documents(measurement: Measurement, source: Path | Corpus, seed: int)
 
 
 def _sample(items: list[T], seed: int, size: int | None) -> list[T]:
-    """A random sample, in the order of the corpus so that neighbours are still neighbours; None: all."""
+    """Return a random sample in the order of the corpus, so neighbours stay neighbours; all items if `size` is None."""
     if size is None or len(items) <= size:
         return items
     return [items[place] for place in sorted(random.Random(seed).sample(range(len(items)), size))]

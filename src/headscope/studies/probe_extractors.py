@@ -1,4 +1,4 @@
-"""Extractors for tables of probes (`headscope probe`): what they get right, in percent with its interval."""
+"""Extractors for tables of probes (`headscope probe`): their scores in percent, with intervals."""
 
 import xarray as xr
 
@@ -13,14 +13,14 @@ TREEBANK_LINKS = "dependency"
 
 @make_extractor
 def probe_accuracy(probes: xr.Dataset, name: str) -> Value:
-    """The share of words for which a probe finds the syntactic head (UAS without punctuation)."""
+    """Return the share of words whose syntactic head a probe finds (UAS without punctuation)."""
     _refuse_missing(probes, name)
     return _read(probes.sel(probe=name, relation=ALL), "probe_accuracy", f"seeds: {probes.sizes['seed']}")
 
 
 @make_extractor
 def probe_gain(probes: xr.Dataset, name: str, baseline: str) -> Value:
-    """What a probe finds beyond a baseline, with a paired interval."""
+    """Return the gain of a probe over a baseline, with a paired interval."""
     _refuse_missing(probes, name, baseline)
     return _read(probes.sel(probe=name, baseline=baseline, relation=ALL), "probe_gain")
 

@@ -1,8 +1,8 @@
 """A study of recorded scores: NumPy arrays in, the paper's tables and claims out. No weights are needed.
 
 Each file ``NAME.npz`` of the folder holds the scores of one model, before fine-tuning and in each run, in the layout of
-`Recording`. If the name is that of a model of the paper, its figures are held against the paper's; of another model
-the claims are judged as they are of models that one fine-tunes oneself.
+`Recording`. If the name is the one of a model of the paper, its figures are compared with the paper's. For other models
+the claims are judged in the same way as for models that a user fine-tunes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class Recorded:
     """One model of a folder of recorded scores.
 
     Attributes:
-        name: name of the file, without its ending.
+        name: the name of the file, without its suffix.
         tables: head tables, and the tables derived from them.
         findings: the verdicts on the paper's claims.
         absent: for each missing table, the reason.
@@ -44,7 +44,7 @@ class Recorded:
 
     @property
     def warnings(self) -> list[str]:
-        """Sentences about tables that are missing and arrays that were not read."""
+        """Sentences about missing tables and about arrays that were not read."""
         missing = [f"{why}: the table {name} is missing." for name, why in self.absent.items() if name not in TUNED]
         return missing + [f"The study does not know the array {name}; it was left out." for name in self.unread]
 
@@ -61,10 +61,10 @@ class Recorded:
 
 
 def list_recordings(folder: Path) -> list[Path]:
-    """The files of recorded scores in a folder, by name.
+    """Return the files of recorded scores in a folder, by name.
 
     Raises:
-        CorpusError: it is not a folder, or has none.
+        CorpusError: it is not a folder, or has no such file.
     """
     recordings = sorted(folder.glob("*.npz"))
     if not recordings:
@@ -74,7 +74,7 @@ def list_recordings(folder: Path) -> list[Path]:
 
 
 def judge_recording(study: Study, recording: Recording, path: Path) -> Recorded:
-    """The tables of one model, and the verdicts on the claims.
+    """Return the tables of one model, and the verdicts on the claims.
 
     Raises:
         CorpusError: the file does not follow the layout.
@@ -84,13 +84,13 @@ def judge_recording(study: Study, recording: Recording, path: Path) -> Recorded:
 
 
 def list_figures(study: Study, model: Recorded) -> list[str]:
-    """The names of the figures about fine-tuning for which the model has all tables."""
+    """Return the names of the figures about fine-tuning whose tables the model has."""
     needed = {name: set(tables) for name, (tables, _) in study.figures.items()}
     return [name for name in needed if needed[name] & set(study.derived) and needed[name] <= set(model.tables)]
 
 
 def render_markdown(name: str, study: Study, models: Sequence[Recorded], *, with_figures: bool = False) -> str:
-    """The whole page: for each model the paper's tables, its figures where these are drawn, and the claims."""
+    """Return the whole page: for each model the paper's tables, its figures if they are drawn, and the claims."""
     lines = [
         f"# {study.title}\n",
         f"`headscope study {name} --recorded`: the paper's tables and tests from recorded scores of heads, without "
@@ -118,7 +118,7 @@ def render_markdown(name: str, study: Study, models: Sequence[Recorded], *, with
 
 
 def show(study: Study, models: Sequence[Recorded], console: Console, *, whole: bool) -> None:
-    """Print the number of claims with each verdict, and the first of the paper's tables, or the `whole`."""
+    """Print the number of claims with each verdict, and the first of the paper's tables, or all if `whole` is true."""
     for model in models:
         console.print(f"\n[bold]{escape(model.name)}[/]: {escape(model.shape)}", soft_wrap=True)
         for warning in model.warnings:

@@ -1,8 +1,8 @@
 """Extractors for models that were fine-tuned with several seeds: functions tables -> `Value`.
 
-They read a head table with the dimension ``run`` (in the code: `runs`), and give the mean over runs with its 95 % t
-interval, or the standard deviation. Shares are in percent. The best head is the head that was best before fine-tuning
-(in Zhao and Bethard 2020: by F1), whatever is read of it.
+They read a head table with the dimension ``run`` (in the code: `runs`), and return the mean over runs with its 95 % t
+interval, or the standard deviation. Shares are in percent. The best head is always the head that was best before
+fine-tuning (in Zhao and Bethard 2020: by F1).
 """
 
 from collections.abc import Callable, Mapping
@@ -25,23 +25,23 @@ from headscope.studies.study import RECORDED, SIGNIFICANT, Extractor, NotMeasure
 PerRun = Float[np.ndarray, " run"]
 
 RunExtractor = Callable[..., PerRun]
-"""Takes the tables that a claim is about and returns one number for each run."""
+"""A function of a claim's tables that returns one number for each run."""
 
 AnyExtractor = TypeVar("AnyExtractor", bound=Callable[..., Any])
 
 
 def on_tables(extractor: AnyExtractor, *positions: int) -> AnyExtractor:
-    """The same extractor, for those of a claim's tables that are at these positions."""
+    """Return the same extractor for the tables of a claim at these positions."""
     return cast(AnyExtractor, lambda *tables: extractor(*(tables[position] for position in positions)))
 
 
 def mean_over_runs(extractor: RunExtractor) -> Extractor:
-    """The mean over runs, with its interval."""
+    """Return an extractor of the mean over runs, with its interval."""
     return lambda *tables: average_runs(extractor(*tables))
 
 
 def deviation_over_runs(extractor: RunExtractor) -> Extractor:
-    """The standard deviation over these runs (``ddof`` 0), as the paper prints it."""
+    """Return an extractor of the standard deviation over these runs (``ddof`` 0), as the paper prints it."""
 
     def read(*tables: xr.Dataset) -> Value:
         values = extractor(*tables)
@@ -53,7 +53,7 @@ def deviation_over_runs(extractor: RunExtractor) -> Extractor:
 
 
 def average_runs(values: PerRun) -> Value:
-    """The mean of some runs, with its 95 % t interval; none for a single run."""
+    """Return the mean of some runs, with its 95 % t interval; a single run has no interval."""
     average, count = float(np.mean(values)), len(values)
     if count < 2:
         return Value(average, _describe_runs(values))
@@ -63,20 +63,20 @@ def average_runs(values: PerRun) -> Value:
 
 @make_extractor
 def average_head(runs: xr.Dataset, /, variable: str, **place: str) -> PerRun:
-    """The mean over all heads, at these coordinates of the other dimensions, in each run."""
+    """Return the mean over all heads, at these coordinates of the other dimensions, in each run."""
     return PERCENT * _get_runs(runs, variable, place).mean(("layer", "head")).values
 
 
 @make_extractor
 def deep_layers(runs: xr.Dataset, /, variable: str, depth: float, *, scale: float = PERCENT, **place: str) -> PerRun:
-    """The mean over the heads of the layers deeper than a share of all layers, in each run."""
+    """Return the mean over the heads of the layers deeper than a share of all layers, in each run."""
     values = _get_runs(runs, variable, place)
     return np.asarray(scale * values.isel(layer=_find_deeper(values, depth)).mean(("layer", "head")).values)
 
 
 @make_extractor
 def lowest_other_layer(runs: xr.Dataset, variable: str, depth: float, *, scale: float = PERCENT) -> PerRun:
-    """The lowest mean over the heads of a layer that is not deeper than a share of all layers, in each run."""
+    """Return the lowest mean over the heads of a layer that is not deeper than a share of all layers, in each run."""
     values = _get_runs(runs, variable)
     layers = values.isel(layer=~_find_deeper(values, depth)).mean("head")
     if not layers.sizes["layer"]:
@@ -90,7 +90,7 @@ def _find_deeper(values: xr.DataArray, depth: float) -> Bool[np.ndarray, " layer
 
 @make_extractor
 def best_head_after(runs: xr.Dataset, /, variable: str, **place: str) -> Value:
-    """The head that is best after fine-tuning, by its mean over runs."""
+    """Return the value of the head that is best after fine-tuning, by its mean over runs."""
     values = _get_runs(runs, variable, place)
     best = find_best(values.mean("run"))
     return replace(average_runs(PERCENT * values.sel(best).values), detail=head_name(**best))
@@ -98,7 +98,7 @@ def best_head_after(runs: xr.Dataset, /, variable: str, **place: str) -> Value:
 
 @make_extractor
 def head_value(table: xr.Dataset, /, layer: int, head: int, variable: str, **place: str) -> Value:
-    """The value of a given head, after fine-tuning or before."""
+    """Return the value of a given head, after fine-tuning or before."""
     if layer > table.sizes["layer"] or head > table.sizes["head"]:
         raise NotMeasuredError(f"the model has no head {head_name(layer, head)}")
     values = _select_known(table, variable, place).sel(layer=layer, head=head)
@@ -113,36 +113,39 @@ def _select_known(table: xr.Dataset, variable: str, place: Mapping[str, str]) ->
 
 
 def best_head_before(variable: str, by: str) -> RunExtractor:
-    """The value of the head that was best before fine-tuning, in each run; from a table before and one of runs."""
+    """Return an extractor of the value, in each run, of the head that was best before fine-tuning.
+
+    It takes a table from before fine-tuning, and one of runs.
+    """
     return lambda before, runs: PERCENT * _get_runs(runs, variable).sel(find_best_before(before, by)).values
 
 
 def find_best_before(before: xr.Dataset, by: str) -> dict[str, Any]:
-    """The coordinates of the head with the greatest value; the first of equals."""
+    """Return the coordinates of the head with the greatest value; the first of equals."""
     return find_best(select(before, by, {})[by])
 
 
 def consistency_per_run(variable: str) -> RunExtractor:
-    """Kendall's tau between two corpora, in each run; from two tables of the same runs."""
+    """Return an extractor of Kendall's tau between two corpora, in each run; it takes two tables of the same runs."""
     return lambda first, second: np.asarray(consistencies(first, second, variable).taus)
 
 
 def significant_consistencies(variable: str) -> Extractor:
-    """The number of runs in which it differs from 0, if heads were independent."""
+    """Return an extractor of the number of runs in which tau differs from 0, if heads were independent."""
     return lambda first, second: _count_significant(np.asarray(consistencies(first, second, variable).ps))
 
 
 def rank_sum_effect(task: RunExtractor, control: RunExtractor) -> Extractor:
-    """How far the runs of the task lie above those of the control, from -1 to 1, with the p-value.
+    """Return an extractor of how far the task's runs lie above the control's, from -1 to 1, with the p-value.
 
-    Of all pairs of a run of the task and one of the control, it is the share in which that of the task is higher, less
-    the share in which it is lower. The p-value is that of the exact two-sided rank-sum test.
+    Of all pairs of a run of the task and a run of the control, it is the share of pairs in which the task's value is
+    higher, less the share in which it is lower. The p-value is from the exact two-sided rank-sum test.
     """
 
     def read(*tables: xr.Dataset) -> Value:
         task_values, control_values = task(*tables), control(*tables)
         counts = f"{len(task_values)} and {len(control_values)} runs"
-        # With so few runs the p-value cannot be significant, however far apart they are.
+        # With few runs the p-value cannot be significant, however far apart they are.
         if (least := least_rank_sum(len(task_values), len(control_values))) >= SIGNIFICANT:
             raise NotMeasuredError(f"{counts} cannot give a p-value below {least:.2g}; take more seeds")
         return Value(dominance(task_values, control_values), counts, p=rank_sum(task_values, control_values))
@@ -151,7 +154,7 @@ def rank_sum_effect(task: RunExtractor, control: RunExtractor) -> Extractor:
 
 
 def rank_sum_p(task: RunExtractor, control: RunExtractor) -> Extractor:
-    """The p-value of `rank_sum_effect` alone, as papers print it; it has no sign."""
+    """Return an extractor of the p-value of `rank_sum_effect` alone, as papers print it; it has no sign."""
     effect = rank_sum_effect(task, control)
 
     def read(*tables: xr.Dataset) -> Value:
@@ -163,7 +166,7 @@ def rank_sum_p(task: RunExtractor, control: RunExtractor) -> Extractor:
 
 @make_extractor
 def model_score(tuned: xr.Dataset, name: str) -> PerRun:
-    """A score of the fine-tuned models on their task, after their best epoch."""
+    """Return a score of the fine-tuned models on their task, after their best epoch."""
     if name not in tuned:
         raise NotMeasuredError(f"the runs have no {name.replace('_', ' ')}")
     return np.asarray(PERCENT * tuned[name].values)
@@ -171,7 +174,7 @@ def model_score(tuned: xr.Dataset, name: str) -> PerRun:
 
 @make_extractor
 def change_statistic(comparison: xr.Dataset, variable: str, group: str = "task") -> PerRun:
-    """A variable of a comparison that has one number for each run of a group."""
+    """Return a variable of a comparison that has one number for each run of a group."""
     values = _select_group(comparison, group)[variable].values
     if not (known := np.isfinite(values)).any():
         recorded = variable == "baseline_tau_corrected" and RECORDED in comparison.attrs
@@ -185,7 +188,10 @@ ALIKE = "all heads have the same score before, or the same change"
 
 @make_extractor
 def significant_changes(comparison: xr.Dataset, sign: int = 0, group: str = "task") -> Value:
-    """The number of runs in which the change of heads correlates with their score before, with this sign (0: any)."""
+    """Return the number of runs in which the change of heads correlates with their score before.
+
+    Only correlations with this sign count; 0 counts both.
+    """
     statistics = comparison.sel(group=group)
     known = statistics["baseline_tau"].notnull().values
     if not known.any():
@@ -198,7 +204,7 @@ def corrected_change(comparison: xr.Dataset) -> Value:
     """Return the mean of Kendall's tau of the score before and its change on other texts, with its interval.
 
     Raises:
-        NotMeasuredError: the tables lack the counts of each part of the corpus, or there are no two runs.
+        NotMeasuredError: the tables lack the counts of each part of the corpus, or there are fewer than two runs.
     """
     detail = mean_over_runs(change_statistic("baseline_tau_corrected"))(comparison).detail
     statistics = _select_group(comparison, "task")
@@ -210,7 +216,7 @@ def corrected_change(comparison: xr.Dataset) -> Value:
 def layer_change(
     comparison: xr.Dataset, first: float, last: float, *, group: str = "task", others: bool = False
 ) -> PerRun:
-    """The mean change of the heads from one depth to another, as shares of all layers, or of all `others`."""
+    """Return the mean change of the heads between two depths (shares of all layers); with `others`, of other layers."""
     changes = _select_group(comparison, group)["layer_change"].dropna("run", how="all")
     chosen = find_between(changes, first, last) != others
     if not chosen.any():
@@ -225,7 +231,7 @@ def _select_group(comparison: xr.Dataset, group: str) -> xr.Dataset:
 
 
 def selectivity(task: xr.Dataset, control: xr.Dataset) -> Value:
-    """Accuracy on the task minus accuracy on the control (Hewitt and Liang 2019)."""
+    """Return accuracy on the task minus accuracy on the control (Hewitt and Liang 2019)."""
     at_task, at_control = (float(np.mean(model_score("accuracy")(table))) for table in (task, control))
     return Value(at_task - at_control, f"{at_task:.1f} less {at_control:.1f}")
 

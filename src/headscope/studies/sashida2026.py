@@ -20,7 +20,7 @@ from headscope.view.figures.draw_head_sets import draw_drops, draw_two_scores
 
 GPT = "GPT-2 XL"
 SHARE = 0.1
-"""Of all heads, the part that is in the sets of single-hop and of multi-hop heads."""
+"""The share of all heads in the set of single-hop heads, and in the set of multi-hop heads."""
 
 SINGLE, MULTI, MIXED = "single-hop", "multi-hop", "mixed"
 """The sets; the paper calls them DP, MDP and Mix."""
@@ -33,7 +33,7 @@ DROPS = {
 
 
 def choose_top_heads(treebank: xr.Dataset) -> dict[str, list[str]]:
-    """The tenth of the heads that score highest in a relation, that which does in a path, and both together."""
+    """Return the tenth of the heads that score highest in a relation, the tenth for paths, and both together."""
     sets: dict[str, list[str]] = {}
     for name, multi in ((SINGLE, False), (MULTI, True)):
         ranked = rank_heads(find_best_scores(treebank, multi=multi))
@@ -43,10 +43,10 @@ def choose_top_heads(treebank: xr.Dataset) -> dict[str, list[str]]:
 
 
 def find_best_scores(treebank: xr.Dataset, *, multi: bool) -> xr.DataArray:
-    """The highest score of each head in a relation, or in a path, that occurs often enough in that direction.
+    """Return the highest score of each head in a relation, or in a path, that is frequent enough in that direction.
 
     Raises:
-        NotMeasuredError: none does.
+        NotMeasuredError: none is frequent enough.
     """
     names = [
         str(name)
@@ -90,7 +90,7 @@ def _make_claims() -> list[Claim]:
 
 
 def _draw_scores(treebank: xr.Dataset) -> Figure:
-    """The best score of each head in a relation and in a path."""
+    """Draw the best score of each head in a relation and in a path."""
     single, multi = (dict(rank_heads(find_best_scores(treebank, multi=multi))) for multi in (False, True))
     sets = choose_top_heads(treebank)
     return draw_two_scores(
@@ -104,7 +104,7 @@ TABLES = tuple(f"{name}_{match}" for name in DROPS for match in (BY_SIZE, BY_LAY
 
 
 def _draw_drops(*tables: xr.Dataset) -> Figure:
-    """The drops of both tasks, beside random sets of both kinds."""
+    """Draw the drops on both tasks, next to random sets of both kinds."""
     return draw_drops(
         dict(zip(("minimal pairs", "last words"), zip(tables[::2], tables[1::2], strict=True), strict=True))
     )

@@ -1,4 +1,4 @@
-"""Findings as Markdown, as a data frame and on the terminal: the paper's figure, one's own and the difference."""
+"""Findings as Markdown, as a data frame and on the terminal: the paper's figure, the measured one, the difference."""
 
 import math
 from collections import Counter
@@ -21,34 +21,34 @@ from headscope.view.headings import name_model
 from headscope.view.lines import make_grid, print_findings, print_grid, print_more
 
 SPLITS = {"task": "of the task's test", "reading": "the task"}
-"""Names of splits as a reader would call them."""
+"""The names of splits for readers."""
 
 OF_SEVERAL = {"agrees": "agree", "differs": "differ", "holds": "hold", "fails": "fail"}
-"""Verdicts that are verbs, as they are said of several claims."""
+"""The plural forms of verdicts that are verbs."""
 
 FALLEN = ("differs", "fails")
 """Verdicts on claims that do not hold here."""
 
 SHOWN = 12
-"""Claims that the terminal shows at first, those that do not hold before the others."""
+"""The number of claims that the terminal shows at first; claims that do not hold come before the others."""
 
 
 def tabulate_findings(findings: Sequence[Finding]) -> pd.DataFrame:
-    """A data frame with one row for each claim."""
+    """Return a data frame with one row for each claim."""
     return pd.DataFrame([_describe_finding(finding) for finding in findings])
 
 
 def count_verdicts(findings: Sequence[Finding]) -> str:
-    """The number of claims with each verdict, as in ``72 agree, 1 holds, 4 unclear``."""
+    """Return the number of claims with each verdict, as in ``72 agree, 1 holds, 4 unclear``."""
     counts = Counter(finding.verdict for finding in findings)
     words = {verdict: verdict if count == 1 else OF_SEVERAL.get(verdict, verdict) for verdict, count in counts.items()}
     return ", ".join(f"{counts[verdict]} {words[verdict]}" for verdict in VERDICTS if verdict in counts)
 
 
 def format_cells(finding: Finding) -> tuple[str, str, str, str, str, str]:
-    """The cells of a finding as text: where, what, the paper's figure, one's own, the difference and the verdict."""
+    """Return the cells of a finding: where, what, the paper's figure, the measured one, the difference, the verdict."""
     claim, ours, digits = finding.claim, finding.ours, finding.claim.digits
-    # Less than half of the last digit is no difference; 0.0 is added so that none is "-0.0".
+    # A difference of less than half of the last digit is 0; 0.0 is added to avoid "-0.0".
     known = not (math.isnan(finding.difference) or claim.significant)
     difference = f"{round(finding.difference, digits) + 0.0:+.{digits}f}" if known else ""
     by_pattern = finding.verdict in ("holds", "fails", "unclear")
@@ -60,7 +60,7 @@ def format_cells(finding: Finding) -> tuple[str, str, str, str, str, str]:
 
 
 def format_value(value: Value, digits: int, significant: int = 0) -> str:
-    """A figure with its interval and its label, as text."""
+    """Return a figure with its interval and its label, as text."""
     if math.isnan(value.number):
         return value.detail
     lower, upper = (format_number(end, digits, significant) for end in (value.lower, value.upper))
@@ -70,9 +70,9 @@ def format_value(value: Value, digits: int, significant: int = 0) -> str:
 
 
 def format_number(value: float, digits: int, significant: int = 0) -> str:
-    """A number with this many decimals, or a p-value with significant digits as in ``7.578e-05``."""
+    """Return a number with this many decimals, or a p-value with significant digits as in ``7.578e-05``."""
     if not significant:
-        return f"{round(value, digits) + 0.0:.{digits}f}"  # 0.0 is added so that none is "-0.0"
+        return f"{round(value, digits) + 0.0:.{digits}f}"  # 0.0 is added to avoid "-0.0"
     return f"{value:.{significant - 1}e}" if 0 < abs(value) < 1e-4 else f"{value:#.{significant}g}"
 
 
@@ -85,7 +85,7 @@ def render_markdown(
     printed: Sequence[tuple[Printed, pd.DataFrame]] = (),
     shown: Sequence[str] = (),
 ) -> str:
-    """The whole page of a study, in Markdown; `shown` names its figures in the folder ``figures``."""
+    """Return the whole page of a study, in Markdown; `shown` has the names of its figures in the folder ``figures``."""
     model, beside = name_model(next(iter(tables.values())).attrs["model"]), study.paper_model(tables)
     lines = [
         f"# {study.title}\n",
@@ -113,7 +113,7 @@ def render_markdown(
 
 
 def _list_examples(study: Study, tables: Mapping[str, xr.Dataset]) -> list[str]:
-    """A row for the examples on which sets of heads are disabled."""
+    """Return a row for the examples on which sets of heads are disabled."""
     lines = []
     for name, lesions in study.lesions.items():
         measured = [tables[full] for match in MATCHES if (full := f"{name}_{match}") in tables]
@@ -126,7 +126,7 @@ def _list_examples(study: Study, tables: Mapping[str, xr.Dataset]) -> list[str]:
 
 
 def _describe_tuning(study: Study, runs: Mapping[str, Runs]) -> list[str]:
-    """The section on fine-tuning: settings, best epochs and scores, beside the paper's."""
+    """Return the section on fine-tuning: settings, best epochs and scores, next to the paper's."""
     lines = ["", "## Fine-tuning", ""]
     lines += [f"The paper: {study.tuning.paper}."] if study.tuning else []
     listed: set[str] = set()
@@ -153,7 +153,7 @@ def _describe_tuning(study: Study, runs: Mapping[str, Runs]) -> list[str]:
 
 
 def render_claims(beside: str, model: str, findings: Sequence[Finding]) -> list[str]:
-    """The number of claims with each verdict, what the verdicts mean, and a row for each claim."""
+    """Return the number of claims with each verdict, the meanings of the verdicts, and a row for each claim."""
     verdicts = {finding.verdict for finding in findings}
     lines = [f"{len(findings)} claims: {count_verdicts(findings)}.", ""]
     lines += [f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items() if verdict in verdicts]
@@ -168,7 +168,7 @@ def render_claims(beside: str, model: str, findings: Sequence[Finding]) -> list[
 
 
 def make_printed_tables(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[str, tuple[Printed, pd.DataFrame]]:
-    """The paper's tables of what fine-tuning changes, as far as they were measured."""
+    """Return the paper's tables on the effects of fine-tuning, as far as they were measured."""
     printed = {}
     for name, table in study.printed.items():
         with suppress(NotMeasuredError):
@@ -177,9 +177,10 @@ def make_printed_tables(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[
 
 
 def lay_out(table: Printed, frame: pd.DataFrame) -> pd.DataFrame:
-    """A table as text: rounded, standard deviations beside their means, and no empty columns.
+    """Return a table as text: rounded, standard deviations next to their means, and no empty columns.
 
-    Counts of runs are written as in the papers: ``0/3`` for those upwards and downwards, ``3/10`` for those of all.
+    Counts of runs are written as in the papers: ``0/3`` for positive and negative ones, ``3/10`` for counts of all
+    runs.
     """
     cells = {str(name): [_format_cell(value, table) for value in frame[name]] for name in frame.columns}
     text = pd.DataFrame(index=frame.index)
@@ -201,7 +202,7 @@ def _format_cell(value: object, table: Printed) -> str:
 
 
 def make_table(frame: pd.DataFrame) -> Table:
-    """A table of text for the terminal, whose cells are not broken."""
+    """Return a table of text for the terminal, whose cells do not wrap."""
     names = list(map(escape, map(str, frame.columns)))
     grid = make_grid(*names, left=names)
     for row in frame.itertuples(index=False):
@@ -210,18 +211,18 @@ def make_table(frame: pd.DataFrame) -> Table:
 
 
 def render_grid(frame: pd.DataFrame) -> list[str]:
-    """A data frame of text as a table in Markdown."""
+    """Return a data frame of text as a table in Markdown."""
     lines = [_render_row(*map(str, frame.columns)), f"| {' | '.join('---' for _ in frame.columns)} |"]
     return lines + [_render_row(*map(str, row)) for row in frame.itertuples(index=False)]
 
 
 def render_pictures(files: Mapping[str, str]) -> list[str]:
-    """Figures in Markdown, by their names: ``figure-4`` -> its file."""
+    """Return figures in Markdown, by their names: ``figure-4`` -> its file."""
     return [line for name, file in files.items() for line in ("", f"![{name.replace('-', ' ')}](<{file}>)")]
 
 
 def _render_row(*cells: str) -> str:
-    """A row of a table in Markdown."""
+    """Return a row of a table in Markdown."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
@@ -232,7 +233,7 @@ def _join_notes(finding: Finding) -> str:
 def show(
     study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset], console: Console, *, whole: bool
 ) -> None:  # fmt: skip
-    """Print the number of claims with each verdict, and those that were judged, or the first that do not hold."""
+    """Print the number of claims with each verdict, and the judged claims: all, or a few, fallen ones first."""
     model = name_model(next(iter(tables.values())).attrs["model"])
     paper = study.paper_model(tables)
     console.print(f"\n[bold]{escape(model)}[/], compared with the paper's {paper}; shares are in percent")

@@ -12,10 +12,10 @@ from headscope.errors import HeadscopeError
 from headscope.text_forms import SPACED
 
 SIGNIFICANT = 0.05
-"""A p-value below this is significant; any other decides nothing, neither an effect nor that there is none."""
+"""A p-value below this is significant. A higher one decides nothing: it shows neither an effect nor its absence."""
 
 RECORDED = "recorded"
-"""The attribute of tables made from recorded scores that names their file."""
+"""The attribute of tables of recorded scores with the name of their file."""
 
 
 class NotMeasuredError(HeadscopeError):
@@ -24,13 +24,13 @@ class NotMeasuredError(HeadscopeError):
 
 @dataclass(frozen=True)
 class Value:
-    """A value, as a paper prints it or as a head table gives it.
+    """A value, as a paper prints it or from a head table.
 
     Attributes:
-        number: NaN where a paper gives a direction and no number.
+        number: the number; NaN if a paper states a direction and no number.
         detail: its head, offset, layers or runs, such as ``8-11``.
-        lower, upper: the 95 % interval; NaN where there is none.
-        p: the p-value of the number being 0; NaN where this is not tested.
+        lower, upper: the 95 % interval; NaN if there is none.
+        p: the p-value of the number being 0; NaN if this is not tested.
         held_out: the value of the head (or offset) that was chosen on one half of the texts, scored on the other.
     """
 
@@ -43,17 +43,17 @@ class Value:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The interval; the number itself where there is none."""
+        """The interval; the number itself if there is none."""
         return (self.number, self.number) if math.isnan(self.lower) else (self.lower, self.upper)
 
     @property
     def best_known(self) -> "Value":
-        """The held-out value where there is one: the head was not chosen on what it is scored on."""
+        """The held-out value if there is one, since its head was chosen on other texts; else the value itself."""
         return self.held_out or self
 
 
 Extractor = Callable[..., Value]
-"""Takes the tables that a claim is about, in their order, and returns a value; raises `NotMeasuredError`."""
+"""A function of a claim's tables, in their order, that returns a value or raises `NotMeasuredError`."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class Pattern:
     Attributes:
         says: the relation in words.
         above, below: bounds, or extractors that read them from the tables of the claim.
-        effect: reads the effect if the claim's value is its p-value. Default: the claim's value is the effect.
+        effect: an extractor of the effect, if the claim's value is its p-value. Default: the claim's value is the
+            effect.
     """
 
     says: str
@@ -79,15 +80,15 @@ class Claim:
     Attributes:
         where: its place in the paper: ``table 1, det``.
         what: its description.
-        on: the measurements of the study that it is read from.
+        on: the measurements of the study from whose tables it is read.
         paper: the paper's value.
-        read: reads the same value from head tables.
-        unit: of both.
-        digits: decimals that the paper prints.
+        read: an extractor of the same value from head tables.
+        unit: the unit of both values.
+        digits: the number of decimals that the paper prints.
         pattern: the relation that the claim states for any model, if any.
-        model: the paper's model of this value, one of `Study.models`; empty where it follows from the corpus alone.
-        note: what a reader must know to compare the two.
-        significant: digits that the paper prints of a p-value, instead of decimals.
+        model: the paper's model of this value, one of `Study.models`; empty if the value depends only on the corpus.
+        note: a note for comparing the two values.
+        significant: the number of digits that the paper prints of a p-value, instead of decimals.
     """
 
     where: str
@@ -117,17 +118,18 @@ class Measurement:
     Attributes:
         corpus: the path of the corpus in a folder of corpora, or its end.
         source: the name and origin of the corpus.
-        reducers: the names of the reducers that are run on it.
+        reducers: the names of the reducers that measure it.
         paper: the paper's own corpus.
-        published: SHA-256 of the files that the paper measured, where they are public.
-        having: take only documents with a span of this kind; the others add nothing to the scores.
+        published: the SHA-256 of the files that the paper measured, if they are public.
+        having: the kind of span that a document must have; other documents add nothing to the scores.
         sample: the size of a random sample of documents; default: all.
-        max_tokens: documents are cut to this length.
-        of_task: in place of a corpus, take the texts of the test split of the tuning task.
+        max_tokens: the length to which documents are cut.
+        of_task: true if the texts of the test split of the tuning task replace a corpus.
         tuned: further reducers for the runs: those that also need the model before tuning.
-        hops: of a treebank, dependencies of the longest paths that are links too.
+        hops: for a treebank, the number of dependencies in the longest paths that become links.
         loss: a task head, and reducers of its loss, for weights that have it: table ``NAME_gradients``.
-        disabled_by: in place of reducers, disable the heads of the runs so, on their task: table ``NAME_task`` alone.
+        disabled_by: the ways in which the heads of the runs are disabled on their task, in place of reducers: only
+            table ``NAME_task``.
     """
 
     corpus: str
@@ -149,16 +151,16 @@ class Measurement:
 class Lesions:
     """Sets of heads that are disabled together while a language model is evaluated, as `headscope lesions` does.
 
-    There is a table for each way in which random sets match: ``story_layer`` and ``story_size`` of lesions ``story``.
+    There is a table for each way of matching random sets: ``story_layer`` and ``story_size`` for lesions ``story``.
 
     Attributes:
         corpus: the path of the examples in a folder of corpora, or its end.
         source: the name and origin of the corpus.
         paper: the paper's own examples.
         on: the measurement from whose table the sets are chosen.
-        choose: the heads of each set by its name, from that table.
-        task: stands before the path of the corpus in the name of the task: ``last-word:``, or nothing.
-        random: random sets of each set at least.
+        choose: a function that returns the heads of each set by its name, from that table.
+        task: the beginning of the name of the task, before the path of the corpus: ``last-word:``, or nothing.
+        random: the least number of random sets for each set.
     """
 
     corpus: str
@@ -181,8 +183,8 @@ class Tuning:
         tasks: names of tasks (`headscope.learn.tasks`); the first is the default.
         corpora: the path of each task's corpus in a folder of corpora.
         measured: the measurements that are repeated for each run, or that need both models (`similarity`).
-        epochs: of the paper.
-        learning_rate: of the paper.
+        epochs: the number of epochs in the paper.
+        learning_rate: the learning rate in the paper.
         paper: a description of the paper's own fine-tuning.
     """
 
@@ -196,7 +198,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Derived:
-    """A table that is computed from other tables: `make` takes those that are named in `on`, in this order."""
+    """A table that is computed from other tables: `make` takes the tables that `on` names, in this order."""
 
     on: tuple[str, ...]
     make: Callable[..., xr.Dataset]
@@ -210,9 +212,9 @@ class Recording:
         arrays: for each table, the name of its array: (if fine-tuned, run,) layer, head, score.
         needed: the tables that a comparison needs.
         variables: the names of the scores along the last axis.
-        units, source: of the scores.
-        task: the task that the runs were fine-tuned on.
-        notes: what a reader of these scores must know.
+        units, source: the unit and the source of the scores.
+        task: the task on which the runs were fine-tuned.
+        notes: notes for readers of these scores.
     """
 
     arrays: Mapping[str, str]
@@ -230,11 +232,11 @@ class Printed:
 
     Attributes:
         title: its title.
-        make: takes all tables by name, and returns a row for each setting. A column ``X sd`` is the standard
-            deviation of column ``X``; ``X sig`` is the number of significant runs among those in the column ``runs``,
-            ``X pos`` and ``X neg`` are the positive and the negative ones among them.
-        digits: decimals.
-        significant: digits of p-values, instead of decimals.
+        make: a function that takes all tables by name, and returns a row for each setting. A column ``X sd`` is the
+            standard deviation of column ``X``; ``X sig`` is the number of significant runs among those in the column
+            ``runs``, ``X pos`` and ``X neg`` are the numbers of positive and negative ones among them.
+        digits: the number of decimals.
+        significant: the number of digits of p-values, instead of decimals.
     """
 
     title: str
@@ -249,16 +251,16 @@ class Study:
 
     Attributes:
         title: authors, year and title.
-        models: hub ids of the models it has values for, by the paper's names; others are compared with the first.
+        models: the hub ids of the paper's models, by the paper's names; other models are compared with the first.
         measurements: the head tables, by name.
         claims: the values that the paper prints.
         figures: the paper's figures: name -> tables, and the function that plots them.
-        notes: what was mapped, corrected or left out.
+        notes: notes on what was mapped, corrected or left out.
         tuning: the fine-tuning, if there is any.
         derived: tables that are computed from measured tables, by name.
         printed: the paper's tables of the effects of fine-tuning, by name.
         lesions: sets of heads that are disabled together, by name.
-        misprints: of the paper, stated wherever its values are shown.
+        misprints: misprints of the paper, stated wherever its values are shown.
         text: the form in which the paper's models read texts.
         recording: the layout of recorded scores, if the paper's are public.
     """
@@ -278,7 +280,7 @@ class Study:
     recording: Recording | None = None
 
     def paper_model(self, tables: Mapping[str, xr.Dataset]) -> str:
-        """The paper's name of the model that some tables are compared with."""
+        """Return the paper's name of the model with which some tables are compared."""
         ours = {str(table.attrs["model"]) for table in tables.values()}
         same = [name for name, ids in self.models.items() if ours & set(ids)]
         return same[0] if same else next(iter(self.models))

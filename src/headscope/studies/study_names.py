@@ -1,4 +1,4 @@
-"""The names of the studies, for whoever asks before there is anything to measure. Nothing is imported for it."""
+"""The names of the studies. This module loads no study, so commands can list and check names quickly."""
 
 from collections.abc import Mapping
 
@@ -16,10 +16,10 @@ NAMES: Mapping[str, str] = {
 
 
 def check_name(name: str) -> None:
-    """Refuse what names no study.
+    """Raise an error for an unknown study.
 
     Raises:
-        HeadscopeError: it is none of `NAMES`.
+        HeadscopeError: the name is not in `NAMES`.
     """
     if name not in NAMES:
         raise HeadscopeError(f"there is no study {name!r}{suggest(name, NAMES)}; there are {', '.join(NAMES)}.")

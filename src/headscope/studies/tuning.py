@@ -1,4 +1,4 @@
-"""What a study fine-tunes on, or the runs that it is given, and their scores as tables.
+"""The fine-tuning of a study, or finished runs in its place, and their scores as tables.
 
 These tables are ``tuned_task`` and ``tuned_control``.
 """
@@ -22,7 +22,7 @@ from headscope.runs import CONTROL, FILE, ON_TASK, Runs
 from headscope.runs import read as read_runs
 from headscope.studies.study import Study
 
-if TYPE_CHECKING:  # what is wrong with the options is said without torch
+if TYPE_CHECKING:  # errors in options are raised without the import of torch
     from headscope.capture.model.model import Model
 
 SOURCE = "scores of the fine-tuned models on the test split, in their best epoch"
@@ -30,7 +30,7 @@ SOURCE = "scores of the fine-tuned models on the test split, in their best epoch
 
 @dataclass(frozen=True)
 class TuningOptions:
-    """How to fine-tune for a study; these are arguments of `headscope.study`."""
+    """The options of a study's fine-tuning, which are arguments of `headscope.study`."""
 
     seeds: int | None
     epochs: int | None
@@ -42,19 +42,19 @@ class TuningOptions:
 
     @property
     def are_given(self) -> bool:
-        """True if one of them says how to train, the number of runs left aside."""
+        """Whether an option other than the number of runs says how to train."""
         numbers = (self.epochs, self.learning_rate, self.max_examples)
         return bool(self.task) or numbers != (None, None, None) or self.select != VALIDATION
 
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """The task that a study fine-tunes on, and how; the device is that of the model.
+    """The task on which a study fine-tunes, and the settings; the device is that of the model.
 
     Attributes:
         task: the task.
         seeds: the number of runs.
-        settings: of the training.
+        settings: the settings of the training.
         finished: runs that are measured in place of new ones, by group: ``task`` and ``control``.
     """
 
@@ -67,14 +67,14 @@ class TuningPlan:
 def plan_tuning(
     name: str, study: Study, options: TuningOptions, data: Path, corpora: Mapping[str, Path | Corpus]
 ) -> TuningPlan | None:
-    """The fine-tuning of a study, or None without seeds and without runs.
+    """Return the plan of a study's fine-tuning; None without seeds and without runs.
 
     The task is read from the file in `corpora` if its corpus is there, else from `data`.
 
     Raises:
-        HeadscopeError: the study fine-tunes nothing, or not on this task, or nothing can be trained with an option; or
+        HeadscopeError: the study fine-tunes nothing, or not on this task, or an option makes training impossible; or
             the runs are not those of the study and of its control.
-        CorpusError: the corpus is not there, or cannot be read.
+        CorpusError: the corpus is missing, or cannot be read.
     """
     tuning = study.tuning
     if options.runs is not None:
@@ -103,7 +103,7 @@ def plan_tuning(
 
 
 def _read_finished(name: str, study: Study, folder: Path) -> dict[str, Runs]:
-    """The runs in a folder of `headscope.tune`, and those of their control, by group."""
+    """Return the runs in a folder of `headscope.tune`, and those of their control, by group."""
     if study.tuning is None:
         raise HeadscopeError(f"the study {name} fine-tunes nothing; leave out --runs.")
     of_task = read_runs(folder)
@@ -122,7 +122,7 @@ def _read_finished(name: str, study: Study, folder: Path) -> dict[str, Runs]:
 
 
 def _read_task(study: Study, task: str, data: Path, corpora: Mapping[str, Path | Corpus]) -> Task:
-    """A task that the study fine-tunes on, from the file in `corpora` if its corpus is there, else from `data`."""
+    """Return a task of the study, from the file in `corpora` if its corpus is there, else from `data`."""
     assert study.tuning is not None
     corpus = study.tuning.corpora[task]
     of_task = [corpora.get(table) for table in study.tuning.measured if study.measurements[table].corpus == corpus]
@@ -131,7 +131,7 @@ def _read_task(study: Study, task: str, data: Path, corpora: Mapping[str, Path |
 
 
 def tabulate_scores(runs: Runs, model: "Model") -> xr.Dataset:
-    """The scores of runs of a model: ``f1``, ``accuracy``; of a control also ``task_f1`` at the task itself."""
+    """Return the scores of runs of a model: ``f1``, ``accuracy``; for a control also ``task_f1`` on the task itself."""
     of_runs = [
         dict(run.scores[TEST]) | {f"task_{name}": score for name, score in run.scores.get(ON_TASK, {}).items()}
         for run in runs.runs

@@ -38,7 +38,7 @@ BASELINES = {
     "average fixed offset": ("", (66.1, 8.6, 15.2)),
     "best fixed offset": ("-1", (83.5, 11.6, 20.4)),
 }
-"""Tables 1 and A1: the offset, and P, R and F1."""
+"""The baselines of tables 1 and A1: the offset, and P, R and F1."""
 
 HEADS = {
     # model: (where, average head, best head, its P, R and F1)
@@ -47,13 +47,13 @@ HEADS = {
     ROBERTA: ("table A1", (56.0, 6.9, 12.1), "9-12", (82.9, 19.1, 31.1)),
     ROBERTA_LARGE: ("table A1", (50.2, 5.3, 9.4), "15-15", (66.7, 21.3, 32.3)),
 }
-"""Tables 1 and A1."""
+"""The scores of heads in tables 1 and A1."""
 
 MISPRINT = (
     "table A1 misprints P of RoBERTa-base's best head as 92.9: the scores that the authors released give 82.9, and "
     "with R = 19.1 a P of 92.9 would make F1 31.7, where the table has 31.1"
 )
-"""Of the precision of RoBERTa-base's best head."""
+"""On the precision of RoBERTa-base's best head."""
 
 TEXT_P = {"precision": 5.24e-15, "recall": 1.20e-13, "f1": 1.56e-13}
 """Section 4.2.1: the p-values of BERT-base's taus."""
@@ -64,7 +64,7 @@ TAUS = {
     ROBERTA: ("figure A3", (0.438, 0.472, 0.471)),
     ROBERTA_LARGE: ("figure A4", (0.377, 0.504, 0.493)),
 }
-"""Kendall's tau between the two corpora, of P, R and F1."""
+"""Kendall's tau between the two corpora, for P, R and F1."""
 
 _BEST = partial(best_head, prefix="scope_", score="f1")
 _COEFFICIENT = partial(best_head_value, by="scope_f1", scale=1.0)
@@ -131,7 +131,7 @@ def _tau(variable: str) -> Extractor:
 
 
 def _rank_on_reviews(story: xr.Dataset, review: xr.Dataset) -> Value:
-    """The rank among all heads, by F1 on the second corpus, of the head that is best on the first."""
+    """Return the rank, by F1 on the second corpus, of the head that is best on the first."""
     best = _BEST("scope_f1")(story)
     layer, head = map(int, best.detail.split("-"))
     scores = review["scope_f1"]

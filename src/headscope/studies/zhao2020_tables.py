@@ -1,4 +1,4 @@
-"""The tables of Zhao and Bethard 2020, in their layout, for any model: from head tables of before and after.
+"""The tables of Zhao and Bethard 2020, in their layout, for any model: from head tables before and after fine-tuning.
 
 Each function takes all tables by name and returns a data frame with a row for each setting. Shares are in percent,
 "±" is the standard deviation over these runs (``ddof`` 0), and unknown values are NaN.
@@ -19,13 +19,13 @@ from headscope.studies.study import NotMeasuredError
 
 SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
 SETTINGS = {"": "none", "control": "control", "task": "negation"}
-"""The data that a model is fine-tuned on, in the order of the paper."""
+"""The data on which a model is fine-tuned, in the order of the paper."""
 
 Tables = Mapping[str, xr.Dataset]
 
 
 def tabulate_heads(tables: Tables) -> pd.DataFrame:
-    """The average head and the head that is best before, before and after fine-tuning (tables 3 and A3)."""
+    """Return the scores of the average head and of the best head before, before and after tuning (tables 3, A3)."""
     story = _require(tables, "story")
     best = find_best_before(story, "scope_f1")
     named = f"best ({best['layer']}-{best['head']})"
@@ -43,7 +43,7 @@ def tabulate_heads(tables: Tables) -> pd.DataFrame:
 
 
 def tabulate_consistencies(tables: Tables) -> pd.DataFrame:
-    """Kendall's tau between the scores of the heads on two corpora (tables 4 and A5)."""
+    """Return Kendall's tau between the scores of the heads on two corpora (tables 4 and A5)."""
     rows = []
     for group, setting in SETTINGS.items():
         first, second = (tables.get(f"{corpus}_{group}" if group else corpus) for corpus in ("story", "review"))
@@ -61,7 +61,7 @@ def tabulate_consistencies(tables: Tables) -> pd.DataFrame:
 
 
 def tabulate_changes(tables: Tables) -> pd.DataFrame:
-    """Kendall's tau between the score of a head before and its own change (table A4), and corrected."""
+    """Return Kendall's tau between the score of a head before and its change (table A4), and corrected for chance."""
     rows = []
     for group in ("task", "control"):
         row: dict[str, object] = {"tuned on": SETTINGS[group]}
@@ -81,9 +81,10 @@ def tabulate_changes(tables: Tables) -> pd.DataFrame:
 
 
 def tabulate_tests(tables: Tables) -> pd.DataFrame:
-    """Task against control (exact two-sided rank-sum test), and each against before (exact signed-rank test).
+    """Return p-values of task against control (exact rank-sum test), and of both against before (exact signed-rank).
 
-    The last row is the lowest p-value that so many runs can give, however far apart they are.
+    All tests are two-sided. The last row is the lowest p-value that this number of runs can have, however far apart
+    they are.
     """
     rows = []
     for name, letter in SCORES.items():
@@ -102,7 +103,7 @@ def tabulate_tests(tables: Tables) -> pd.DataFrame:
 
 
 def _list_tests(tables: Tables, name: str) -> list[tuple[str, float, dict[str, np.ndarray]]]:
-    """The tested quantities: name, value before, and the values of the runs of each group."""
+    """Return the tested quantities: name, value before, and the values of the runs of each group."""
     story, variable, tests = _require(tables, "story"), f"scope_{name}", []
     groups = [group for group in ("task", "control") if f"story_{group}" in tables]
     for average, what in ((True, "average head"), (False, "best head")):
@@ -117,7 +118,7 @@ def _list_tests(tables: Tables, name: str) -> list[tuple[str, float, dict[str, n
 
 
 def _head_scores(average: bool, variable: str, story: xr.Dataset, runs: xr.Dataset | None) -> np.ndarray:
-    """A score of the average head or of the one that is best before, in each run; before fine-tuning a single one."""
+    """Return a score of the average head, or of the best head before, in each run; without runs, a single value."""
     if runs is None:
         values = story[variable]
         score = values.mean() if average else values.sel(find_best_before(story, "scope_f1"))

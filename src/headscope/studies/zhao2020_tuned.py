@@ -38,13 +38,13 @@ BETTER = (BASE, ROBERTA)
 """The models in which the paper finds more change than under the control."""
 
 TASK_SCORES = {
-    # model: (of models tuned on negation P, R and F1; of those tuned on the control P, R, F1, and its own accuracy)
+    # model: (tuned on negation: P, R and F1; tuned on the control: P, R, F1; accuracy on the control)
     BASE: (((96.1, 1.3), (89.7, 1.3), (92.8, 1.1)), ((34.8, 0.4), (36.1, 2.2), (35.4, 1.2)), (95.9, 3.0)),
     LARGE: (((97.3, 0.9), (93.0, 1.1), (95.1, 0.6)), ((39.2, 0.9), (33.1, 1.0), (35.9, 0.6)), (100.0, 0.0)),
     ROBERTA: (((97.2, 0.9), (92.9, 1.0), (95.9, 0.3)), ((43.4, 0.7), (45.4, 1.2), (44.4, 0.7)), (98.3, 0.4)),
     ROBERTA_LARGE: (((97.9, 0.9), (93.5, 1.2), (95.7, 0.9)), ((44.1, 0.6), (45.2, 1.8), (44.6, 1.0)), (97.9, 2.2)),
 }
-"""Tables 2 and A2: mean and standard deviation over 10 runs."""
+"""The scores of tables 2 and A2: mean and standard deviation over 10 runs."""
 
 AVERAGE_HEADS = {
     # model: {group: P, R and F1}
@@ -53,22 +53,22 @@ AVERAGE_HEADS = {
     ROBERTA: {"control": ((53.7, 1.7), (7.0, 0.3), (12.0, 0.5)), "task": ((55.5, 1.9), (7.9, 0.9), (13.4, 1.4))},
     ROBERTA_LARGE: {"control": ((48.2, 2.2), (7.0, 1.0), (11.5, 1.3)), "task": ((54.2, 3.4), (8.0, 1.8), (13.2, 2.7))},
 }
-"""Tables 3 and A3."""
+"""The scores of tables 3 and A3: mean and standard deviation over runs."""
 
 BEST_HEAD = {"control": ((65.0, 8.9), (47.5, 11.7), (53.1, 6.7)), "task": ((82.3, 4.1), (58.6, 10.8), (67.7, 7.9))}
-"""Table 3: of BERT-base, head 8-4."""
+"""The scores of head 8-4 of BERT-base in table 3: mean and standard deviation over runs."""
 
 CHANGE_AGAINST_BASELINE = {
-    # model: tau, runs in which it is significantly positive and negative; of P, R and F1
+    # model: for P, R and F1: tau, and the numbers of runs in which it is significantly positive and negative
     BASE: ((-0.065, 0, 3), (0.096, 5, 0), (0.085, 5, 0)),
     LARGE: ((-0.098, 2, 5), (-0.132, 0, 7), (-0.132, 0, 8)),
     ROBERTA: ((-0.134, 0, 7), (-0.107, 0, 5), (-0.113, 0, 6)),
     ROBERTA_LARGE: ((-0.155, 0, 8), (-0.142, 0, 8), (-0.144, 0, 8)),
 }
-"""Table A4."""
+"""The statistics of table A4."""
 
 CONSISTENCIES = {
-    # model: {group: tau, its standard deviation and the significant runs; of P, R and F1}
+    # model: {group: for P, R and F1: tau, its standard deviation and the number of significant runs}
     BASE: {
         "control": ((0.438, 0.020, 10), (0.406, 0.034, 10), (0.409, 0.026, 10)),
         "task": ((0.469, 0.025, 10), (0.519, 0.020, 10), (0.516, 0.020, 10)),
@@ -86,13 +86,13 @@ CONSISTENCIES = {
         "task": ((0.516, 0.037, 10), (0.593, 0.056, 10), (0.584, 0.054, 10)),
     },
 }
-"""Tables 4 and A5."""
+"""The statistics of tables 4 and A5."""
 
 IMPOSSIBLE = (
     "table A2 has a misprint in P = 97.2, R = 92.9 and F1 = 95.9 of RoBERTa-base tuned on negation: the mean of F1 "
     "over runs cannot exceed the F1 of the mean P and R, which is at most 95.1 however they were rounded"
 )
-"""Of RoBERTa-base tuned on negation: F1 is concave in P and R."""
+"""On RoBERTa-base tuned on negation: F1 is concave in P and R."""
 
 SELECTIVITY = Claim(
     "not in the paper", "selectivity: accuracy at the task less accuracy at the control",
@@ -110,12 +110,12 @@ F1 = ("change_f1",)
 
 
 def _mean_and_sd(first: Claim, per_run: RunExtractor, sd: float) -> list[Claim]:
-    """A claim about a mean over runs, and the one about the spread that stands beside it."""
+    """Return a claim about a mean over runs, and one about its standard deviation."""
     second = replace(
         first, what=f"{first.what}, sd over runs", paper=replace(first.paper, number=sd),
         read=deviation_over_runs(per_run), pattern=None, note="",
     )  # fmt: skip
-    # One mean of tau is printed with a decimal more: 0.0005.
+    # One mean of tau is printed with one more decimal: 0.0005.
     digits = 4 if first.paper.number == 0.0005 else first.digits
     return [replace(first, read=mean_over_runs(per_run), digits=digits), second]
 
@@ -134,14 +134,14 @@ def _task_score_claims() -> list[Claim]:
             note = IMPOSSIBLE if (model, on, name) == (ROBERTA, "tuned_task", "f1") else ""
             claim = Claim(where, what, (on,), Value(average), mean_over_runs(model_score(name)), model=model, note=note)
             per_run = model_score(name)
-            if (on, name) == ("tuned_task", "f1"):  # else the control is none, or nothing was learnt
+            if (on, name) == ("tuned_task", "f1"):  # otherwise there is no control, or the model did not learn the task
                 claim, per_run = replace(claim, on=TUNED, pattern=LEARNT), on_tables(per_run, 0)
             claims += _mean_and_sd(claim, per_run, sd)
     return claims
 
 
 def _head_claims() -> list[Claim]:
-    """Tables 3 and A3."""
+    """Return the claims of tables 3 and A3."""
     rows = [
         *((model, group, "average head", "", numbers)
           for model, groups in AVERAGE_HEADS.items() for group, numbers in groups.items()),
@@ -159,7 +159,7 @@ def _head_claims() -> list[Claim]:
 
 
 def _head_extractors(head: str, variable: str) -> tuple[Extractor, RunExtractor, RunExtractor]:
-    """Of the tables of stories: a score before fine-tuning, and in the runs of task and control."""
+    """Return extractors for tables of stories: a score before fine-tuning, and in the runs of task and control."""
     if head == "average head":
         per_run = average_head(variable)
         return on_tables(mean_of_heads(variable), 0), on_tables(per_run, 1), on_tables(per_run, 2)
@@ -175,7 +175,7 @@ def _gain_pattern(model: str, before: Extractor, control: RunExtractor) -> Patte
 
 
 def _test_claims() -> list[Claim]:
-    """Section 5.3 and the bold type of table A3: the task's runs against the control's."""
+    """Return the claims of section 5.3 and the bold type of table A3: the task's runs against the control's."""
     rows = [
         ("section 5.3", BASE, "average head", Value(7.578e-05)),
         ("section 5.3", BASE, "best head", Value(0.002089, "8-4")),
@@ -193,11 +193,11 @@ def _test_claims() -> list[Claim]:
 def _test_claim(
     where: str, what: str, on: tuple[str, ...], paper: Value, task: RunExtractor, control: RunExtractor, model: str
 ) -> Claim:
-    """The claim about a p-value of the task's runs against the control's, with the sign that the paper states."""
+    """Return the claim about a p-value of the task's runs against the control's, with the sign in the paper."""
     effect = rank_sum_effect(task, control)
     if model in BETTER:
         pattern = Pattern("above that under the control", above=0.0, effect=effect)
-    else:  # No number is above 0 and below 0: no test can show that there is no difference, only that there is one.
+    else:  # No number is above 0 and below 0: a test can show a difference, but not that there is none.
         pattern = Pattern("no difference from the control", above=0.0, below=0.0, effect=effect)
     return Claim(
         where, f"p of task against control, {what}", on, paper, rank_sum_p(task, control), "p", 6, pattern, model,
@@ -242,7 +242,7 @@ def _consistency_claims() -> list[Claim]:
                 what, places = f"{letter}, {TUNED_ON[group]}", (2, 3) if group == "task" else (4, 5)
                 pattern = _consistency_pattern(model) if (group, name) == ("task", "f1") else None
                 on = tuple(TAUS[place] for place in places)
-                if pattern is not None:  # it speaks of all tables
+                if pattern is not None:  # the pattern needs all tables
                     on, per_run, count = TAUS, on_tables(per_run, *places), on_tables(count, *places)
                 read, title = mean_over_runs(per_run), f"Kendall's tau between the corpora, {what}"
                 claim = Claim(where, title, on, Value(tau), read, "tau", 3, pattern, model)
@@ -326,4 +326,4 @@ RECORDING = Recording(
         "model to get the first two (`headscope study zhao2020 --model ...`), fine-tune it to get all (`--seeds`).",
     ),
 )  # fmt: skip
-"""As in the files that the authors released, their pickles turned to arrays."""
+"""The layout of the files that the authors released, with arrays in place of pickles."""
