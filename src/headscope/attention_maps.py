@@ -1,4 +1,4 @@
-"""The attention of heads on given texts, as labelled arrays.
+"""The attention of heads on your texts, as labelled arrays.
 
 text --align--> tokens --model--> attention --average over a word's tokens--> `AttentionMap`: layer, head, query, key
 """
@@ -34,7 +34,7 @@ from headscope.runner.provenance import identify_model
 from headscope.view.attention_map import AttentionMap
 
 Between: TypeAlias = Literal["words", "tokens"]
-"""What attends and is attended to."""
+"""The units that attend and are attended to."""
 
 LEVELS: Mapping[Between, tuple[str, str]] = {
     "words": (
@@ -43,13 +43,13 @@ LEVELS: Mapping[Between, tuple[str, str]] = {
     ),
     "tokens": ("attention between tokens", "Vaswani et al. 2017, section 3.2"),
 }
-"""What the attention between each kind of units is, and its source."""
+"""A description of the attention between each kind of units, and its source."""
 
 EXPECTED = "a string, a `Document` or the messages of a conversation, or a list of texts"
-"""What `attend` takes for a text."""
+"""The values that `attend` takes for a text."""
 
 WITHOUT_LIMIT = 1 << 20
-"""Tokens of a pair of segments that a model without a limit reads: more than any text has."""
+"""The number of tokens in a pair of segments for a model without a limit: more than any text has."""
 
 
 @overload
@@ -71,25 +71,25 @@ def attend(
 
     Args:
         model: as for `headscope.load`. Within `headscope.disable` the attention is that of the edited model.
-        text: a string, in which punctuation around words is words of its own, as where one types a text for
-            `headscope explore`; a `Document`; the messages of a conversation; or several texts, which are read in
-            batches: a list of these, or what else `headscope.read` takes, a path as a `Path`.
-        heads: such as ``3-1``, as for `headscope.disable`: layers and heads count from 1, ``3`` is a whole layer, and
-            ``cross`` all cross-attention. By default all heads. Those of an encoder-decoder must be named, of one
-            attention type.
-        between: ``words``: to a word the sum of the weights on its tokens, from it the mean over its tokens (Clark et
-            al. 2019, section 4.1), each special token a word of its own; or ``tokens``.
+        text: a string, whose punctuation around words counts as words, as for a text typed into `headscope explore`; a
+            `Document`; the messages of a conversation; or several texts, which are read in batches: a list of these, or
+            any other corpus that `headscope.read` takes. Give a path as a `Path`.
+        heads: names such as ``3-1``, as for `headscope.disable`: layers and heads count from 1, ``3`` is a whole layer,
+            and ``cross`` all cross-attention. By default all heads. For an encoder-decoder, name heads of one attention
+            type.
+        between: ``words`` or ``tokens``. The attention to a word is the sum over its tokens, and the attention from a
+            word the mean over its tokens (Clark et al. 2019, section 4.1). Each special token is a word of its own.
 
     Returns:
-        An `xarray.DataArray` with the dimensions ``layer``, ``head``, ``query`` and ``key``, of whatever number of
-        heads: those that were not chosen are NaN where the chosen ones are no whole layers or columns. The words are
-        the coordinates of ``query`` (what attends) and ``key`` (what is attended to). Nothing is left out: a word
-        attends to itself and to special tokens too, so that each row sums to 1, or to less where the model has a sink
-        that is no token. Its ``plot`` draws it as a heatmap. Of several texts, a list of such arrays in their order.
+        An `xarray.DataArray` with the dimensions ``layer``, ``head``, ``query`` and ``key``, for any number of heads.
+        Heads that were not chosen are NaN if the chosen ones are not whole layers or columns. The words are the
+        coordinates of ``query`` (what attends) and ``key`` (what is attended to). Nothing is left out: a word attends
+        to itself and to special tokens too, so each row sums to 1, or to less if the model has a sink that is no token.
+        Its ``plot`` draws it as a heatmap. For several texts, a list of such arrays in their order.
 
     Raises:
-        HeadscopeError: there is no such head, the heads are of several attention types, or a text is empty, is no text,
-            has one token alone, or has more tokens than the model reads.
+        HeadscopeError: a head is unknown, the heads are of several attention types, or a text is empty, is not a text,
+            has only one token, or has more tokens than the model reads.
         ModelError: the model cannot be loaded, its attention cannot be captured, or it is not finite.
     """
     if between not in LEVELS:
@@ -105,7 +105,7 @@ def attend(
 
 
 def _read_documents(text: Any) -> tuple[list[Document], bool]:
-    """Return the texts, each with a name of its own, and whether they are several."""
+    """Return the texts, each with a distinct id, and whether there are several."""
     if isinstance(text, str):
         if not text.strip():
             raise HeadscopeError("the text is empty; give one with words.")
@@ -127,10 +127,10 @@ def _read_documents(text: Any) -> tuple[list[Document], bool]:
 
 
 def _select(model: Model, heads: HeadNames | None) -> Selection:
-    """Return the named heads, or all, which are of one attention type.
+    """Return the named heads, or all heads, which must be of one attention type.
 
     Raises:
-        HeadscopeError: they are of several.
+        HeadscopeError: the heads are of several types.
     """
     types = list(model.layers)
     selection = select_heads(model, types if heads is None else heads)
@@ -144,7 +144,7 @@ def _select(model: Model, heads: HeadNames | None) -> Selection:
 
 
 def _check_length(model: Model, document: Document, limit: int, which: str) -> None:
-    """Raise an error for a text that the model cannot read as a whole, or of which there is nothing to see."""
+    """Raise an error for a text that is too long for the model, or that has only one token."""
     aligned, skipped = Alignment.for_model(model, pair_tokens=limit).align([document])
     if aligned and aligned[0].length > 1 and not is_cut(skipped):
         return
@@ -162,8 +162,8 @@ class _Units:
     """The words or tokens of a text that attend, or that are attended to.
 
     Attributes:
-        labels: each word, or a token as one reads it, in their order.
-        numbers: of each token of the batch, the unit that it is part of; -1 for padding.
+        labels: each word, or each token in readable form, in their order.
+        numbers: for each token of the batch, the index of its unit; -1 for padding.
     """
 
     labels: Sequence[str]
@@ -252,7 +252,7 @@ def _label(
     keys: _Units,
     between: Between,
 ) -> AttentionMap:
-    """Return the attention on one text, labelled with layers, heads and units; NaN where no head is."""
+    """Return the attention on one text, labelled with layers, heads and units; NaN for heads that were not chosen."""
     numbers = sorted({head for of_layer in heads.values() for head in of_layer})
     values = np.full((len(layers), len(numbers), len(queries.labels), len(keys.labels)), np.nan, np.float32)
     for place, layer in enumerate(sorted(layers)):

@@ -1,4 +1,4 @@
-"""Examples: a few texts of a corpus, with the attention of all heads on them and what is annotated in them.
+"""Examples: a few texts of a corpus, with the attention of all heads and the annotation of each.
 
 documents, model --runner--> texts with maps --+--> one `xarray.Dataset` --> ``examples.nc``, the sentences of a page
 head table, scores of documents --analyse--> which text shows which row of a score well, and which does not
@@ -23,23 +23,24 @@ from headscope.files import atomic_write, parse_json
 
 FORMAT_ATTRIBUTE = "headscope_examples_format"
 FORMAT = 4
-"""The version of the schema, stored in each file. A file of another version is refused, but for `BEFORE`."""
+"""The version of the schema, stored in each file. `read_examples` also reads the versions `BEFORE`, and no others."""
 
 BEFORE = (2, 3)
-"""Versions without items: what is right in them follows from the rounded weights. In the first, texts are words with
-spaces between them."""
+"""Versions without items; there, the rounded weights say which items are right. In version 2, texts are words with
+spaces between them.
+"""
 
 STEPS = 100
-"""Weights are rounded to this many steps between 0 and 1: enough for a picture, and less than an eighth of the size."""
+"""The number of steps between 0 and 1 to which weights are rounded: enough for a picture, at an eighth of the size."""
 
 WEIGHT, COUNTS, RIGHT = "_weight", "_counts", "_right"
-"""What stands behind the attention type in the names of its variables."""
+"""The endings of variable names, after the attention type."""
 
 BOTH = 3
-"""Both directions of an item."""
+"""The code for both directions of an item."""
 
 CLEAR, FAILS = "clear", "fails"
-"""What a text is an example of: the head gets a row of a score right on it, or wrong."""
+"""The kinds of examples: the head gets the items of a row right, or wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,10 @@ class Example:
     """A text on which the reported head of a row of a score does well or badly.
 
     Attributes:
-        row: key of the row, ``relation:obj``.
+        row: the key of the row, such as ``relation:obj``.
         kind: `CLEAR` or `FAILS`.
-        text: index of the text.
-        right, count: what of the items in the text the head gets right, and how many there are.
+        text: the index of the text.
+        right, count: the number of items that the head gets right in the text, and the number of all its items.
     """
 
     row: str
@@ -62,12 +63,12 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What heads are scored on one by one: a link between two words, or a mention and its antecedents.
+    """An item on which heads are scored: a link between two words, or a mention and its antecedents.
 
     Attributes:
         source: the word at one end.
-        targets: the word at the other end, or several of which any is right.
-        rows: keys of the rows of scores in which it counts, ``relation:obj``.
+        targets: the word at the other end, or several words, each of which is right.
+        rows: the keys of the rows of scores in which it counts, such as ``relation:obj``.
     """
 
     source: int
@@ -77,11 +78,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """What the heads of an attention type get right of the items of a text, as the score counts it.
+    """The items of a text that the heads of an attention type get right, as the score counts them.
 
     Attributes:
         counts: the directions in which each item counts: 1 for the first, 2 for the second, 3 for both.
-        right: of each head, those in which it gets the item right, in the same numbers.
+        right: the directions in which each head gets each item right, with the same codes.
     """
 
     counts: UInt8[np.ndarray, " item"]
@@ -89,7 +90,7 @@ class Judged:
 
 
 READS = {"encoder": ("encoder", "encoder"), "decoder": ("decoder", "decoder"), "cross": ("decoder", "encoder")}
-"""Of each attention type, the side whose tokens attend and the side whose tokens are attended to."""
+"""For each attention type, the side whose tokens attend and the side whose tokens are attended to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,8 @@ class Side:
     """The tokens of a text that an encoder or a decoder reads.
 
     Attributes:
-        tokens: special tokens included.
-        token_words: the word each token is part of, -1 for tokens of no word.
+        tokens: the tokens, with special tokens.
+        token_words: the index of each token's word; -1 for tokens outside words.
     """
 
     tokens: tuple[str, ...]
@@ -110,23 +111,23 @@ class Text:
     """A text and the attention of all heads on it.
 
     Attributes:
-        id: of the document.
-        words: as annotated.
+        id: the id of the document.
+        words: the words as annotated.
         content: the text as a string.
-        offsets: the first character of each word in it, and the one behind its last.
+        offsets: the first character of each word in the string, and the character after its last.
         boundary: the first word of the second segment of a pair; else None.
-        sides: what the encoder reads, what the decoder reads, or both, by name.
-        links: source, target and label of each link, in words.
-        spans: first word, the word behind the last, label and kind of each span.
-        weights: by attention type: of each head, from each token to each (`READS` says of which sides), in whole
-            percent.
-        random_tokens: as of a `headscope.corpora.Document`: of a text that is made of them.
-        messages: of a conversation, each as chat templates take it.
-        items: what heads are scored on.
-        judged: by attention type, what they get right of these; empty of a text of the versions `BEFORE`, and of one
-            without annotation.
-        picks: by key of a row, for each of its items, the word from which the best rule of the row leads and the one to
-            which it does; -1 where it leads to none. A row without rules has none.
+        sides: the tokens of the encoder, of the decoder, or of both, by name.
+        links: source, target and label of each link, as indices of words.
+        spans: first word, the word after the last, label and kind of each span.
+        weights: by attention type, the weight of each head from each token to each, in whole percent. `READS` says
+            which sides attend and are attended to.
+        random_tokens: the random tokens of the `headscope.corpora.Document`, if the text consists of them.
+        messages: the messages of a conversation, each in the form that chat templates take.
+        items: the items on which heads are scored.
+        judged: by attention type, the items that heads get right; empty in the versions `BEFORE` and without
+            annotation.
+        picks: by key of a row, for each of its items, the source word and the target word of the best rule of the row;
+            -1 if the rule has no target. A row without rules has no entry.
     """
 
     id: str
@@ -145,19 +146,19 @@ class Text:
     picks: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def shape(self, attention_type: str) -> tuple[int, int]:
-        """The number of tokens that attend, and of those that are attended to."""
+        """Return the number of tokens that attend, and the number of tokens that are attended to."""
         queries, keys = READS[attention_type]
         return len(self.sides[queries].tokens), len(self.sides[keys].tokens)
 
 
 def quantize(weights: np.ndarray) -> np.ndarray:
-    """Weights between 0 and 1 in whole percent."""
+    """Return weights between 0 and 1 in whole percent."""
     steps: np.ndarray = np.rint(np.clip(weights, 0, 1) * STEPS).astype(np.uint8)
     return steps
 
 
 def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str, Any]) -> xr.Dataset:
-    """Texts of one model, at least one, and what they are examples of, as a dataset with attributes about them."""
+    """Return a dataset of examples and of one or more texts of one model, with the attributes `about`."""
     variables: dict[str, Any] = {
         "content": (
             ("text",), np.array([json.dumps(_read_content(text)) for text in texts], dtype=object),
@@ -192,10 +193,10 @@ def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str,
 
 
 def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
-    """The texts of a dataset that `pack` made, and what they are examples of.
+    """Return the texts and the examples in a dataset of `pack`.
 
     Raises:
-        TableError: it is damaged.
+        TableError: the dataset is damaged.
     """
     try:
         texts = [_read_text(parse_json(str(each))) for each in dataset["content"].values]
@@ -251,7 +252,7 @@ def _share_out(texts: list[Text], name: str, weights: xr.DataArray) -> None:
 
 
 def _share_out_items(texts: list[Text], name: str, counts: xr.DataArray, right: xr.DataArray) -> None:
-    """Give each text what heads of an attention type get right in it."""
+    """Give each text the items that heads of an attention type get right in it."""
     ends = np.cumsum([len(text.items) for text in texts])
     if not ends[-1] == counts.size == right.sizes[f"{name}_item"]:
         raise ValueError(f"{counts.size} {name} items, and the texts have {ends[-1]}")
@@ -267,10 +268,10 @@ def _share_out_items(texts: list[Text], name: str, counts: xr.DataArray, right: 
 
 
 def _check_text(text: Text) -> None:
-    """Refuse a text that has no text where there must be one, or a place that is none of its words.
+    """Raise an error for a text with a value that is not text where text belongs, or with an index outside its words.
 
     Raises:
-        ValueError: it has.
+        ValueError: the text has such a value.
     """
     count = len(text.words)
     labels = [label for *_, label in text.links] + [each for *_, label, kind in text.spans for each in (label, kind)]
@@ -305,7 +306,7 @@ def _check_text(text: Text) -> None:
 
 
 def _is_example(example: Example, texts: int) -> bool:
-    """Return whether an example is of one of the `texts`, and has numbers where numbers belong."""
+    """Return whether an example refers to one of the `texts`, and has numbers where numbers belong."""
     named = isinstance(example.row, str) and example.kind in (CLEAR, FAILS)
     counts = (example.right, example.count)
     finite = all(type(count) in (int, float) and math.isfinite(count) for count in counts)
@@ -316,7 +317,7 @@ def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
     """Write examples as netCDF-4, whole or not at all.
 
     Raises:
-        HeadscopeError: the disk refuses the file.
+        HeadscopeError: the system does not allow writing the file.
     """
     stored = dataset.assign_attrs({FORMAT_ATTRIBUTE: FORMAT})
     packed = {"zlib": True, "complevel": 4}
@@ -327,10 +328,10 @@ def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
 
 
 def read_examples(path: str | Path) -> xr.Dataset:
-    """The examples in a file that `write_examples` wrote.
+    """Return the examples in a file of `write_examples`.
 
     Raises:
-        TableError: there is no such file, it holds no examples, or it has another format or is damaged.
+        TableError: the file is missing, holds no examples, has another format or is damaged.
     """
     path = Path(path)
     netcdf.check_file(path, "examples are written by `headscope atlas`")
@@ -347,7 +348,7 @@ def read_examples(path: str | Path) -> xr.Dataset:
 
 
 def _check_version(path: Path, version: int | None) -> None:
-    """Refuse a file that holds no examples, or those of another format."""
+    """Raise an error for a file without examples, or with examples of another format."""
     if version is None:
         raise TableError(f"{path} holds no examples; give the file examples.nc of an atlas.")
     if version not in (FORMAT, *BEFORE):
@@ -358,7 +359,7 @@ def _check_version(path: Path, version: int | None) -> None:
 
 
 def _read_content(text: Text) -> dict[str, Any]:
-    """A text without its weights, as JSON."""
+    """Return a text without its weights, as a JSON object."""
     return {
         "id": text.id, "words": text.words, "content": text.content, "offsets": text.offsets,
         "boundary": text.boundary,

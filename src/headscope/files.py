@@ -1,4 +1,4 @@
-"""Files: written completely or not at all; errors are one sentence."""
+"""Files: written completely or not at all. Each error is one sentence."""
 
 import errno
 import hashlib
@@ -20,37 +20,37 @@ from platformdirs import user_cache_path
 from headscope.errors import HeadscopeError, suggest
 
 MAX_NAME_BYTES = 200
-"""The longest label, so that the name of a file can hold it: 255 bytes with what stands before and after it."""
+"""The longest label in bytes. A file name may have 255 bytes; the rest is for the text before and after the label."""
 
 LOCK = ".headscope.lock"
 """The file in an output folder that is locked while a command writes to the folder."""
 
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
-"""The errors of disks that have no locks."""
+"""The errors of disks that do not support locks."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The errors of disks that have no room."""
+"""The errors of full disks."""
 
 _REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.EIO, errno.ENOTDIR)
-"""The errors of files that the system refuses."""
+"""The errors of files that the system does not let the user access."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 _MAX_DEPTH = 100
-"""The deepest brackets in JSON: what is read must not be too deep to be written again."""
+"""The greatest depth of brackets in JSON. Deeper values could be read but not be written again."""
 
 _CONTAINERS = (dict, list)
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place when the block ends well.
+    """Yield a temporary file in the folder of `path`, and replace `path` with it if the block ends without an error.
 
-    Whatever goes wrong, `path` is what it was before, and the temporary file is gone.
+    After an error `path` is unchanged, and the temporary file is removed.
 
     Raises:
-        HeadscopeError: the disk refuses the file.
+        HeadscopeError: the system does not allow writing the file.
     """
     temporary = None
     try:
@@ -59,7 +59,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
         os.close(handle)
         temporary = Path(name)
         yield temporary
-        # A temporary file is made for its owner alone; a result is as open as the user's other files.
+        # The permissions of a temporary file are for its owner alone; a result has those of the user's other files.
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except OSError as error:
@@ -72,26 +72,26 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text, whole or not at all; it raises what `atomic_write` raises."""
+    """Write a text, whole or not at all; raise the errors of `atomic_write`."""
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove the temporary files beside `path` that a killed process could not."""
-    # The eight characters in between are those of `tempfile`; a longer name belongs to another file.
+    """Remove the temporary files of `path` that a killed process left in its folder."""
+    # `tempfile` puts eight characters in between; a longer name belongs to another file.
     for temporary in path.parent.glob(f"{escape(_unfinished(path))}????????{escape(path.suffix)}"):
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def lock(path: Path, *, blocking: bool = True) -> Iterator[bool]:
-    """Keep other processes out of the block; yield False on a disk without locks, as some over a network are.
+    """Keep other processes out of the block; yield False on a disk without locks, such as some network disks.
 
     Raises:
-        filelock.Timeout: another process is in it, and is not waited for.
+        filelock.Timeout: another process is in the block, and `blocking` is false.
     """
-    from filelock import FileLock  # not above: it loads much, and `headscope --help` needs none of it
+    from filelock import FileLock  # imported here because it loads much that `headscope --help` does not need
 
     held = FileLock(path)
     try:
@@ -107,17 +107,17 @@ def lock(path: Path, *, blocking: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def reserve(output: Path, file: Path) -> Iterator[None]:
-    """Keep other commands from writing to `output` while the block runs; nothing of that is left behind.
+    """Keep other commands from writing to `output` while the block runs, and remove the lock at the end.
 
-    `file` is the lock, beside or in `output`. Folders that are missing on the way to it are made, and removed again if
-    nothing is in them at the end. The system releases the lock when the process ends, killed or not.
+    `file` is the lock, next to `output` or in it. Missing parent folders are created, and removed at the end if they
+    are empty. The system releases the lock when the process ends, even if it is killed.
 
-    On a disk that has no locks, such as some that are mounted over a network, nobody is kept away.
+    On a disk without locks, such as some network disks, no command is kept out.
 
     Raises:
-        HeadscopeError: another command is writing there, or the disk cannot be written to.
+        HeadscopeError: another command is writing to `output`, or the disk does not allow writing.
     """
-    from filelock import Timeout  # not above, as in `lock`
+    from filelock import Timeout  # imported here for the reason given in `lock`
 
     with _remove_empty_again(file.parent), ExitStack() as held:
         try:
@@ -133,27 +133,27 @@ def reserve(output: Path, file: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            with suppress(OSError):  # Windows removes no file that is open
+            with suppress(OSError):  # Windows does not remove an open file
                 file.unlink()
 
 
 @contextmanager
 def _remove_empty_again(folder: Path) -> Iterator[None]:
-    """Afterwards, the folders on the way to `folder` that were missing before are gone again where they are empty."""
+    """Remove the folders on the path of `folder` that the block created and left empty."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         yield
     finally:
-        with suppress(OSError):  # those around one that is not empty are not either
+        with suppress(OSError):  # the parents of a folder that is not empty are not empty either
             for path in missing:
                 path.rmdir()
 
 
 def writable(path: Path) -> None:
-    """Refuse a path that cannot be written, before any work is done.
+    """Raise an error for a path that cannot be written, before any work is done.
 
     Raises:
-        HeadscopeError: the path is a folder or a device, its name is too long, or its folder cannot be written to.
+        HeadscopeError: the path is a folder or a device, its name is too long, or its folder does not allow writing.
     """
     if (length := len(os.fsencode(path.name))) > MAX_NAME_BYTES:
         raise HeadscopeError(
@@ -173,17 +173,17 @@ def writable(path: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file of the user's.
+    """Return the SHA-256 of a user's file.
 
     Raises:
-        HeadscopeError: the system refuses to read it.
+        HeadscopeError: the system does not allow reading the file.
     """
     with reading(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def hash_texts(texts: Iterable[str]) -> str:
-    """The SHA-256 of texts, one behind the other."""
+    """Return the SHA-256 of texts, joined without a separator."""
     digest = hashlib.sha256()
     for text in texts:
         digest.update(text.encode())
@@ -191,14 +191,15 @@ def hash_texts(texts: Iterable[str]) -> str:
 
 
 def hash_lines(lines: Iterable[str]) -> str:
-    """The SHA-256 of lines, each with an end behind it."""
+    """Return the SHA-256 of lines, with a line feed after each."""
     return hash_texts(f"{line}\n" for line in lines)
 
 
 def tell_apart(names: Iterable[str]) -> list[str]:
-    """The names, with a number behind each that stands before it already, since of two such files one would be lost.
+    """Return distinct names: add a number to each name that occurs earlier in the list.
 
-    Letters count as the same in either case, since some systems see no difference.
+    Otherwise one of two files of the same name would be lost. Upper and lower case count as the same, since some
+    systems do not distinguish them.
     """
     distinct: list[str] = []
     for name in names:
@@ -209,10 +210,10 @@ def tell_apart(names: Iterable[str]) -> list[str]:
 
 
 def find_by_suffix(folder: Path, path: str) -> Path | None:
-    """The place of a file or folder under its path or the end of its path in a folder; None if it is not there.
+    """Return the file or folder in `folder` whose path is `path` or its end; None if there is none.
 
-    ``ud/UD_English-EWT/en_ewt-ud-dev.conllu`` is looked for under that path in the folder, under
-    ``UD_English-EWT/en_ewt-ud-dev.conllu``, and as ``en_ewt-ud-dev.conllu``.
+    For ``ud/UD_English-EWT/en_ewt-ud-dev.conllu`` the folder is searched for that path, for
+    ``UD_English-EWT/en_ewt-ud-dev.conllu``, and for ``en_ewt-ud-dev.conllu``.
     """
     parts = PurePosixPath(path).parts
     places = (folder.joinpath(*parts[start:]) for start in range(len(parts)))
@@ -220,12 +221,12 @@ def find_by_suffix(folder: Path, path: str) -> Path | None:
 
 
 def cache_folder(kind: str) -> Path:
-    """Return where a kind of files is kept: in the folder that HEADSCOPE_CACHE names, or in the user's cache."""
+    """Return the folder for a kind of cached files: in HEADSCOPE_CACHE if that is set, or in the user's cache."""
     return Path(os.environ.get("HEADSCOPE_CACHE") or user_cache_path("headscope")) / kind
 
 
 def expand_home(path: str | Path) -> Path:
-    """A path with the home folder in place of ``~``; as it is if there is no such user."""
+    """Return a path with the home folder in place of ``~``; unchanged if the user is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -233,11 +234,11 @@ def expand_home(path: str | Path) -> Path:
 
 
 def suggest_path(path: str | Path, suits: Callable[[Path], bool] = Path.exists) -> str:
-    """Return what stands in a sentence behind a path that is not there: the closest that is, or nothing.
+    """Return a note on the closest existing path, to follow a missing path in a sentence; empty if none is close.
 
     Args:
-        path: of which a part is misspelt.
-        suits: what must hold for a path that is suggested.
+        path: the missing path. One of its parts is misspelt.
+        suits: the condition that a suggested path must meet.
     """
     whole = expand_home(path)
     try:
@@ -246,17 +247,17 @@ def suggest_path(path: str | Path, suits: Callable[[Path], bool] = Path.exists) 
             return ""
         rest = whole.relative_to(missing)
         beside = [each.name for each in missing.parent.iterdir() if suits(each / rest)]
-    except OSError:  # a folder that may not be read, or a name that is too long for one
+    except OSError:  # a folder without read permission, or a name that is too long
         return ""
     before, after = str(missing.parent / "_").removesuffix("_"), "" if rest == Path() else f"/{rest}"
     return suggest(missing.name, beside, before=before, after=after)
 
 
 def check_regular(path: Path) -> None:
-    """Refuse a device or a pipe, whose content may never end; a path where nothing is passes.
+    """Raise an error for a device or a pipe, whose content may never end. A missing path passes.
 
     Raises:
-        HeadscopeError: it is one, or the system refuses to look.
+        HeadscopeError: the path is a device or a pipe, or the system does not allow access.
     """
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
@@ -266,10 +267,10 @@ def check_regular(path: Path) -> None:
 
 
 def parse_json(text: str | bytes, object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """The value that a text in JSON stands for.
+    """Return the value of a text in JSON.
 
     Raises:
-        ValueError: the text is not JSON, has too long a number, or has brackets that are too deep.
+        ValueError: the text is not JSON, has too long a number, or nests brackets too deeply.
     """
     too_deep = ValueError(f"brackets more than {_MAX_DEPTH} deep")
     try:
@@ -288,7 +289,7 @@ def parse_json(text: str | bytes, object_pairs_hook: Callable[[list[tuple[str, A
 
 
 def parse_number(text: str) -> float:
-    """Return the number in a text; NaN if it is none, is not finite, or is written as Python alone does (``1_0``)."""
+    """Return the number in a text; NaN if it is not a finite number, or has a form that only Python reads (``1_0``)."""
     if "_" in text or not text.strip().isascii():
         return math.nan
     try:
@@ -299,17 +300,17 @@ def parse_number(text: str) -> float:
 
 
 def has_surrogate(text: str) -> bool:
-    """True if a text has half of a character that needs two, as JSON can escape it, and no UTF-8 can hold it."""
+    """Return whether a text has half of a character that needs two; JSON can escape it, but UTF-8 cannot encode it."""
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def is_plain(text: str) -> bool:
-    """True for a text without control characters that UTF-8 can hold."""
+    """Return whether a text has no control characters and UTF-8 can encode it."""
     return not (has_surrogate(text) or _CONTROL.search(text))
 
 
 def find_name_fault(name: str) -> str:
-    """What keeps a text from naming a row of a table or a file, as the end of a sentence; empty if nothing does."""
+    """Return why a text cannot name a row of a table or a file, as the end of a sentence; empty if it can."""
     if has_surrogate(name):
         return "has half of a character that needs two (a lone surrogate)"
     if _CONTROL.search(name):
@@ -320,10 +321,10 @@ def find_name_fault(name: str) -> str:
 
 @contextmanager
 def reading(path: Path) -> Iterator[BufferedReader]:
-    """The content of a user's file, opened for reading.
+    """Yield a user's file, opened for reading.
 
     Raises:
-        HeadscopeError: it is a device, a pipe or a folder, or the system refuses to read it.
+        HeadscopeError: the path is a device, a pipe or a folder, or the system does not allow reading it.
     """
     check_regular(path)
     try:
@@ -336,7 +337,7 @@ def reading(path: Path) -> Iterator[BufferedReader]:
 
 
 def explain_refusal(error: OSError) -> HeadscopeError | None:
-    """Return the error for a file that the system refuses to look at, to read or to write; None for any other."""
+    """Return the error for a file that the system does not let the user access, or for a full disk; else None."""
     if error.errno in _FULL:
         return HeadscopeError(
             f"{error.filename or 'the output'} could not be written ({error.strerror}); free some space or choose "
@@ -350,7 +351,7 @@ def explain_refusal(error: OSError) -> HeadscopeError | None:
 
 
 def _unfinished(path: Path) -> str:
-    """The beginning of the names of the temporary files of `path`."""
+    """Return the beginning of the names of the temporary files of `path`."""
     return f".{path.stem}."
 
 

@@ -1,8 +1,8 @@
 """The head table: an ordinary ``xarray.Dataset`` with one entry for each attention head.
 
 ``layer`` and ``head`` are coordinates that count from 1, so ``table.sel(layer=8, head=10)`` is the
-head that papers write as 8-10. Every variable carries its units and the source of its definition,
-and the attributes of the table say which weights, which corpus and which call it came from.
+head that papers call 8-10. Every variable states its units and the source of its definition, and
+the attributes of the table state its weights, its corpus and the call that measured it.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ from headscope.own_files import SEAL
 
 FORMAT_ATTRIBUTE = "headscope_format"
 FORMAT = 4
-"""The version of the schema, stored in each file. A file of another version is refused."""
+"""The version of the schema, stored in each file. `read_table` rejects a file of another version."""
 
 SUMS = "sums"
-"""The group of a file that holds sums by fold and permutations, beside the variables that one reads."""
+"""The group of a file for variables by fold or permutation. The root group holds all other variables."""
 
 _STORED = {"zlib": True, "complevel": 4, "fletcher32": True}
 
@@ -100,22 +100,22 @@ DIMENSIONS: Mapping[str, str] = {
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
     "regressor_other": "the same, for products of two of them",
 }
-"""The dimensions a head table may have, and what each means."""
+"""The dimensions that a head table may have, and the meaning of each."""
 
 KEY_VALUE_HEADS = "key_value_heads"
-"""The attribute of a table that says how many key/value heads a layer has, where its query heads share them."""
+"""The attribute of a table with its number of key/value heads per layer, if query heads share them."""
 
 KEY_VALUE_HEADS_BY_LAYER = f"{KEY_VALUE_HEADS}_by_layer"
-"""The attribute that says it for each layer in turn, where layers have different numbers."""
+"""The attribute with the number for each layer in turn, if layers have different numbers of key/value heads."""
 
 EDITED = "edited"
-"""The attribute of a table that was measured within edits of the model: what took the place of which heads."""
+"""The attribute of a table that was measured on an edited model: which heads were replaced, and by what."""
 
 SHARE = "share of attention"
-"""The unit of the weights of attention."""
+"""The unit of attention weights."""
 
 REQUIRED_ATTRIBUTES = ("model", "weights_sha256", "corpus", "corpus_sha256", "documents", "tokens", "skipped", "call")
-"""Where a table came from. No table is complete without them."""
+"""The attributes that say how a table was measured. Every table needs them."""
 
 
 def variable(
@@ -129,17 +129,17 @@ def variable(
     target: str = "",
     baseline: str = "",
 ) -> xr.Variable:
-    """A variable of a head table.
+    """Return a variable of a head table.
 
     Args:
         values: the numbers, one axis for each of ``dims``.
         dims: names from `DIMENSIONS`.
-        name: what the variable measures, in words.
+        name: a description of the variable in words.
         units: its unit, such as ``nats`` or ``share of attention``.
-        source: paper and section that define it.
-        title: a short name under which the page shows each head's value; without one it is only in the files.
-        target: what is attended to, where the terminal is to rank the heads by their attention to it.
-        baseline: the variable that says what uniform attention would give: itself, or one token as an entropy.
+        source: the paper and section that define it.
+        title: a short name under which the page shows each head's value. Without a title the value is only in files.
+        target: the tokens that are attended to. The terminal ranks the heads by their attention to them.
+        baseline: the variable with the value of uniform attention: itself, or a variable for one token or for entropy.
     """
     shown = {"title": title, "target": target, "baseline": baseline}
     attrs = {"long_name": name, "units": units, "source": source} | {key: text for key, text in shown.items() if text}
@@ -147,11 +147,11 @@ def variable(
 
 
 Described = tuple[ArrayLike, Sequence[str], str, str]
-"""The numbers of a variable, its dimensions, what it measures and its unit."""
+"""The numbers of a variable, its dimensions, its description and its unit."""
 
 
 def describe(values: Mapping[str, Described], source: str) -> dict[str, xr.Variable]:
-    """Variables of a head table by name, all from one source."""
+    """Return variables of a head table by name, all from one source."""
     return {
         name: variable(np.asarray(data), dims, name=what, units=units, source=source)
         for name, (data, dims, what, units) in values.items()
@@ -159,26 +159,26 @@ def describe(values: Mapping[str, Described], source: str) -> dict[str, xr.Varia
 
 
 def get_share(table: xr.Dataset) -> str:
-    """The unit of the weights of a table: a share of attention, or of what its view shows in place of it."""
+    """Return the unit of a table's weights: a share of attention, or the unit of the table's view."""
     return str(table.attrs.get("view_units", SHARE))
 
 
 def require_table(table: object) -> None:
-    """Raise an error for an argument that is no head table at all, such as the path of one.
+    """Raise an error for an argument that is not a head table, such as the path of one.
 
     Raises:
-        TableError: it is no Dataset.
+        TableError: the argument is not a Dataset.
     """
     if not isinstance(table, xr.Dataset):
         raise TableError(f"a head table was wanted, and {type(table).__name__} came; headscope.read_table reads one.")
 
 
 def check(table: xr.Dataset) -> xr.Dataset:
-    """The same table, if it follows the schema.
+    """Return the table unchanged if it follows the schema.
 
     Raises:
-        TableError: a dimension is unknown, layers or heads are not counted from 1, or units,
-            source or provenance are missing.
+        TableError: a dimension is unknown, layers or heads are not counted from 1, or units, source or provenance
+            are missing.
     """
     for dim in table.dims:
         if dim not in DIMENSIONS and not (dim in table.coords and table[dim].attrs.get("long_name")):
@@ -208,12 +208,12 @@ def check(table: xr.Dataset) -> xr.Dataset:
 def write_table(table: xr.Dataset, path: str | Path) -> Path:
     """Check `table` and write it as netCDF-4, whole or not at all.
 
-    Variables by fold or permutation are in the group `SUMS` of the file, so that the others are a table of a size that
-    pandas or R can hold.
+    Variables by fold or permutation go into the group `SUMS` of the file, so the others form a table that is small
+    enough for pandas or R.
 
     Raises:
         TableError: the table does not follow the schema.
-        HeadscopeError: the disk refuses the file.
+        HeadscopeError: the system does not allow writing the file.
     """
     path = Path(path)
     check(table)
@@ -239,14 +239,14 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
 
 
 def read_table(path: str | Path) -> xr.Dataset:
-    """Return the head table in a file that `write_table` or ``table.to_netcdf`` wrote, with its sums.
+    """Return the head table in a file from `write_table` or ``table.to_netcdf``, with its sums.
 
-    ``xarray.open_dataset`` gives the same table without the sums by fold and the permutations. A file that xarray wrote
-    states no version of the schema, so it is read by the version of headscope alone that measured its table.
+    ``xarray.open_dataset`` returns the same table without the sums by fold and the permutations. A file that xarray
+    wrote has no schema version, so only the version of headscope that measured its table can read it.
 
     Raises:
-        TableError: there is no such file, it is not a head table, it has another format, its bytes are not those that
-            were written, or it claims more than it can hold.
+        TableError: the file is missing, is not a head table, has another format, has changed since it was written, or
+            claims more data than it can hold.
     """
     path = Path(path)
     writers = "`headscope atlas`, `headscope measure` or `headscope merge`"
@@ -265,19 +265,19 @@ def read_table(path: str | Path) -> xr.Dataset:
                 raise ValueError("variables are there that are not listed")
             table = xr.Dataset(ordered, coords=inner.coords, attrs=table.attrs)
         _check_kinds(table)
-        # Earlier versions wrote labels among the numbers, so that two tables could not be subtracted.
+        # Earlier versions stored labels as variables, so two tables could not be subtracted.
         table = table.set_coords([name for name, each in table.data_vars.items() if each.dtype.kind not in "iufb"])
-        table.encoding["source"] = str(path)  # which messages name
+        table.encoding["source"] = str(path)  # error messages name this path
     except HeadscopeError:
         raise
-    # HDF5, netCDF and xarray each have errors of their own for what is not as they wrote it.
+    # HDF5, netCDF and xarray raise errors of their own for a damaged file.
     except Exception as error:
         raise TableError(f"{path} is damaged or incomplete; copy it again, or measure again.") from error
     return check(table)
 
 
 def _check_seal(path: Path) -> None:
-    """Refuse a file that is not as it was written."""
+    """Raise an error if the bytes of a file have changed since they were written."""
     with open_file(path, HEAD_TABLE) as file:
         size = file.seek(0, io.SEEK_END)
         seal_size = len(SEAL) + hashlib.sha256().digest_size
@@ -292,7 +292,7 @@ def _check_seal(path: Path) -> None:
 
 
 def _check_version(path: Path, version: int | None) -> None:
-    """Refuse a file that is no head table, or one of another format."""
+    """Raise an error for a file that is not a head table or has another format."""
     if version is None and (measured := _read_version(path)):
         if measured != metadata.version("headscope"):
             raise TableError(
@@ -310,7 +310,7 @@ def _check_version(path: Path, version: int | None) -> None:
 
 
 def _read_version(path: Path) -> str:
-    """Return the version of headscope that measured the table in a file; empty where it holds none that says so."""
+    """Return the version of headscope that measured the table in a file; empty if the file does not state one."""
     texts = netcdf.read_texts(path, (*_TEXTS, "versions"))
     versions = parse_json(texts.get("versions", "{}"))
     stated = {"model", "weights_sha256", "corpus", "corpus_sha256", "call"} <= texts.keys()
@@ -323,11 +323,11 @@ _JSON = {
     "skipped": dict, "replication_skipped": dict, "versions": dict, "paths": dict, "where": dict, "runs": list,
     "scores": list, "tree_faults": dict, WITHOUT_ATTENTION: dict,
 }  # fmt: skip
-"""The attributes that are JSON, and the kind of its value."""
+"""The attributes that are JSON, and the type of each value."""
 
 
 def _check_kinds(table: xr.Dataset) -> None:
-    """Refuse text where numbers belong, and the other way round."""
+    """Raise an error for text where numbers belong, or numbers where text belongs."""
     for name, values in table.variables.items():
         numeric = values.dtype.kind in "iufb"
         by_head = name in table.data_vars and {"layer", "head", "fold", "permutation", "run"} & {*values.dims}
@@ -351,25 +351,25 @@ def _check_kinds(table: xr.Dataset) -> None:
 
 
 def head(table: xr.Dataset, name: str) -> xr.Dataset:
-    """The values of one head, by its name: of ``8-10`` what ``table.sel(layer=8, head=10)`` gives.
+    """Return the values of one head by its name: ``8-10`` is ``table.sel(layer=8, head=10)``.
 
     Raises:
-        TableError: the name is not of that form, or `table` has no such head.
+        TableError: the name has another form, or `table` has no such head.
     """
     layer, number = parse_head(name, table)
     return table.sel(layer=layer, head=number)
 
 
 def head_name(layer: int, head: int) -> str:
-    """The papers' name of a head: ``8-10`` is the tenth head of the eighth layer."""
+    """Return the name of a head as papers write it: ``8-10`` is the tenth head of the eighth layer."""
     return f"{layer}-{head}"
 
 
 def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
-    """Layer and head of a name such as ``8-10``, both counted from 1.
+    """Return the layer and the head of a name such as ``8-10``, both counted from 1.
 
     Raises:
-        TableError: the name is not of that form, or `table` has no such head.
+        TableError: the name has another form, or `table` has no such head.
     """
     try:
         layer, number = find_head(name, table.sizes["layer"], table.sizes["head"])
@@ -380,10 +380,10 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
 
 
 def find_head(name: str, layers: int, heads: int) -> tuple[int, int]:
-    """Return the layer and the head, both counted from 1, that a name means: ``8-10`` or, counted from 0, ``L7H9``.
+    """Return the layer and head, both counted from 1, of a name: ``8-10`` or, counted from 0, ``L7H9``.
 
     Raises:
-        HeadscopeError: the name is not of one of these forms, or the model has no such head.
+        HeadscopeError: the name has neither form, or the model has no such head.
     """
     match = re.fullmatch(r"\s*(?:(\d{1,9})-(\d{1,9})|[Ll](\d{1,9})[Hh](\d{1,9}))\s*", str(name))
     last = head_name(layers, heads)

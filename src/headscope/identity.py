@@ -1,4 +1,4 @@
-"""The identity of a model: whatever of it changes a number, as the attributes of a table state it."""
+"""The identity of a model: every part of it that changes a number, as the attributes of a table state it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,13 +12,13 @@ MODEL_PARTS: Mapping[str, str] = {
 """The attributes that identify a model, and their names in messages."""
 
 GPU_UNUSED = "gpu_unused"
-"""The attribute that says why a model was not run on a GPU that was there."""
+"""The attribute that says why a model did not run on an available GPU."""
 
 PLACEMENT = "placement"
-"""The attribute that says on which device each part of a model ran that lies on several; `device` lists these."""
+"""The attribute with the device of each part of a model that runs on several devices; `device` lists the devices."""
 
 REMARKS = frozenset({GPU_UNUSED, PLACEMENT})
-"""Attributes that change no number: runs that differ in them alone are the same."""
+"""Attributes that change no number: runs that differ only in them are the same."""
 
 DIFFERS_IN = "differs_in"
 """The attribute of a comparison of two models: the parts of their identity in which they differ, in words."""
@@ -28,20 +28,21 @@ def list_differences(attributes: Mapping[str, Any], others: Mapping[str, Any]) -
     """Return the names of the parts of their identity in which two models differ, in the order of `MODEL_PARTS`.
 
     Args:
-        attributes: of a table, or as `headscope.runner.identify_model` returns them.
-        others: of another model. A part that one of the two does not state is not compared, except the weights.
+        attributes: the attributes of a table, or a result of `headscope.runner.identify_model`.
+        others: the attributes of another model. A part that only one of the two states is not compared, except the
+            weights.
     """
     compared = [part for part in MODEL_PARTS if part == "weights_sha256" or {part} <= attributes.keys() & others.keys()]
     return [MODEL_PARTS[part] for part in compared if attributes.get(part) != others.get(part)]
 
 
 def drop_remarks(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a run without those that change no number."""
+    """Return the attributes of a run without the ones that change no number."""
     return {name: value for name, value in attributes.items() if name not in REMARKS}
 
 
 def name_differences(*models: Mapping[str, Any]) -> str:
-    """Return in which parts of their identity models differ from the first one, in words; empty if in none."""
+    """Return in words the parts of their identity in which models differ from the first; empty if they are equal."""
     first, *others = models
     differences = {part for other in others for part in list_differences(first, other)}
     *parts, last = [part for part in MODEL_PARTS.values() if part in differences] or [""]

@@ -1,4 +1,4 @@
-"""The numbers of layers: in a hybrid model only some have attention, and these keep their numbers in the model."""
+"""The numbers of layers: in a hybrid model only some layers have attention, and each keeps its number in the model."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -9,13 +9,13 @@ import xarray as xr
 from headscope.errors import HeadscopeError
 
 ATTRIBUTE = "layers_without_attention"
-"""The attribute of a table that says which layers have no attention and what each is instead, as JSON."""
+"""The attribute of a table that lists its layers without attention and the kind of each, as JSON."""
 
 
 def place_layers(table: xr.Dataset, numbers: Sequence[int], layers: int) -> xr.Dataset:
-    """The table of the layers with these numbers, which have attention, as one of all layers, with NaN in the others.
+    """Return a table of the layers with attention as a table of all layers, with NaN in the others.
 
-    Its dimensions ``layer``, ``layer_other`` and ``layer_before`` have an entry for each of the numbers.
+    The dimensions ``layer``, ``layer_other`` and ``layer_before`` of `table` have an entry for each of `numbers`.
     """
     every, own = np.arange(1, layers + 1), np.asarray(numbers)
     dims = [dim for dim in ("layer", "layer_other", "layer_before") if dim in table.dims]
@@ -24,17 +24,17 @@ def place_layers(table: xr.Dataset, numbers: Sequence[int], layers: int) -> xr.D
 
 
 def write_without_attention(kinds: Mapping[int, str]) -> dict[str, str]:
-    """The attribute of a table whose model has layers without attention; none for other models."""
+    """Return the attribute of a table whose model has layers without attention; nothing for other models."""
     return {ATTRIBUTE: json.dumps({str(number): kind for number, kind in kinds.items()})} if kinds else {}
 
 
 def read_without_attention(table: xr.Dataset) -> dict[int, str]:
-    """The layers of a table's model that have no attention, by number, and what each is instead."""
+    """Return the layers without attention of a table's model, by number, and the kind of each."""
     return {int(number): str(kind) for number, kind in json.loads(table.attrs.get(ATTRIBUTE, "{}")).items()}
 
 
 def describe_without_attention(kinds: Mapping[int, str]) -> str:
-    """A sentence on the layers without attention; empty if all have some.
+    """Return a sentence on the layers without attention; empty if all layers have attention.
 
     For example: *Layers 1-3, 5-7 have no attention (linear attention).*
     """
@@ -46,7 +46,7 @@ def describe_without_attention(kinds: Mapping[int, str]) -> str:
 
 
 def refuse_layer(kinds: Mapping[int, str], layer: int) -> None:
-    """Refuse a layer that has no attention."""
+    """Raise an error for a layer without attention."""
     if layer in kinds:
         raise HeadscopeError(
             f"layer {layer} has no attention ({kinds[layer].replace('_', ' ')}); name a head of another layer than "
@@ -55,7 +55,7 @@ def refuse_layer(kinds: Mapping[int, str], layer: int) -> None:
 
 
 def list_ranges(numbers: Collection[int]) -> str:
-    """Numbers as ranges: 1-3, 5."""
+    """Return numbers as ranges: 1-3, 5."""
     starts = sorted(number for number in numbers if number - 1 not in numbers)
     ends = sorted(number for number in numbers if number + 1 not in numbers)
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))

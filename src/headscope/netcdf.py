@@ -1,7 +1,7 @@
-"""Reads and writes netCDF-4 by `xarray` and `h5netcdf`, in half of their time.
+"""Reads and writes netCDF-4 with `xarray` and `h5netcdf`, in half of their time.
 
-`h5netcdf` opens an array in the file again at each look at its sizes, type or attributes: forty times for one that is
-written. `_File` opens it once.
+`h5netcdf` opens an array in the file again each time it looks up its size, type or attributes: forty times for each
+array that is written. `_File` opens each array once.
 """
 
 import io
@@ -21,53 +21,53 @@ from headscope.files import check_regular, reading, suggest_path
 from headscope.guards.formats import describe_claim, is_too_much
 
 _KINDS = "biufSU"
-"""The kinds of values that are numbers, truth values or texts of a fixed length."""
+"""The numpy kinds of numbers, truth values and texts of a fixed length."""
 
 _MOST_ARRAYS = 2000
-"""In a group: an atlas with everything has a tenth of it, and each takes milliseconds to read."""
+"""The greatest number of arrays in a group. An atlas with everything has a tenth of it, and each takes milliseconds."""
 
 _BYTES_OF_A_TEXT = 64
-"""Memory that a text takes, a short one, in an array whose texts are of any length."""
+"""The memory for a short text in an array of texts of any length, in bytes."""
 
 _PACKED = {"scale_factor", "add_offset", "_Unsigned"}
-"""Attributes of arrays whose numbers stand for others; no file of ours has them."""
+"""Attributes of arrays whose stored numbers encode other numbers. No file of headscope has them."""
 
 _FILLED = {"_FillValue", "missing_value"}
-"""Attributes of arrays with a number for missing ones; only those of ours that are no whole numbers may have them."""
+"""Attributes with the number that marks missing values. In files of headscope only arrays of floats may have them."""
 
 Encoding = Mapping[Any, Mapping[str, Any]]
-"""How each variable is stored, as `xarray.Dataset.to_netcdf` takes it."""
+"""How each variable is stored, as in the argument ``encoding`` of `xarray.Dataset.to_netcdf`."""
 
 
 class _File(h5py.File):  # type: ignore[misc]  # h5py is untyped to mypy
-    """A file that keeps what it has opened by name."""
+    """A file that keeps each object that it has opened, by name."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._opened: dict[str, h5py.HLObject] = {}
 
     def __getitem__(self, name: Any) -> h5py.HLObject:
-        """Return the object of this name, or of this reference."""
+        """Return the object with this name or reference."""
         if not isinstance(name, str):
             return super().__getitem__(name)
         opened = self._opened.get(name)
-        # What has been deleted has no links; there may be a new object of its name.
+        # A deleted object has no links; a new object may have its name.
         if opened is None or not h5py.h5o.get_info(opened.id).rc:
             opened = self._opened[name] = super().__getitem__(name)
         return opened
 
 
 def check_file(path: Path, wanted: str) -> None:
-    """Refuse what is no netCDF-4 file, and say what writes the file that is wanted.
+    """Raise an error for a file that is not netCDF-4, and say what writes the wanted file.
 
     Raises:
-        TableError: it is none.
-        HeadscopeError: it is a device or a pipe, or the system refuses to read it.
+        TableError: the file is missing or is not netCDF-4.
+        HeadscopeError: the path is a device or a pipe, or the system does not allow reading it.
     """
     check_regular(path)
     if not path.is_file():
         raise TableError(f"there is no file {path}{suggest_path(path)}; {wanted}.")
-    with reading(path):  # HDF5 would say of a file that may not be read that it is none of its own
+    with reading(path):  # without this, HDF5 would report an unreadable file as one of another format
         pass
     if not h5py.is_hdf5(path):
         raise TableError(f"{path} is not a netCDF-4 file; {wanted}.")
@@ -76,21 +76,21 @@ def check_file(path: Path, wanted: str) -> None:
 def read(
     path: Path, attribute: str, check_version: Callable[[int | None], None], *, groups: Collection[str], advice: str
 ) -> xr.DataTree:
-    """Return what is in a file, loaded.
+    """Return the content of a file, loaded into memory.
 
-    HDF5 makes room for what a file asks for, and follows its links, so all of that is looked at before it is read.
+    HDF5 allocates the memory that a file claims, and follows its links. So both are checked before anything is read.
 
     Args:
-        path: of the file.
-        attribute: that states the version of its schema.
-        check_version: raises an error for a version that is not read; None where the file states none.
-        groups: that it may have within.
-        advice: the end of the sentence on one that claims too much.
+        path: the path of the file.
+        attribute: the attribute with the version of its schema.
+        check_version: a function that raises an error for an unknown version. It gets None if the file states none.
+        groups: the groups that the file may have.
+        advice: the end of the error message for a file that claims too much.
 
     Raises:
-        TableError: it claims more than it can hold.
-        Exception: something in it is not as netCDF has it, such as axes that contradict its dimensions; HDF5, netCDF
-            and xarray each have errors of their own.
+        TableError: the file claims more data than it can hold.
+        Exception: the file is not valid netCDF, for example its axes contradict its dimensions. HDF5, netCDF and xarray
+            each raise errors of their own.
     """
     with h5py.File(path) as root:
         version = root.attrs.get(attribute)
@@ -102,14 +102,14 @@ def read(
 
 
 def read_texts(path: Path, names: Collection[str]) -> dict[str, str]:
-    """Return the attributes of a file among these that are text, by name."""
+    """Return the attributes of a file that are text, among `names`."""
     with h5py.File(path) as root:
         values = {name: root.attrs[name] for name in names if name in root.attrs}
     return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
 def _add_sizes(group: h5py.Group, groups: Collection[str] = ()) -> int:
-    """The bytes of all arrays and attributes in a group and the groups within, unpacked."""
+    """Return the bytes of all arrays and attributes in a group and its subgroups, unpacked."""
     if len(group) > _MOST_ARRAYS:
         raise ValueError(f"it has {len(group):,} arrays")
     total = _add_attribute_sizes(group)
@@ -129,7 +129,7 @@ def _add_sizes(group: h5py.Group, groups: Collection[str] = ()) -> int:
 
 
 def _check_array(array: h5py.Dataset, name: str) -> None:
-    """Refuse an array that is in another file, holds neither numbers nor texts, or contradicts its dimensions."""
+    """Raise an error for an array in another file, of neither numbers nor texts, or that contradicts its dimensions."""
     if array.is_virtual or array.external:
         raise ValueError(f"{name} is in another file")
     if array.dtype.kind not in _KINDS and h5py.check_string_dtype(array.dtype) is None:
@@ -148,7 +148,7 @@ def _add_attribute_sizes(item: h5py.HLObject) -> int:
 def encode(parts: Mapping[str, xr.Dataset], encoding: Mapping[str, Encoding]) -> memoryview:
     """Return the bytes of a netCDF-4 file with a group for each part; a group leaves out the coordinates of "/".
 
-    HDF5 crashes where a disk refuses a write (findings/hdf5-full-disk.sh), so it writes to memory.
+    The file is written to memory, since HDF5 crashes when a disk is full (findings/hdf5-full-disk.sh).
     """
     content, tree = io.BytesIO(), xr.DataTree.from_dict(dict(parts))
     with _File(content, "w", track_order=True) as file, h5netcdf.File(file, "w") as opened:
@@ -159,10 +159,10 @@ def encode(parts: Mapping[str, xr.Dataset], encoding: Mapping[str, Encoding]) ->
 
 
 def decode(path: Path) -> xr.DataTree:
-    """Return what is in a netCDF-4 file, loaded; axes without names get some."""
+    """Return the content of a netCDF-4 file, loaded into memory, with generated names for unnamed axes."""
     with _File(path) as file, h5netcdf.File(file, "r", phony_dims="sort", decode_vlen_strings=True) as opened:
         names = ["/", *(f"/{name}" for name in opened.groups)]
         parts = {name: xr.open_dataset(H5NetCDFStore(opened, group=name)).load() for name in names}
     for part in parts.values():
-        part.encoding["source"] = str(path)  # as xarray has it, for messages
+        part.encoding["source"] = str(path)  # as xarray sets it, for error messages
     return xr.DataTree.from_dict(parts)

@@ -1,4 +1,4 @@
-"""Files that headscope wrote, told from those of the user, which no command overwrites."""
+"""Tells files that headscope wrote from files of the user, which no command overwrites."""
 
 from pathlib import Path
 
@@ -6,11 +6,12 @@ from headscope.errors import HeadscopeError
 from headscope.files import reading
 
 SEAL = b"headscope sha256"
-"""Follows the last byte of a head table, with the SHA-256 of all bytes before it. HDF5 stops at the end that its own
-header names, so other programs pass it over, and what they write anew has none."""
+"""The mark after the last byte of a head table; the SHA-256 of all bytes before it follows. HDF5 stops at the end that
+its own header states, so other programs ignore the mark, and a file that they write has none.
+"""
 
 HEAD_LIST_FORMAT = "headscope heads"
-"""The field ``format`` of a list of heads, with which its file begins."""
+"""The field ``format`` at the beginning of a list of heads."""
 
 MODEL_CARD_TITLE = "## Attention heads"
 """The first line of a section for a model card."""
@@ -23,11 +24,11 @@ _SEEN_BYTES = 1000
 
 
 def refuse_foreign(path: Path, content: str | None = None) -> None:
-    """Raise an error for a file that headscope did not write, and that would be overwritten.
+    """Raise an error if a file exists that headscope did not write and would overwrite.
 
     Args:
-        path: a file that may be there.
-        content: the text that is to be written, of a format without a mark; a file that has it already may be written.
+        path: a file that may exist.
+        content: the text to be written, if its format has no mark. A file with the same content passes.
 
     Raises:
         HeadscopeError: the file has no mark of headscope, and is not empty.
@@ -42,7 +43,7 @@ def refuse_foreign(path: Path, content: str | None = None) -> None:
 
 
 def describe_foreign(path: Path, advice: str) -> HeadscopeError:
-    """Return the error for a file that headscope did not write, and that would be overwritten."""
+    """Return the error for a file that headscope did not write and would overwrite."""
     return HeadscopeError(
         f"{path} is there already, is not known to be written by headscope, and would be overwritten; {advice}."
     )

@@ -1,4 +1,4 @@
-"""How many texts a tuned model gives each label. A model that names a single label for all cannot tell them apart."""
+"""How many texts a tuned model gives each label. A model with a single label for all texts cannot tell them apart."""
 
 import json
 from collections.abc import Mapping
@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 ATTRIBUTE = "predicted"
-"""Under this key the counts of `count_predictions` are in the attributes of a table, or in the entry of a run."""
+"""The key of the counts of `count_predictions` in the attributes of a table, or in the entry of a run."""
 
 GROUP, CONTROL = "group", "control"
-"""The key and the value that say in the entry of a run that it was tuned on the control."""
+"""The key and the value in the entry of a run that was tuned on the control."""
 
 Predictions = Mapping[str, Any]
-"""What `count_predictions` gives."""
+"""The result of `count_predictions`."""
 
 
 @dataclass(frozen=True)
 class SingleLabel:
-    """The one label that a model, or each of some runs, names for all texts.
+    """The one label that a model, or each of some runs, predicts for all texts.
 
     Attributes:
-        label: its name.
+        label: the name of the label.
         texts: the number of texts.
-        is_of_words: it is named for all words of the texts.
-        runs: their names; none where it is a model alone.
+        is_of_words: true if the label is predicted for all words of the texts.
+        runs: the names of the runs; empty for a single model.
     """
 
     label: str
@@ -36,18 +36,18 @@ def count_predictions(texts: int, labels: Mapping[str, float]) -> dict[str, Any]
     """Return the counts of a model's predictions, as they are stored in JSON.
 
     Args:
-        texts: their number.
-        labels: how many texts, or words and their pieces, get each label.
+        texts: the number of texts.
+        labels: the number of texts, or of words and their pieces, with each label.
     """
     return {"texts": texts, "labels": {label: int(count) for label, count in labels.items() if count}}
 
 
 def read_predictions(about: Mapping[Any, Any], run: str = "") -> dict[str, Predictions]:
-    """Return what the models of a table predict, by the names of its runs; a model alone has an empty name.
+    """Return the predictions of the models of a table, by the names of its runs; a single model has an empty name.
 
     Args:
         about: the attributes of the table.
-        run: the name of the only run that is wanted. Default: all runs.
+        run: the name of the only run that is returned. Default: all runs.
     """
     if "runs" not in about:
         return {"": json.loads(about[ATTRIBUTE])} if ATTRIBUTE in about else {}
@@ -56,7 +56,7 @@ def read_predictions(about: Mapping[Any, Any], run: str = "") -> dict[str, Predi
 
 
 def find_single_labels(about: Mapping[Any, Any]) -> list[SingleLabel]:
-    """Return the labels that models name for all texts, by the attributes of their table."""
+    """Return the labels that models predict for all texts, from the attributes of their table."""
     return list_single_labels(read_predictions(about))
 
 
@@ -66,7 +66,7 @@ def name_run(entry: Mapping[str, Any]) -> str:
 
 
 def list_single_labels(predicted: Mapping[str, Predictions]) -> list[SingleLabel]:
-    """Return the labels that models name for all texts, given what they predict by the names of their runs."""
+    """Return the labels that models predict for all texts, from their predictions by run."""
     runs_of: dict[SingleLabel, list[str]] = {}
     for name, counts in predicted.items():
         if len(labels := counts.get("labels", {})) == 1:

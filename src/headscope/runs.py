@@ -1,7 +1,7 @@
-"""A folder of runs: models that were fine-tuned on one task and differ in their seeds.
+"""A folder of runs: models that were fine-tuned on one task with different seeds.
 
 ``runs.json`` lists for each run its seed, its scores after each epoch, the epoch whose weights were saved, and the
-split on which that epoch was chosen. The model of a run is in a folder of the run's name beside it.
+split on which that epoch was chosen. Next to it, each run has a folder of its name with its model.
 """
 
 import json
@@ -18,10 +18,10 @@ from headscope.guards.formats import RUNS, read_bytes
 from headscope.predictions import Predictions
 
 FILE = "runs.json"
-"""Lists the runs of a folder."""
+"""The file that lists the runs of a folder."""
 
 CONTROL = "control"
-"""The folder of the control's runs, within that of the task's."""
+"""The folder of the control's runs, inside the folder of the task's runs."""
 
 TEST = "test"
 """The name of the split on which runs are scored at the end."""
@@ -30,7 +30,7 @@ ON_TASK = "task"
 """The name of the extra split of a control run: the test split of the task itself."""
 
 VERSION = 2
-"""The version of `FILE`; version 1 had ``format`` for ``version`` and ``kept`` for ``best_epoch``."""
+"""The version of `FILE`. Version 1 had ``format`` for ``version`` and ``kept`` for ``best_epoch``."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Run:
     """One fine-tuned model.
 
     Attributes:
-        name: of its folder, and of its place in the dimension ``run``.
-        seed: of the order of the examples, of dropout, and of the weights of the new layer.
+        name: the name of its folder, and its label in the dimension ``run``.
+        seed: the random seed for the order of the examples, dropout, and the weights of the new layer.
         best_epoch: the epoch whose weights were saved, counted from 1.
         epochs: for each epoch, the score of each split by name: ``{"validation": {"f1": 0.9}, "test": ...}``. A run on
-            a control has a split ``task`` too: its scores on the test split of the task itself.
-        weights_sha256: of ``model.safetensors``.
-        predicted: for each split, what the best epoch predicts (`headscope.predictions.count_predictions`); empty in
-            a regression, and of runs of older versions.
+            a control also has a split ``task``: its scores on the test split of the task itself.
+        weights_sha256: the SHA-256 of ``model.safetensors``.
+        predicted: for each split, the predictions of the best epoch (`headscope.predictions.count_predictions`); empty
+            for a regression, and for runs of older versions.
     """
 
     name: str
@@ -66,13 +66,13 @@ class Runs:
     """The runs of a folder.
 
     Attributes:
-        folder: where they are.
-        task: the task that they were tuned on.
-        control: this is the task's control, whose labels are arbitrary.
-        model: the model that they were tuned from, as the user named it.
-        weights_sha256: of that model.
+        folder: the path of the folder.
+        task: the task on which the models were tuned.
+        control: true if this is the task's control, whose labels are arbitrary.
+        model: the model from which they were tuned, as the user named it.
+        weights_sha256: the SHA-256 of that model's weights.
         select: the split on which epochs were chosen: ``validation``, or ``test`` as in Zhao and Bethard 2020.
-        metric: the score by which they were chosen.
+        metric: the score by which epochs were chosen.
         settings: epochs, learning rate and so on, with the files of the task and the skipped examples.
         runs: the finished runs, by seed.
     """
@@ -88,16 +88,16 @@ class Runs:
     runs: tuple[Run, ...]
 
     def path(self, run: Run) -> Path:
-        """The folder of a run's model."""
+        """Return the folder of a run's model."""
         return self.folder / run.name
 
 
 def read(folder: str | Path, *, empty: bool = False) -> Runs:
-    """The finished runs of a folder; with `empty`, of one in which none may be finished yet.
+    """Return the finished runs of a folder; if `empty` is true, a folder may have none yet.
 
     Raises:
-        HeadscopeError: there is no `FILE`, it is damaged or has another version, it lists no run or a run twice, or
-            the model of a run is missing.
+        HeadscopeError: `FILE` is missing, is damaged, has another version, lists no run or lists a run twice, or the
+            model of a run is missing.
     """
     folder = Path(folder)
     path = folder / FILE
@@ -124,7 +124,7 @@ def read(folder: str | Path, *, empty: bool = False) -> Runs:
                 f"{path} lists the {name} {repeated[0]} more than once; runs differ in their seeds, so take one out."
             )
     for run in finished:
-        if not any(runs.path(run).glob("model*.safetensors")):  # a large model's are in several files
+        if not any(runs.path(run).glob("model*.safetensors")):  # a large model has several files
             raise HeadscopeError(
                 f"{path} lists the run {run.name}, but {runs.path(run)} holds no model.safetensors; copy that folder "
                 "again, or take the run out of the list."
@@ -178,10 +178,10 @@ def write(runs: Runs) -> Path:
 
 
 def selectivity(task: Runs, control: Runs) -> dict[int, float]:
-    """The accuracy on the task minus the accuracy on its control, on the test splits, as a share of examples by seed.
+    """Return the accuracy on the task minus the accuracy on its control, on the test splits, by seed.
 
-    Hewitt and Liang 2019, section 2. Runs are paired by their seeds; a seed that only one side has is left out, and so
-    is a run without an accuracy, as in a regression.
+    The difference is a share of the examples (Hewitt and Liang 2019, section 2). Runs are paired by their seeds. A seed
+    that only one side has is left out, and so is a run without an accuracy, as in a regression.
     """
     task_scores, control_scores = (
         {run.seed: run.scores[TEST]["accuracy"] for run in runs.runs if "accuracy" in run.scores.get(TEST, {})}

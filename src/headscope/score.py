@@ -1,7 +1,8 @@
-"""Scores that describe themselves: what a number of each head is, and how one speaks of it.
+"""Scores with their descriptions: how each number of a head is computed, and the words for it.
 
-A reducer declares its scores beside its sums, and the runner writes them into the head table. Intervals, the choice of
-a head on one half of the texts, permutations, comparisons, CSV files, terminal, figures and page read them from there.
+A reducer declares its scores next to its sums, and the runner writes them into the head table. Intervals, the selection
+of a head on one half of the texts, permutations, comparisons, CSV files, terminal, figures and page read them from
+there.
 """
 
 import json
@@ -19,28 +20,28 @@ ATTRIBUTE = "scores"
 """The attribute of a head table that holds its scores, as JSON."""
 
 HEAD = ("attention_type", "layer", "head", "direction")
-"""The dimensions along which a head is chosen; a score's other dimension, if it has one, is that of its rows."""
+"""The dimensions along which a head is chosen. If a score has another dimension, its rows lie along it."""
 
 _INNER = ("run", "fold", "permutation", "offset", *HEAD)
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A rule that predicts the same items without the model: a head that stands out beats it on these items.
+    """A rule that predicts the same items without the model. A head that stands out beats it on these items.
 
-    It may also be another sum of the same head, such as its attention to the tokens beside those that it is about.
+    A rival may also be another sum of the same head, such as its attention to the tokens next to the scored ones.
 
-    It may have options, such as the offset in words, of which the best is chosen on the half of the corpus on which
-    the head is chosen. A rival whose variables a table lacks does not apply there.
+    A rival may have options, such as the offset in words. The best option is chosen on the half of the corpus on which
+    the head is chosen. A rival does not apply to a table that lacks its variables.
 
     Attributes:
-        name: with which its variables in the report begin, behind ``heldout_`` and ``lift_over_``.
-        title: what it is, as a noun phrase.
-        numerator, denominator: variables by fold, as of a `Score`, of heads too if they are sums of the same head;
-            their last dimensions are its options.
+        name: the part of its variables' names after ``heldout_`` and ``lift_over_`` in the report.
+        title: its description, as a noun phrase.
+        numerator, denominator: variables by fold, as in a `Score`; by head too if they are sums of the same head. Their
+            last dimensions are the options.
         options: the dimensions of its options.
-        label: the rule that was chosen, with its options in braces; by default the title.
-        needs: the annotation without which it does not apply; empty where any corpus will do.
+        label: a description of the chosen rule, with its options in braces; by default the title.
+        needs: the annotation that it needs; empty if any corpus will do.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Rival:
     needs: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a label that its options do not fill in."""
+        """Raise an error for a label with a field that is not an option."""
         try:
             self.describe(dict.fromkeys(self.options, ""))
         except (LookupError, ValueError, TypeError, AttributeError) as error:
@@ -63,20 +64,20 @@ class Rival:
             ) from error
 
     def applies(self, table: xr.Dataset) -> bool:
-        """True where a table has its sums."""
+        """Return whether a table has the sums of this rival."""
         return {*self.numerator, *self.denominator} <= {*table.data_vars}
 
     def describe(self, options: Mapping[str, str]) -> str:
-        """The rule with these options in words."""
+        """Return the rule with these options in words."""
         return (self.label or self.title).format(**options)
 
 
 OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
-"""The distances, in words, among which the reducers of headscope look for the best fixed one."""
+"""The distances, in words, among which the reducers of headscope choose the best fixed offset."""
 
 
 def offset_rival(numerator: str | tuple[str, ...], denominator: str | tuple[str, ...]) -> Rival:
-    """The rival that always takes the word at the same distance, the best one (Clark et al. 2019, section 4.2)."""
+    """Return the rival that always takes the word at the best fixed distance (Clark et al. 2019, section 4.2)."""
     above, below = ((names,) if isinstance(names, str) else names for names in (numerator, denominator))
     return Rival("offset", "best fixed offset", above, below, ("offset",), "offset {offset}")
 
@@ -85,33 +86,34 @@ def offset_rival(numerator: str | tuple[str, ...], denominator: str | tuple[str,
 class Score:
     """A score of heads: a ratio of two sums by fold, or, without sums, a description of where attention goes.
 
-    The variable is called after a stem and a measure: ``rarest_accuracy`` has the stem ``rarest``. Other variables of
-    the score begin with its stem: ``rarest_count`` says how many items the corpus has, and ``rarest_permuted``,
+    A variable's name consists of a stem and a measure: ``rarest_accuracy`` has the stem ``rarest``. Other variables of
+    the score begin with its stem: ``rarest_count`` is the number of items in the corpus, and ``rarest_permuted``,
     ``rarest_z``, ``rarest_p`` and ``rarest_z_permuted`` compare the score with permutations.
 
     Attributes:
         variable: its name in the table, over layer, head, ``direction`` if there are two, and rows if there are any.
-        title: what heads are scored on.
-        definition: what the score of a head is, in a sentence without a full stop.
+        title: the task on which heads are scored.
+        definition: how the score of a head is computed, in a sentence without a full stop.
         numerator, denominator: variables by fold; the score is the sum of the first over the sum of the second.
-        rivals: rules that need no model, which a head must beat.
-        items: what is counted in the denominator, in the plural.
-        rows: what its rows are, in the plural.
-        label: how a row is called where the title does not stand above it; ``{}`` is the row's own name.
-        attends: the word whose attention is looked at, where the table has no direction.
-        permuted: what the permuted score is: how the gold was permuted.
-        baselines: variables to compare it with, and what they are.
-        control: of a description, the baseline beside which it is shown.
-        breakdown: a dimension such as ``length``, of which ``length_accuracy`` and ``length_count`` tell the parts.
-        regression: what is regressed on the gold and the distance, and what it means that the gold is 1; empty where
-            there are no sums for a regression.
-        reported: a head is chosen by it and reported with intervals; otherwise it only stands beside another score.
-        ascending: the heads of interest are those with the lowest values.
-        roles: the role of the heads that score high in a row, such as ``induction``, by the name of the row; that of a
-            score without rows is empty.
-        role_from: the score from which on a head has such a role.
-        role_rank: of a head with several roles, one of the lowest rank is the main one.
-        prefix: of the variables that report it; by default the stem and an underscore.
+        rivals: rules without the model, which a head must beat.
+        items: a plural noun for the items that the denominator counts.
+        rows: a plural noun for its rows.
+        label: the name of a row where the title is not shown above it; ``{}`` is the row's own name.
+        attends: the word whose attention is measured, if the table has no direction.
+        permuted: how the gold is permuted for the permuted score.
+        baselines: variables to compare it with, and a description of each.
+        control: the baseline next to which a description is shown.
+        breakdown: a dimension such as ``length`` that divides the score into ``length_accuracy`` and ``length_count``.
+        regression: what is regressed on the gold and the distance, and the meaning of a gold value of 1; empty if there
+            are no sums for a regression.
+        reported: true if a head is chosen by it and reported with intervals; otherwise it only accompanies another
+            score.
+        ascending: true if the heads of interest are the ones with the lowest values.
+        roles: the role of the heads that score high in a row, such as ``induction``, by the name of the row. A score
+            without rows has its role under an empty name.
+        role_from: the lowest score that gives a head such a role.
+        role_rank: the order of roles. The main role of a head with several roles is one of the lowest rank.
+        prefix: the beginning of the names of the variables that report it; by default the stem and an underscore.
     """
 
     variable: str
@@ -137,28 +139,28 @@ class Score:
     prefix: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be divided."""
+        """Raise an error for a score with only a numerator or only a denominator."""
         if bool(self.numerator) != bool(self.denominator):
             raise TableError(f"the score {self.variable!r} has half a ratio; give it a numerator and a denominator.")
 
     @property
     def stem(self) -> str:
-        """The beginning of its variable's name, with which its other variables begin too."""
+        """The beginning of its variable's name. Its other variables begin with it too."""
         return self.variable.rpartition("_")[0] or self.variable
 
     @property
     def measure(self) -> str:
-        """The last part of its variable's name: ``accuracy``."""
+        """The last part of its variable's name, such as ``accuracy``."""
         return self.variable.rpartition("_")[2]
 
     @property
     def is_ratio(self) -> bool:
-        """True where it is a ratio of sums by fold; a description is not."""
+        """Whether it is a ratio of sums by fold; a description is not."""
         return bool(self.numerator)
 
     @property
     def has_report(self) -> bool:
-        """True where a head is chosen by it."""
+        """Whether a head is chosen by it."""
         return self.is_ratio and self.reported
 
     @property
@@ -167,17 +169,18 @@ class Score:
         return f"{self.stem}_" if self.prefix is None else self.prefix
 
     def row_dimension(self, table: xr.Dataset) -> str:
-        """The dimension of its rows in a table; empty where it has none."""
+        """Return the dimension of its rows in a table; empty if it has no rows."""
         return next((str(dim) for dim in table.variables[self.variable].dims if dim not in _INNER), "")
 
     def places(self, table: xr.Dataset) -> list[dict[str, str]]:
-        """The place of each of its rows; one without a name where it has no rows."""
+        """Return the coordinates of each row; a score without rows has one row without coordinates."""
         dim = self.row_dimension(table)
         return [{dim: str(row)} for row in table[dim].values] if dim else [{}]
 
     def count(self, table: xr.Dataset, place: Mapping[str, str]) -> int:
-        """The number of items of a row in the whole corpus, in both directions if each has its own; 0 where the table
-        does not say.
+        """Return the number of items of a row in the whole corpus; 0 if the table does not state it.
+
+        If each direction has its own items, both are counted.
 
         Raises:
             TableError: the table has no single number for the row.
@@ -186,7 +189,7 @@ class Score:
         if variable not in table:
             return 0
         try:
-            # One by one from a table with many variables, a hundred times as fast as `table[variable].sel(place)`.
+            # In a table with many variables this is a hundred times as fast as `table[variable].sel(place)`.
             where = {dim: table.indexes[dim].get_loc(row) for dim, row in place.items()}
             values = table.variables[variable][where]
             return int((values.sum("direction") if "direction" in values.dims else values).values.item())
@@ -197,10 +200,10 @@ class Score:
 
 
 def over_directions(table: xr.Dataset, variable: str) -> xr.DataArray:
-    """A score as shares of the items of both directions, where each direction has items of its own.
+    """Return a score as shares of the items of both directions, if each direction has its own items.
 
-    By them the best head is chosen: a direction with few items is not the better one because a head is right about all
-    of these.
+    The best head is chosen by these shares. Otherwise a direction with few items would win because a head is right
+    about all of them.
     """
     values, count = table[variable], table.get(f"{variable.rpartition('_')[0]}_count")
     if count is None or "direction" not in count.dims:
@@ -209,14 +212,14 @@ def over_directions(table: xr.Dataset, variable: str) -> xr.DataArray:
 
 
 def write_scores(scores: Iterable[Score]) -> str:
-    """Scores as JSON, for the attribute of a table; fields that are as by default are left out."""
+    """Return scores as JSON for the attribute of a table, without fields that have their default."""
     default = asdict(Score("", ""))
     stored = ({key: value for key, value in asdict(score).items() if value != default[key]} for score in scores)
     return json.dumps(list(stored), ensure_ascii=False)
 
 
 def read_scores(table: xr.Dataset) -> list[Score]:
-    """The scores that a table describes and has the variable of.
+    """Return the scores that a table describes and whose variable it has.
 
     Raises:
         TableError: the description is damaged.
@@ -225,15 +228,15 @@ def read_scores(table: xr.Dataset) -> list[Score]:
 
 
 def find_score(table: xr.Dataset, variable: str) -> Score | None:
-    """The description of a variable, in a table or in a comparison that was made of tables; None where it has none."""
+    """Return the description of a variable in a table or in a comparison of tables; None if it has none."""
     return next((score for score in _described(table) if score.variable == variable), None)
 
 
 def main_score(table: xr.Dataset) -> Score:
-    """The score by which heads are reported, of a table that has only one.
+    """Return the score by which heads are reported, of a table that has only one.
 
     Raises:
-        TableError: it has none or several.
+        TableError: the table has no such score or several.
     """
     scores = [score for score in read_scores(table) if score.has_report]
     if not scores:
@@ -244,10 +247,10 @@ def main_score(table: xr.Dataset) -> Score:
 
 
 def add_up(table: xr.Dataset, names: Sequence[str]) -> xr.DataArray:
-    """The sum of some variables of a table.
+    """Return the sum of some variables of a table.
 
     Raises:
-        TableError: the table lacks one.
+        TableError: the table lacks a variable.
     """
     if missing := [name for name in names if name not in table]:
         raise TableError(f"the head table has no {missing[0]}, from which the uncertainty follows; measure again.")
@@ -263,7 +266,7 @@ def _described(table: xr.Dataset) -> list[Score]:
 
 
 def _from_json(record: type[Any], fields: Mapping[str, Any]) -> Any:
-    """A score or rival; JSON knows no tuples and no records."""
+    """Return a score or rival from JSON, with tuples for lists and records for rivals."""
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
     if "rivals" in values:
         values["rivals"] = tuple(_from_json(Rival, rival) for rival in values["rivals"])

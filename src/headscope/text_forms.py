@@ -1,13 +1,13 @@
-"""The forms in which a model is given a text; a module without imports, so that options can name them."""
+"""The forms in which a model gets a text. This module needs no other of headscope, so options can name the forms."""
 
 from collections.abc import Mapping
 from typing import Any
 
 WRITTEN, SPACED = "written", "spaced"
-"""As its author wrote it; or as its words with a space before each, as in many papers."""
+"""The text as its author wrote it; or its words with a space before each, as in many papers."""
 
 GIVEN = "given"
-"""As tokens that are what they are: another engine saved them, or they are random, or of a chat template."""
+"""Fixed tokens: saved by another engine, random, or from a chat template."""
 
 
 def find_form(attrs: Mapping[Any, Any]) -> str:
