@@ -1,4 +1,4 @@
-"""What a table knows of a row or of a head, in sentences that hold nothing but its numbers."""
+"""Sentences about a row or a head of a table, made only of the table's numbers."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -20,20 +20,20 @@ from headscope.view.verdicts import enumerate_parts, name_lack
 from headscope.view.wording import format_interval
 
 LEAST = 0.05
-"""By so much more than the mean of all heads a head must attend to a target for that to be said."""
+"""The smallest lead over the mean of all heads at which a sentence adds that a head attends to a target more."""
 
 RESTING, RESTS = "mass_first", 0.5
-"""The variable of the attention to the first token of a text, and the share of it from which on a head rests there."""
+"""The variable with the attention to the first token of a text, and the share from which a head counts as resting."""
 
 SURE = 0.5
-"""The share of random halves of the texts that must choose a head for it to be called the best."""
+"""The smallest share of random halves of the texts that must choose a head before a sentence calls it the best."""
 
 NO_ROW = "It was chosen for no row."
 RESTS_HERE = "It rests on these texts, which do not show what it does where it has something to do."
 
 
 def describe_row(report: Report, row: Reported) -> list[str]:
-    """Sentences about a row with a head: the answer, then its held-out score, the rivals and what chance gives."""
+    """Return sentences about a row with a head: the answer, the held-out score, the rivals and the permuted score."""
     score = f"{format_measure(report.score)} {format_interval(*row.score, digits=2)}"
     attends = f", from the {row.attends}" if row.direction else ""
     choice = f"For {row.label}, head {row.where} {_say_choice(row)}: {score} on {row.scored:,} held-out "
@@ -41,18 +41,20 @@ def describe_row(report: Report, row: Reported) -> list[str]:
 
 
 def _say_choice(row: Reported) -> str:
-    """That a head is best, or that it was chosen, where most random halves of the texts choose others."""
+    """Return "is best", or "was chosen" with its share if fewer than half of the random halves choose the head."""
     share = row.selection_frequency
     return f"was chosen, as in {share:.0%} of random halves of the texts" if share < SURE else "is best"
 
 
 def answer_row(row: Reported) -> str:
-    """A sentence about a row with a head that begins with Yes, No, No difference, Cannot say or Not yet; without a
-    verdict, with the head.
+    """Return the answer to whether the head of a row stands out.
+
+    The answer begins with Yes, No, No difference, Cannot say or Not yet. For a row without a verdict, it is the head
+    with its score.
     """
     head = f"head {row.where} {row.plain.state(_format_share(row.score.value), row.scored)}"
     better = [rival for rival in row.rivals if rival.lift.upper < 0]
-    # Beyond doubt better than the head, or else the one that counts.
+    # A rival that surely beats the head takes the place of the strongest rival.
     rival = min(better, key=lambda rival: rival.lift.value) if better else row.strongest_rival
     beside = f"{_name_rival(rival)} {_format_share(rival.score.value)}" if rival else ""
     match row.verdict:
@@ -90,7 +92,7 @@ def _begin(sentence: str) -> str:
 
 
 def _compare(row: Reported) -> Iterator[str]:
-    """Sentences about the rivals of a head, and the score that is left when the gold is permuted."""
+    """Yield sentences about the rivals of a head and its score on the permuted annotation."""
     rival = row.strongest_rival
     if rival is not None:
         lift = format_interval(*row.lift, digits=2, sign=True)
@@ -105,15 +107,17 @@ def _compare(row: Reported) -> Iterator[str]:
 def describe_heads(
     table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame
 ) -> dict[tuple[str, int, int], str]:
-    """Sentences about each head: what it attends to most, the rows it is reported for, and what happens without it.
+    """Return sentences about each head: its role, its main target, the rows it is reported for, and its effect.
+
+    In a table of a tuned model, a sentence also names the matching head of the model before.
 
     Args:
-        table: a head table.
-        reports: of the table.
-        needed: its heads with their effects, of `list_needed_heads`.
+        table: The head table.
+        reports: The reports of the table.
+        needed: The heads of the table with their effects, from `list_needed_heads`.
 
     Returns:
-        By attention type (empty of a model with one), layer and head.
+        The sentences by attention type (empty for a model with one), layer and head.
     """
     rows, metric = group_by_head(reports), read_metric(table)
     effects = {find_place(head): describe_effect(head, metric) for head in needed.to_dict("records") if metric}
@@ -140,20 +144,20 @@ def describe_heads(
 
 
 def _describe_roles(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int], str]]:
-    """The main role of each head, where the table has roles."""
+    """Yield each head and a sentence about its main role; nothing if the table has no roles."""
     for row in list_roles(table).to_dict("records") if ROLE in table else ():
         yield find_place(row), describe_role(row)
 
 
 def _list_resting(table: xr.Dataset) -> Iterator[tuple[str, int, int]]:
-    """Yield the heads that give the first token, whatever it is, most of their attention: no target of its own."""
+    """Yield the heads of a decoder that give at least the share `RESTS` of their attention to the first token."""
     if RESTING in table and is_of_decoder(table):
         shares = table[RESTING].reset_coords(drop=True).to_dataframe().reset_index()
         yield from map(find_place, shares[shares[RESTING] >= RESTS].to_dict("records"))
 
 
 def _describe_matches(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int], str]]:
-    """The head of the model before that each head is matched with, where the table has matches."""
+    """Yield each head and a sentence about its match in the model before; nothing if the table has no matches."""
     if "matched_layer" not in table:
         return
     names = ["matched_layer", "matched_head", "matched_distance", "own_distance"]
@@ -168,7 +172,7 @@ def _describe_matches(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int],
 
 
 def _describe_targets(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int], str]]:
-    """Of the targets that were measured, the one that gets most of the attention of each head, beside all heads."""
+    """Yield each head and a sentence about the target that it attends to most, compared with the mean of all heads."""
     shares = {str(values.attrs["target"]): values for values in table.data_vars.values() if values.attrs.get("target")}
     if not shares:
         return
@@ -193,7 +197,7 @@ def _describe_targets(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int],
 
 
 def _describe_rows(rows: Sequence[Reported]) -> str:
-    """The rows that a head is reported for, by verdict."""
+    """Return sentences that name the rows a head is reported for, grouped by verdict."""
     sentences = {
         "It stands out for {}.": [row.caption for row in rows if row.stands_out],
         "It was chosen for {}, but does not stand out.": [

@@ -12,22 +12,22 @@ from headscope.errors import TableError
 
 
 class AttentionPlot(DataArrayPlotAccessor):
-    """Draw heatmaps: what `AttentionMap.plot` is, with the other ways of xarray, such as ``plot.hist()``."""
+    """The accessor `AttentionMap.plot`, which draws heatmaps and has the other plots of xarray (``plot.hist()``)."""
 
     @wraps(plot, assigned=())
     def __call__(self: DataArrayPlotAccessor, **settings: Any) -> Any:
-        """Draw a heatmap for each head, with the words that attend at its left and those attended to below it.
+        """Draw a heatmap for each head, with the attending words at its left and the words attended to below it.
 
         Args:
-            settings: ``ax``, axes of your own for the map of a single head. By default a figure is made. An array that
-                has lost one of the two dimensions takes what xarray takes.
+            settings: ``ax``, your own axes for the map of a single head. By default, a new figure is made. An array
+                that lacks one of the two dimensions takes the settings of xarray's own plot.
 
         Returns:
-            The figure; of an array without both dimensions what xarray returns.
+            The figure. For an array that lacks one of the two dimensions, the return value of xarray's own plot.
 
         Raises:
-            TableError: `ax` was given for several heads, no head has a value, or there is a dimension of something
-                else than words and heads, or a setting that is none.
+            TableError: `ax` was passed for several heads, no head has a value, a dimension is neither words nor heads,
+                or a setting is unknown.
         """
         if not {"query", "key"} <= {*self._da.dims}:
             return DataArrayPlotAccessor.__call__(self, **settings)
@@ -43,8 +43,8 @@ class AttentionPlot(DataArrayPlotAccessor):
 class AttentionMap(xr.DataArray):
     """Attention with the dimensions ``query`` and ``key``, whose coordinates are words or tokens.
 
-    It is an `xarray.DataArray` in every way but one: `plot` draws heatmaps with the words at the axes. What is chosen
-    from it, or computed with it, is such an array too; without both dimensions it is drawn as xarray draws it.
+    It is an `xarray.DataArray` with one difference: `plot` draws heatmaps with the words at the axes. An array that is
+    selected or computed from it has the same type. If it lacks one of the two dimensions, xarray draws it.
     """
 
     __slots__ = ()

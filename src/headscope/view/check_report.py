@@ -1,4 +1,4 @@
-"""A check of heads in another model: a data frame for CSV, and lines on the terminal."""
+"""A check of heads in another model, as a data frame for CSV files and as lines on the terminal."""
 
 from collections.abc import Iterator
 
@@ -22,13 +22,13 @@ _COLUMNS = (
 )  # fmt: skip
 
 SHOWN = 12
-"""Heads that are shown at first."""
+"""The number of heads that are printed by default."""
 
 ORDER = {LOST: 0, UNDECIDED: 1, KEPT: 2}
 
 
 def make_check_frame(checked: xr.Dataset) -> pd.DataFrame:
-    """A row for each head that was checked, in the order of the scores and their rows."""
+    """Return a data frame with a row for each checked head, in the order of the scores and their rows."""
     frame = pd.DataFrame({str(name): values.values for name, values in checked.variables.items()})
     frame = frame.rename(columns={"label": "row"}).astype({"layer": int, "head": int})
     frame["name"] = [name_row(row) for row in frame.to_dict("records")]
@@ -36,7 +36,7 @@ def make_check_frame(checked: xr.Dataset) -> pd.DataFrame:
 
 
 def describe_check(checked: xr.Dataset) -> str:
-    """A sentence about how many heads have which verdict."""
+    """Return a sentence with the number of heads that have each verdict."""
     counts = count_verdicts(checked)
     every = sum(counts.values())
     parts = [f"{counts[KEPT]} of {every} head{'' if every == 1 else 's'} kept", f"{counts[LOST]} lost"]
@@ -46,7 +46,11 @@ def describe_check(checked: xr.Dataset) -> str:
 
 
 def print_check(checked: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print the two models, the verdicts, and the heads with their changes, lost ones first; or the `whole` table."""
+    """Print the two models, the verdicts, and the change of each head.
+
+    By default, at most `SHOWN` heads are printed, lost heads first. The `whole` table has all heads in their own order,
+    and how they were tested.
+    """
     about = checked.attrs
     old, new, corpus = (
         escape(name(about[key]))
@@ -82,7 +86,7 @@ def print_check(checked: xr.Dataset, console: Console, *, whole: bool = False) -
 
 
 def _list_findings(checked: xr.Dataset, frame: pd.DataFrame) -> Iterator[str]:
-    """Yield the verdicts in numbers, and the heads that are lost."""
+    """Yield a sentence with the count of each verdict, and a sentence that names the lost heads."""
     yield describe_check(checked)
     lost = [f"{row['row']} {row['name']}" for row in frame.to_dict("records") if row["verdict"] == LOST]
     if lost:

@@ -8,10 +8,11 @@ from headscope.view.wording import check_comparison, list_groups
 
 
 def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
-    """A comparison as data frames by name: one row a head, a layer, or a run of a group.
+    """Return the data frames of a comparison by name: ``heads``, ``layers``, ``runs`` and ``columns``.
 
-    What there is of each group stands in a column for each, which ends in the group's name. The last frame,
-    ``columns``, says what each column of the others is, in which unit, and which source defines it.
+    A row is a head, a layer, or a run of a group. A variable with a value for each group becomes one column for each
+    group; the name of the column ends in the name of the group. The frame ``columns`` gives the meaning, the unit and
+    the source of each column of the other frames.
     """
     frames: dict[str, pd.DataFrame] = {}
     about = []
@@ -33,12 +34,15 @@ def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
 
 
 def read_means(comparison: xr.Dataset) -> dict[str, float]:
-    """What there is of the mean over heads and of the best head, and the numbers of runs, named as the columns are."""
+    """Return the values of the mean over heads and of the best head, and the numbers of runs, by column name."""
     return {name: float(values) for name, values in _list_columns(comparison).items()}
 
 
 def _list_columns(comparison: xr.Dataset, *dims: str) -> dict[str, xr.DataArray]:
-    """The variables along some dimensions; of those of each group, one for each, which ends in its name."""
+    """Return the variables that have exactly the dimensions `dims`, by column name.
+
+    A variable that also has groups becomes one for each group; its name ends in the name of the group.
+    """
     columns: dict[str, xr.DataArray] = {}
     for variable, values in comparison.data_vars.items():
         if set(values.dims) == set(dims):
@@ -49,6 +53,6 @@ def _list_columns(comparison: xr.Dataset, *dims: str) -> dict[str, xr.DataArray]
 
 
 def _mean(values: xr.DataArray, dim: str = "run") -> xr.DataArray:
-    """The mean, with what it is of."""
+    """Return the mean over a dimension, with a ``long_name`` that says so."""
     name = f"{values.attrs['long_name']}, mean over {dim}s"
     return values.mean(dim).assign_attrs(values.attrs | {"long_name": name})

@@ -1,4 +1,4 @@
-"""A comparison in words, as a page (Markdown)."""
+"""A comparison in words: a page in Markdown."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ from headscope.view.wording import (
 )
 
 MOST = 10
-"""Heads on the page: those whose mean change is largest."""
+"""The number of heads on the page: those with the largest mean change."""
 
 UNCORRECTED = "no corrected τ where the tables have no sums by fold"
 
@@ -65,18 +65,21 @@ def render_markdown(
     other: str = "the other corpus",
     differences: pd.DataFrame | None = None,
 ) -> str:
-    """A page about what fine-tuning changed: averages and best heads, tests, layers, heads, change against baseline.
+    """Return a page (Markdown) about what fine-tuning changed in the heads of a model.
+
+    Its sections are: averages and best heads, tests, surely different scores, layers, heads, change against baseline,
+    and agreement between corpora.
 
     Args:
-        comparisons: of one model on one corpus; one for each variable, as precision, recall and F1.
-        agreements: of the model before and of the runs of each group, by what they are called: how alike their heads
-            score on two corpora, for each variable.
-        figures: by what they show, paths from where the page stands.
-        other: the corpus that `agreements` are with.
-        differences: of a single run, what `headscope.difference` says of the scores.
+        comparisons: Comparisons of one model on one corpus, one for each variable, such as precision, recall and F1.
+        agreements: How alike the heads score on two corpora, for each variable. The keys name the model before and each
+            group of runs.
+        figures: The path of each figure, relative to the page, by its caption.
+        other: The name of the second corpus of `agreements`.
+        differences: For a single run, the data frame of `headscope.difference`.
 
     Raises:
-        TableError: something is not a comparison.
+        TableError: `comparisons` has a table that is not a comparison.
     """
     first = check_comparison(comparisons[0])
     runs = " and ".join(describe_group(first, group) for group in list_groups(first))
@@ -101,7 +104,7 @@ def list_sections(
     other: str = "the other corpus",
     differences: pd.DataFrame | None = None,
 ) -> list[str]:
-    """The lines of `render_markdown` below its head, for a page that has a head of its own."""
+    """Return the lines of `render_markdown` below its heading, for a page with another heading."""
     comparisons = [in_percent(check_comparison(comparison)) for comparison in comparisons]
     first = comparisons[0]
     warnings = [describe_differences(first), *describe_single_labels(find_single_labels(first.attrs))]
@@ -122,7 +125,7 @@ def list_sections(
 
 
 def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
-    """Table 3 of Zhao and Bethard 2020."""
+    """Yield the section with the scores before and after, as in table 3 of Zhao and Bethard 2020."""
     groups = list_groups(comparisons[0])
     after = [f"after {name_group(comparisons[0], group)}" for group in groups]
     yield from ("## Before and after", "")
@@ -149,12 +152,12 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
 
 
 def _name_means(comparison: xr.Dataset) -> tuple[tuple[str, str], tuple[str, str]]:
-    """How the variables of the mean over heads and of the best head begin, with their names on the page."""
+    """Return the prefix of the variables, and the name on the page, of the mean over heads and of the best head."""
     return ("average", "average"), ("best", f"best before, {comparison.attrs['best_head']}")
 
 
 def _tests(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
-    """The tests of the average and of the best head, their nulls, and what so few runs cannot show."""
+    """Yield the section with the tests of the average and of the best head, their nulls, and the limits of few runs."""
     yield from ("## Tests", "")
     yield from _head(["", "head", "test", "runs", "p", "smallest p possible"], right=3)
     for comparison in comparisons:
@@ -173,7 +176,7 @@ def _tests(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
 
 
 def _test_rows(comparison: xr.Dataset, which: str) -> Iterator[tuple[str, str, float, float]]:
-    """Each test of a mean or a head: what it is, of how many runs, its p and the smallest that there could be."""
+    """Yield each test of a mean or a head: its name, its number of runs, its p, and the smallest possible p."""
     task, means = name_group(comparison, "task"), read_means(comparison)
     if "p_least" in means:
         runs = f"{means['runs_task']:.0f} + {means['runs_control']:.0f}"
@@ -200,12 +203,12 @@ def _layers(comparison: xr.Dataset) -> Iterator[str]:
 
 
 def _name_gains(comparison: xr.Dataset) -> list[str]:
-    """The headings of `_format_gains`."""
+    """Return the column headings of `_format_gains`."""
     return [f"change, {name_group(comparison, group)} [95 %]" for group in list_groups(comparison)]
 
 
 def _format_gains(comparison: xr.Dataset, row: Mapping[Any, float], prefix: str = "") -> list[str]:
-    """The mean change of each group with its interval."""
+    """Return the mean change of each group with its interval, as text."""
     names = [f"{prefix}change", *(f"{prefix or 'change_'}{end}" for end in ("lower", "upper"))]
     return [
         format_interval(*(row[f"{name}_{group}"] for name in names), digits=count_digits(comparison), sign=True)
@@ -214,12 +217,12 @@ def _format_gains(comparison: xr.Dataset, row: Mapping[Any, float], prefix: str 
 
 
 def _name_outcomes(comparison: xr.Dataset) -> list[str]:
-    """The headings of `_format_outcomes`."""
+    """Return the column headings of `_format_outcomes`."""
     return ["p", "q", *(["Welch p", "Welch q", "ratio of spreads"] if "welch_q" in comparison else [])]
 
 
 def _format_outcomes(comparison: xr.Dataset, row: Mapping[Any, float], prefix: str = "") -> list[str]:
-    """The p-values and false discovery rates of a head or a layer and, with a control, the ratio of its spreads."""
+    """Return p and q of a head or a layer as text; with a control, also Welch's p and q and the ratio of spreads."""
     names = [name_outcome(comparison, name, prefix) for name in ("p", "q")]
     if "welch_q" not in comparison:
         return [format_p(row[name]) for name in names]
@@ -242,7 +245,7 @@ def _heads(comparison: xr.Dataset) -> Iterator[str]:
 
 
 def _count_standing(comparison: xr.Dataset) -> str:
-    """The number of heads with a small q and, where their means may be said to differ, on which side they are."""
+    """Return a sentence on the number of heads with a small q, and of those surely above and below the reference."""
     above, below = count_sides(comparison)
     count, standing = int((select_outcome(comparison, "q") <= LEVEL).sum()), int(select_standing(comparison).sum())
     sentence = f"{count} of {comparison.attrs['heads']} heads have q ≤ {LEVEL}"
@@ -253,7 +256,7 @@ def _count_standing(comparison: xr.Dataset) -> str:
 
 
 def _change_against_baseline(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
-    """Table A4 of Zhao and Bethard 2020, and the same without the bias."""
+    """Yield the section on change against baseline: table A4 of Zhao and Bethard 2020, and its tau without the bias."""
     yield from ("## Change against baseline (do the rich get richer?)", "")
     columns = ["", "runs of", "τ as published", f"p < {LEVEL}", "of them above / below 0", "τ corrected"]
     yield from _head(columns, right=2)
@@ -271,14 +274,14 @@ def _change_against_baseline(comparisons: Sequence[xr.Dataset]) -> Iterator[str]
 
 
 def describe_lacking(comparison: xr.Dataset) -> str:
-    """The tau that is missing, and where that is so."""
+    """Return which tau is missing and why; an empty string if none is missing."""
     if bool(comparison["baseline_tau"].isnull().all()):
         return UNRANKED
     return UNCORRECTED if bool(comparison["baseline_tau_corrected"].isnull().all()) else ""
 
 
 def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -> Iterator[str]:
-    """Table 4 of Zhao and Bethard 2020."""
+    """Yield the section on agreement between two corpora, as in table 4 of Zhao and Bethard 2020."""
     yield from (f"## Do the same heads score well on {other}?", "")
     yield from _head(["", "runs of", "τ between the corpora", f"p < {LEVEL}"], right=2)
     for row in zip_longest(*agreements.values()):
@@ -299,14 +302,14 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -
 
 
 def list_changing_most(comparison: xr.Dataset, count: int) -> list[dict[Any, Any]]:
-    """The heads whose mean change with the task is largest, in either direction."""
+    """Return the rows of at most `count` heads: those with the largest mean change with the task, up or down."""
     heads = make_frames(comparison)["heads"]
     most = heads["change_task"].abs().sort_values(ascending=False, kind="stable")
     return heads.loc[most[most > 0].head(count).index].to_dict("records")
 
 
 def _head(columns: Sequence[str], *, right: int) -> Iterator[str]:
-    """The first two lines of a table in Markdown; the first columns to the left, the others to the right."""
+    """Yield the first two lines of a table in Markdown; the first `right` columns align left, the others right."""
     yield _row(*columns)
     yield f"|{'|'.join(' --- ' if place < right else ' ---: ' for place in range(len(columns)))}|"
 

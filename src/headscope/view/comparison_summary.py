@@ -1,4 +1,4 @@
-"""A comparison on the terminal: the verdicts, and average and best head by each variable."""
+"""A comparison on the terminal: the verdicts, and the average head and the best head by each variable."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -52,14 +52,14 @@ def print_comparisons(
     differences: pd.DataFrame | None = None,
     whole: bool = False,
 ) -> None:
-    """Print what fine-tuning changed: the verdicts, and average and best head by each variable.
+    """Print what fine-tuning changed: the verdicts, and the average head and the best head by each variable.
 
-    Of a single run, its `differences` from the model before are judged text by text (`headscope.difference`).
-
-    The `whole` has for each variable also layers, the tests and their nulls, and the heads that change most.
+    For a single run, `differences` has its differences from the model before, judged text by text
+    (`headscope.difference`). With `whole`, each variable also has its layers, its tests with their null hypotheses, and
+    the heads that change most.
 
     Raises:
-        TableError: something is no comparison.
+        TableError: `comparisons` has a table that is not a comparison.
     """
     comparisons = [in_percent(check_comparison(comparison)) for comparison in comparisons]
     first = comparisons[0]
@@ -85,7 +85,7 @@ def print_comparisons(
 
 
 def _list_findings(comparisons: Sequence[xr.Dataset], differences: pd.DataFrame | None) -> Iterator[str]:
-    """Yield what else differs, what so few runs cannot show, and of each variable how many heads surely change."""
+    """Yield the findings: single labels, the limits of few runs, surely changed heads, and other differences."""
     first = comparisons[0]
     yield from describe_single_labels(find_single_labels(first.attrs))
     if few := describe_too_few(first):
@@ -102,7 +102,7 @@ def _list_findings(comparisons: Sequence[xr.Dataset], differences: pd.DataFrame 
 
 
 def _lay_out_means(comparisons: Sequence[xr.Dataset]) -> Table:
-    """A row for the average head and one for the head that is best before, of each variable."""
+    """Return a table with two rows for each variable: the average head, and the head that is best before."""
     first = comparisons[0]
     welch = ["Welch p", "ratio"] if "welch_p" in first else []
     after = [escape(f"after {name_group(first, group)}") for group in list_groups(first)]
@@ -138,7 +138,7 @@ def _print_changes(comparison: xr.Dataset, write: Callable[[str], None]) -> None
 
 
 def _list_significant(comparison: xr.Dataset) -> Iterator[str]:
-    """How many heads a small q needs, which layers and how many heads have one, and where spreads are unequal."""
+    """Yield sentences about a small q: the heads it needs, the layers and heads that have it, and unequal spreads."""
     layers = [
         ", ".join(map(str, comparison["layer"].values[small.values])) or "none"
         for small in (select_outcome(comparison, "q", "layer_") <= LEVEL, select_standing(comparison, "layer_"))

@@ -1,4 +1,4 @@
-"""Two tables of the same texts, head by head: `difference`.
+"""The difference between two tables of the same texts, head by head: `difference`.
 
 table, table --`compare_tables`, paired by fold--> difference, interval, p-values, verdict --> data frame, page
 """
@@ -18,7 +18,7 @@ from headscope.identity import DIFFERS_IN, name_differences
 from headscope.score import HEAD, Score, read_scores
 
 _TEXTS = ("row", "attention_type", "direction")
-"""The columns that are empty where a score has no such dimension."""
+"""The columns that are empty for a score without such a dimension."""
 
 _NUMBERS = (
     "a", "b", "difference", "difference_lower", "difference_upper", "count", "clusters", "p", "p_corrected", "verdict",
@@ -35,43 +35,43 @@ def difference(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None 
     >>> frame = headscope.difference(before, after)
     >>> frame[frame.verdict.isin(["higher", "lower"])].nlargest(5, "difference")
 
-    The tables are those of a model before and after an edit, or of two models of one shape, such as with and without an
-    adapter. Where a score has sums by fold, its difference is paired: what both tables have in common in a fold
+    The tables come from a model before and after an edit, or from two models of one shape, such as a model with and
+    without an adapter. If a score has sums by fold, its difference is paired: what both tables have in common in a fold
     cancels. The p-value is corrected for all heads, directions and rows of the score: if nothing differs, at most one
-    score in twenty has a head with a verdict. Other variables, such as ``entropy`` and ``mass_cls``, have no sums by
-    fold, and so a difference alone.
+    score in twenty has a head with the verdict higher or lower. Other variables, such as ``entropy`` and ``mass_cls``,
+    have no sums by fold; the frame has only their difference.
 
     Args:
-        a: a head table, as `headscope.measure` returns and `headscope.read_table` reads it.
-        b: a table of the same texts, heads and options.
-        scores: the scores or variables that are compared, such as ``relation_accuracy`` or ``["entropy"]``. By default
-            all scores that both tables have, and all variables with a value for each head.
+        a: A head table, as `headscope.measure` or `headscope.read_table` returns it.
+        b: A table of the same texts, heads and options.
+        scores: The scores or variables to compare, such as ``relation_accuracy`` or ``["entropy"]``. By default, all
+            scores that both tables have, and all variables with a value for each head.
 
     Returns:
-        A row for each score, label of its rows and head: ``score``, ``row``, the place of the head
-        (``attention_type``, ``layer``, ``head``, ``direction``), ``a`` and ``b`` (the score in each table),
-        ``difference`` (``b`` less ``a``) with the ends of its 95 % interval, ``count`` (items), ``clusters`` (folds
-        with items), ``p``, ``p_corrected``, and ``verdict``: ``higher`` or ``lower`` in ``b``, ``not shown to differ``,
-        ``cannot decide`` (on too few texts), or ``not tested`` (without sums by fold). Its ``attrs`` say in what the
-        models differ (``differs_in``), which edits each table was measured within (``edited``), and how verdicts are
-        found (``method``).
+        A row for each score, label of its rows and head: ``score``, ``row``, the place of the head (``attention_type``,
+        ``layer``, ``head``, ``direction``), ``a`` and ``b`` (the score in each table), ``difference`` (``b`` less
+        ``a``) with the ends of its 95 % interval, ``count`` (items), ``clusters`` (folds with items), ``p``,
+        ``p_corrected``, and ``verdict``: ``higher`` or ``lower`` in ``b``, ``not shown to differ``, ``cannot decide``
+        (on too few texts), or ``not tested`` (without sums by fold). Its ``attrs`` say how the models differ
+        (``differs_in``), within which edits each table was measured (``edited``), and how the verdicts are reached
+        (``method``).
 
     Raises:
-        TableError: one of the two is no head table or one of runs; they are of other texts, heads, items or views; or
-            one has no such score.
+        TableError: an argument is not a head table, or is a table of runs; the tables have different texts, heads,
+            items or views; or a table lacks a score that `scores` names.
     """
     return make_frame(compare_tables(a, b, scores), a, b)
 
 
 def compare_tables(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None = None) -> dict[str, xr.Dataset]:
-    """Return, for each variable, its difference between two tables (`headscope.analyse.paired.compare_score`).
+    """Return the difference of each variable between two tables (`headscope.analyse.paired.compare_score`).
 
-    Variables without sums by fold have the same numbers, NaN where there are none.
+    The dataset of a variable without sums by fold has NaN in place of intervals, counts and p-values.
 
     Args:
-        a: as in `difference`.
-        b: as in `difference`.
-        scores: as in `difference`.
+        a: As in `difference`.
+        b: As in `difference`.
+        scores: As in `difference`.
 
     Raises:
         TableError: as in `difference`.
@@ -96,7 +96,7 @@ def compare_tables(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | N
 
 
 def make_frame(compared: Mapping[str, xr.Dataset], a: xr.Dataset, b: xr.Dataset) -> pd.DataFrame:
-    """Return the data frame of `difference` from what `compare_tables` found in two tables."""
+    """Return the data frame of `difference` from the result of `compare_tables` for the same two tables."""
     frames = [_list_heads(each, variable) for variable, each in compared.items()]
     texts = [each for each in _TEXTS if any(each in frame for frame in frames)]
     frame = pd.concat([frame.assign(**{each: _list_texts(frame, each) for each in texts}) for frame in frames])
@@ -107,10 +107,10 @@ def make_frame(compared: Mapping[str, xr.Dataset], a: xr.Dataset, b: xr.Dataset)
 
 
 def _check_table(table: xr.Dataset, name: str) -> None:
-    """Raise an error for a table that does not say of which heads and texts it is, or is one of runs.
+    """Raise an error for a table of runs, or a table that does not identify its heads, texts and weights.
 
     Raises:
-        TableError: it lacks layers, heads or attributes, or has the dimension ``run``.
+        TableError: the table lacks layers, heads or attributes, or has the dimension ``run``.
     """
     if missing := [dim for dim in ("layer", "head") if dim not in table.dims or dim not in table.coords]:
         raise TableError(f"{name} has no dimension {missing[0]!r} with labels; every head table has layers and heads.")
@@ -129,10 +129,10 @@ def _check_table(table: xr.Dataset, name: str) -> None:
 def _choose_variables(
     a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None, names: Sequence[str]
 ) -> list[str]:
-    """Return the variables that are compared.
+    """Return the variables to compare.
 
     Raises:
-        TableError: a table lacks one that was named, or the two have none in common.
+        TableError: `scores` is empty, a table lacks a variable that `scores` names, or the tables share no variable.
     """
     known = _list_variables(a)
     if scores is None:
@@ -154,7 +154,7 @@ def _choose_variables(
 
 
 def _list_variables(table: xr.Dataset) -> list[str]:
-    """Return the scores of a table, and the variables that have a value for each head and say nothing of a score."""
+    """Return the scores of a table, and the variables with a value for each head that do not belong to a score."""
     scores = read_scores(table)
     variables = [score.variable for score in scores if _is_of_heads(table[score.variable])]
     stems = tuple(f"{score.stem}_" for score in scores if score.is_ratio)
@@ -164,27 +164,27 @@ def _list_variables(table: xr.Dataset) -> list[str]:
 
 
 def _is_of_heads(values: xr.DataArray) -> bool:
-    """True of numbers of heads, along one further dimension at most, which has labels."""
+    """Return True for numbers of heads with at most one further dimension, which has labels."""
     rows = {*values.dims} - {*HEAD}
     is_number = values.dtype.kind in "iufb" and "names" not in values.attrs  # numbers with names are labels
     return is_number and {"layer", "head"} <= {*values.dims} and len(rows) <= 1 and rows <= {*values.coords}
 
 
 def can_pair(a: xr.Dataset, b: xr.Dataset, variable: str) -> bool:
-    """Return True if a variable is a score whose sums by fold are in both tables."""
+    """Return True if a variable is a score and both tables have its sums by fold."""
     return any(score.variable == variable and _is_paired(score, a, b) for score in read_scores(a))
 
 
 def _is_paired(score: Score, *tables: xr.Dataset) -> bool:
-    """Return True if each of the tables has the sums by fold of a score."""
+    """Return True if each table has the sums by fold of a score."""
     return score.is_ratio and all({*score.numerator, *score.denominator} <= {*table} for table in tables)
 
 
 def _align(a: xr.Dataset, b: xr.Dataset, variable: str, names: Sequence[str]) -> xr.Dataset:
-    """Return the second table with the rows of a variable in the order of the first.
+    """Return the second table with the rows of a variable in the order of the first table.
 
     Raises:
-        TableError: the variable has other dimensions or labels there.
+        TableError: the variable has other dimensions or labels in the second table.
     """
     here, there = a[variable], b[variable]
     if {*here.dims} != {*there.dims}:
@@ -202,7 +202,7 @@ def _align(a: xr.Dataset, b: xr.Dataset, variable: str, names: Sequence[str]) ->
 
 
 def _compare_values(first: xr.DataArray, second: xr.DataArray) -> xr.Dataset:
-    """Return the difference of a variable without sums by fold; nothing is tested."""
+    """Return the difference of a variable without sums by fold, which is not tested."""
     second = second.transpose(*first.dims)
     before, after = (values.reset_coords(drop=True).astype(float) for values in (first, second))
     unknown = xr.full_like(before, np.nan)
@@ -212,7 +212,7 @@ def _compare_values(first: xr.DataArray, second: xr.DataArray) -> xr.Dataset:
 
 
 def _list_heads(compared: xr.Dataset, variable: str) -> pd.DataFrame:
-    """Return a row for each head, direction and row that has a value in a table."""
+    """Return a row for each head, direction and row that has a value in at least one of the two tables."""
     rows = [dim for dim in compared.dims if dim not in HEAD]
     order = [*rows, *(dim for dim in HEAD if dim in compared.dims)]
     frame = compared.to_dataframe(dim_order=order).reset_index().dropna(how="all", subset=["a", "b"])
@@ -220,5 +220,5 @@ def _list_heads(compared: xr.Dataset, variable: str) -> pd.DataFrame:
 
 
 def _list_texts(frame: pd.DataFrame, column: str) -> list[str]:
-    """Return the labels in a column of a frame; empty ones where it has no such column."""
+    """Return the labels in a column of a frame, or empty labels if the frame lacks the column."""
     return [*map(str, frame[column])] if column in frame else [""] * len(frame)

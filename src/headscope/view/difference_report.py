@@ -1,4 +1,4 @@
-"""The scores of heads that differ between two tables, in words: a sentence, and the lines of a page (Markdown)."""
+"""The heads that surely differ between two tables, in words: a sentence, and the lines of a page (Markdown)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,22 +10,22 @@ from headscope.view.headings import name_row
 from headscope.view.wording import format_interval, format_number, format_p, name_variable
 
 SHOWN = 10
-"""Scores on a page: those that differ most."""
+"""The number of scores on a page: those that differ most."""
 
 HEADING = "Heads that surely differ on these texts"
 
 
 def select_sure(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `headscope.difference` that are higher or lower, the largest difference first."""
+    """Return the rows of `headscope.difference` with the verdict higher or lower, the largest difference first."""
     sure = frame[frame["verdict"].isin([HIGHER, LOWER])]
     return sure.loc[sure["difference"].abs().sort_values(ascending=False, kind="stable").index]
 
 
 def summarize_sure(frame: pd.DataFrame) -> str:
-    """Return a sentence about how many scores of heads surely differ, and which does most; empty if none was decided.
+    """Return a sentence about how many scores surely differ, and which differs most; empty if no score was decided.
 
     Args:
-        frame: of `headscope.difference`.
+        frame: The data frame of `headscope.difference`.
     """
     decided = int(frame["verdict"].isin([HIGHER, LOWER, NOT_SHOWN]).sum())
     if not decided:
@@ -41,10 +41,10 @@ def summarize_sure(frame: pd.DataFrame) -> str:
 
 
 def list_sure(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield the lines of a section about the scores that surely differ; nothing if none was decided.
+    """Yield the lines of a section about the scores that surely differ; nothing if no score was decided.
 
     Args:
-        frame: of `headscope.difference`.
+        frame: The data frame of `headscope.difference`.
     """
     if not (sentence := summarize_sure(frame)):
         return
@@ -67,6 +67,6 @@ def list_sure(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def _name_score(row: dict[Any, Any]) -> str:
-    """Return the name of a score, its row and its direction."""
+    """Return the name of a score with its row and its direction."""
     parts = [name_variable(row["score"]), str(row.get("row", "")), str(row.get("direction", "")).replace("_", " ")]
     return ", ".join(filter(None, parts))

@@ -1,4 +1,4 @@
-"""Effects of disabling heads, layers and key/value heads as a tidy frame, and on the terminal."""
+"""Effects of disabling heads, layers and key/value heads, as a tidy data frame and on the terminal."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,35 +30,35 @@ from headscope.view.lines import (
 from headscope.view.wording import describe_single_labels, format_brief_p, format_number
 
 SHOWN = 5
-"""Units that the terminal shows of each kind."""
+"""The number of units of each kind that the terminal shows."""
 
 BRIEF = {"no effect seen": "", "no more than its placebos": "as placebos"}
-"""What the terminal says in the last column in place of some verdicts."""
+"""The text in the last column on the terminal, for verdicts that have a shorter one."""
 
 HEADINGS = {"head": "head", "layer": "layer", "group": "key/value", "pair": "pair"}
 
 COLUMNS = {end: end.removeprefix("_") or "effect" for end in STATISTICS}
-"""The columns of `list_effects`, by the endings of the variables of the table."""
+"""The columns of `list_effects`, by the suffixes of the variables of the table."""
 
 DIRECT = {
     f"{name}{end}": (name, end) for name in ("direct_effect", "direct_effect_live", "self_repair") for end in ENDS
 }
-"""Further columns, where direct effects were measured: how names of variables begin and end."""
+"""The columns of direct effects, by name: the first and the last part of the name of their variables."""
 
 
 def get_whole(table: xr.Dataset, metric: Mapping[str, Any]) -> float:
-    """A metric of the whole model, on all examples."""
+    """Return a metric of the whole model on all examples."""
     return float(table[f"whole_{metric['name']}"].values[0])
 
 
 def list_effects(table: xr.Dataset) -> pd.DataFrame:
-    """A row for each unit, way, metric and subset, with what was found and the verdict.
+    """Return a row for each unit, way, metric and subset, with the effect and the verdict.
 
     Columns are ``unit``, ``kind`` (head, layer, group or pair), ``how``, ``metric``, ``subset``, ``whole`` (the metric
     of the whole model), ``effect`` with ``lower`` and ``upper``, ``p_corrected``, ``placebo`` with ``placebo_lower``
-    and ``placebo_upper``, ``placebo_p_corrected``, ``removed_norm`` and ``verdict``. Direct effects follow where they
-    were measured: ``direct_effect``, ``direct_effect_live`` and ``self_repair``, each with its interval. A table of
-    runs has a row for each ``run``; its summary (`headscope.summarize_effects`) has the numbers of runs ``needed_in``,
+    and ``placebo_upper``, ``placebo_p_corrected``, ``removed_norm`` and ``verdict``. If direct effects were measured,
+    ``direct_effect``, ``direct_effect_live`` and ``self_repair`` follow, each with its interval. A table of runs has a
+    row for each ``run``. Its summary (`headscope.summarize_effects`) has the numbers of runs ``needed_in``,
     ``worse_without_in``, ``better_without_in`` and ``matters_in``.
     """
     frames = [frame for metric in read_metrics(table) for kind in PREFIXES for frame in _frame(table, metric, kind)]
@@ -104,17 +104,17 @@ def _frame(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> Iterator[
 
 
 def _is_summary(table: xr.Dataset) -> bool:
-    """True for the means of several runs."""
+    """Return True if the table has the means of several runs."""
     return "runs" in table.attrs and "run" not in table.dims
 
 
 def count_runs(table: xr.Dataset) -> int:
-    """The number of runs of a table of effects, or of its summary; 0 of a table of one model."""
+    """Return the number of runs of a table of effects or of its summary; 0 for a table of one model."""
     return len(json.loads(table.attrs["runs"])) if "runs" in table.attrs else 0
 
 
 def _describe_verdict(row: Mapping[Any, Any], counts: Mapping[str, str], table: xr.Dataset) -> str:
-    """The verdict on a mean over runs; where it is not sure, in how many of the runs there is one."""
+    """Return the verdict on a mean over runs; if it is not sure, the numbers of runs with a sure verdict."""
     of_runs = [
         f"{verdict} in {int(row[column])} of {count_runs(table)} runs"
         for verdict, column in counts.items()
@@ -124,7 +124,7 @@ def _describe_verdict(row: Mapping[Any, Any], counts: Mapping[str, str], table: 
 
 
 def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
-    """The name of a unit as `headscope.disable` reads it."""
+    """Return the name of a unit, as `headscope.disable` reads it."""
     if kind == "pair":
         return str(place["pair"])
     if kind == "head":
@@ -134,9 +134,10 @@ def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
 
 
 def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print which units are needed, and those without which the first metric changes most.
+    """Print which units are needed, and the units with the largest effects on the first metric.
 
-    Of runs, the means over them are printed. The `whole` has all units, the loss too, and how far one can rely on it.
+    For runs, the means over runs are printed. With `whole`, all units are printed, also for the last metric,
+    followed by rank agreement, self-repair and first-order estimates.
     """
     if "run" in table.dims:
         table = summarize_effects(table)
@@ -181,7 +182,7 @@ def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -
 
 
 def _describe_size(table: xr.Dataset) -> str:
-    """Return how many examples were evaluated, and from how many texts they are."""
+    """Return a phrase with the number of evaluated examples and of the texts they come from."""
     examples, texts = int(table["examples"][0]), int(table["texts"][0])
     content = escape(table.attrs["content"])
     if content == "texts":
@@ -190,7 +191,7 @@ def _describe_size(table: xr.Dataset) -> str:
 
 
 def _describe_kind(frame: pd.DataFrame, kind: str, metric: Mapping[str, Any]) -> str:
-    """Return a sentence on the units of one kind that are needed for a metric; without one, on the largest change."""
+    """Return a sentence on the units of a kind that are needed for a metric; if none is, on the largest change."""
     needed, worse = (_list_units(frame, verdict) for verdict in ("needed", "worse without"))
     plural = _pluralize(kind, len(frame))
     if needed:
@@ -206,13 +207,13 @@ def _describe_kind(frame: pd.DataFrame, kind: str, metric: Mapping[str, Any]) ->
 
 
 def _list_units(frame: pd.DataFrame, verdict: str) -> list[str]:
-    """Return the units of a verdict; of runs, those of which every run says so."""
+    """Return the units with a verdict; in a summary of runs, also the units that have it in every run."""
     says_so = frame["verdict"].str.fullmatch(rf"{verdict}(?: in (\d+) of \1 runs)?")
     return [str(unit) for unit in frame["unit"][says_so]]
 
 
 def _join(units: Sequence[str]) -> str:
-    """Return the first units, and how many further ones there are."""
+    """Return the first units, and the number of further units."""
     return ", ".join(units[:SHOWN]) + (f" and {len(units) - SHOWN} more" if len(units) > SHOWN else "")
 
 
@@ -225,7 +226,7 @@ def _pluralize(kind: str, count: int) -> str:
 def _print_kind(
     frame: pd.DataFrame, kind: str, how: str, metric: Mapping[str, Any], console: Console, *, whole: bool
 ) -> None:  # fmt: skip
-    """Print the units of one kind that change the metric most."""
+    """Print the units of one kind, those that change the metric most first."""
     verdicts = frame["verdict"].value_counts()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     shown = f"; the {SHOWN} with the largest change" if len(frame) > SHOWN and not whole else ""
@@ -244,7 +245,7 @@ def _print_kind(
 
 
 def _print_agreement(table: xr.Dataset, metric: Mapping[str, Any], console: Console) -> None:
-    """Print how alike the ways rank the heads."""
+    """Print how alike the ways to disable heads rank the heads."""
     name = f"rank_agreement_{metric['name']}"
     if name not in table or not bool(table[name].notnull().any()):
         return
@@ -258,7 +259,7 @@ def _print_agreement(table: xr.Dataset, metric: Mapping[str, Any], console: Cons
 
 
 def _print_self_repair(table: xr.Dataset, metric: Mapping[str, Any], how: str, console: Console) -> None:
-    """Print how much of the direct effects of the heads of each layer is gone from the total effects."""
+    """Print, for each layer, the share of its heads' direct effects that is missing from their total effects."""
     name = f"self_repair_by_layer_{metric['name']}"
     if name not in table:
         return
@@ -280,7 +281,7 @@ def _print_self_repair(table: xr.Dataset, metric: Mapping[str, Any], how: str, c
 
 
 def _print_estimates(table: xr.Dataset, metric: Mapping[str, Any], how: str, console: Console) -> None:
-    """Print how well first-order estimates agree with the runs, where some heads were not run."""
+    """Print how well first-order estimates agree with measured effects, if some heads were only estimated."""
     name = f"first_order_agreement_{metric['name']}"
     if name not in table or not bool(table[f"effect_{metric['name']}"].isnull().any()):
         return

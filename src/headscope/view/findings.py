@@ -1,4 +1,4 @@
-"""What a head table shows, in sentences: the verdict on all rows, then the clearest yes and the clearest no."""
+"""The findings of a head table, in sentences: the verdict on all rows, then the clearest yes and the clearest no."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ from headscope.view.verdicts import describe_replication, describe_verdicts
 
 
 def list_findings(table: xr.Dataset, reports: Sequence[Report]) -> Iterator[str]:
-    """Yield sentences on what a table shows; of one without reported heads, on what its heads attend to."""
+    """Yield sentences on what a table shows; without reported heads, on what its heads attend to."""
     rows = [row for report in reports for row in report.rows_with_heads]
     yield answer_row(rows[0]) if len(rows) == 1 else describe_verdicts(reports)
     yield describe_replication(table, reports)
@@ -29,12 +29,12 @@ def list_findings(table: xr.Dataset, reports: Sequence[Report]) -> Iterator[str]
 
 
 def _describe_targets(table: xr.Dataset) -> Iterator[str]:
-    """Yield the head that attends most to each target, the largest shares first."""
+    """Yield a sentence for each target on the head that attends to it most, the largest share first."""
     targets: dict[tuple[float, str], str] = {}
     for name, each in table.data_vars.items():
         if target := each.attrs.get("target"):
             for head, value in list_highest(table, str(name), 1):
-                targets.setdefault((value, head), target)  # [CLS] is the first token too
+                targets.setdefault((value, head), target)  # [CLS] is also the first token
     share = get_share(table).removeprefix("share ")
     for value, head in sorted(targets, reverse=True):
         yield f"Head {head} looks most at {targets[value, head]}: {100 * value:.0f} % {share}."

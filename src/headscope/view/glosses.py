@@ -1,5 +1,6 @@
-"""Plain names: of the rows of scores, of rules and of statistics, with what each means; terminal, figures and page use
-them, and show codes small behind them.
+"""Plain names of the rows of scores, of rules and of statistics, each with its meaning.
+
+The terminal, the figures and the page use these names, and show the codes in small type after them.
 """
 
 import re
@@ -9,29 +10,29 @@ from typing import NamedTuple
 from headscope.view.relation_names import find_relation, read_names
 
 RELATION = "relation:"
-"""How the keys of rows begin that are relations between words."""
+"""The prefix of the keys of rows that are relations between words."""
 
 BACK = "head_to_dependent"
-"""The direction that leads from a syntactic head to what depends on it."""
+"""The direction from a syntactic head to its dependents."""
 
 
 FINDS = "finds {finds} for {share} of {count} {items}"
-"""What a head does that leads from one word to another."""
+"""The claim of a head that leads from one word to another."""
 
 FINDS_BACK = "finds {share} of {count} {items} from {finds}"
-"""What a head does that leads from a syntactic head to what depends on it: each is an item."""
+"""The claim of a head that leads from a syntactic head to its dependents; each dependent is an item."""
 
 
 class RowName(NamedTuple):
     """A row of a score in plain words.
 
     Attributes:
-        title: ``object → its verb``.
-        about: a sentence that explains it; empty where nothing but the definition of the score is known.
-        example: words in which it can be seen; empty where there is none.
-        finds: what the head is to find, or where it begins if it leads to the items: ``the verb``.
-        items: those that count, in the plural: ``objects``.
-        claim: what a head does, with braces for its share and for the number of items.
+        title: The name of the row: ``object → its verb``.
+        about: A sentence that explains the row; empty if only the definition of the score is known.
+        example: An example in words; empty if there is none.
+        finds: The target of the head: ``the verb``. If the head leads to the items, its starting point.
+        items: The name of the items that count, in the plural: ``objects``.
+        claim: A sentence on what a head does, with braces for `finds`, `items`, its share and the number of items.
     """
 
     title: str
@@ -42,12 +43,12 @@ class RowName(NamedTuple):
     claim: str = FINDS
 
     def state(self, share: str, count: int) -> str:
-        """Return what a head with this share does, measured on `count` items."""
+        """Return the claim about a head with this share, measured on `count` items."""
         return self.claim.format(finds=self.finds, share=share, count=f"{count:,}", items=self.items)
 
 
 ROWS: Mapping[str, RowName] = {key: RowName(**row) for key, row in read_names("rows.tsv").items()}
-"""The rows of scores that are no relations, by their keys."""
+"""The rows of scores that are not relations, by key."""
 
 STATISTICS: Mapping[str, str] = {
     "mass_self": "attention to the word itself", "mass_previous": "attention to the token before",
@@ -66,7 +67,7 @@ STATISTICS: Mapping[str, str] = {
     "token_class_mass:object": "attention to objects (where tokens look, not the relation)",
     "token_class_mass:cls": "attention to [CLS], as a class", "token_class_mass:sep": "attention to [SEP], as a class",
 }  # fmt: skip
-"""Statistics of heads that describe where attention goes, by their keys."""
+"""The names of statistics of heads that describe where attention goes, by key."""
 
 _SPEECH = {
     "ADJ": "adjective", "ADP": "preposition", "ADV": "adverb", "AUX": "auxiliary", "CCONJ": "‘and’ or ‘or’",
@@ -104,17 +105,17 @@ TERMS = {
     "not_yet": "No rule does as well. Whether the untrained model does is still to be measured.",
     "describes": "This number describes where attention goes. It has no right or wrong.",
 }
-"""The words of the page, each explained in a sentence or two."""
+"""The terms of the page, each with an explanation in a sentence or two."""
 
 
 def gloss_row(key: str, direction: str = "", label: str = "", items: str = "items") -> RowName:
-    """A row of a score in plain words.
+    """Return a row of a score in plain words.
 
     Args:
-        key: of the row among those of all scores.
-        direction: in which it is scored; by default from the word that depends.
-        label: its name where it has no other, such as a row of one's own.
-        items: what is counted, for such a row.
+        key: The key of the row among the rows of all scores.
+        direction: The direction in which the row is scored. By default, it leads from the dependent.
+        label: The name of a row without a plain name, such as a row of your own.
+        items: The name of the items of such a row.
     """
     code = key.removeprefix(RELATION)
     if key in ROWS:
@@ -126,9 +127,9 @@ def gloss_row(key: str, direction: str = "", label: str = "", items: str = "item
         return RowName(f"{dependent} → {_add(head, 'its')}", about, example, _add(head, "the"), dependents)
     words, _, pairs = example.rpartition(": ")
     turned = ", ".join(" → ".join(reversed(pair.split(" → "))) for pair in pairs.split(", "))
-    # Of "the noun it renames", the noun: what is said of it would refer back to what depends on it.
+    # "the noun it renames" becomes "noun": here, "it" would refer back to the dependent.
     known = re.split(r" (?:before )?(?:it|that)\b", head.removeprefix("the "))[0]
-    # Of "measure of a noun", "measure of it": the noun stands before it.
+    # "measure of a noun" becomes "measure of it": the noun precedes it.
     own = re.sub(r"\b(?:an?|its) (?:light verb|noun|verb|word)(?= of any kind$| \(|$)", "it", dependent)
     own = f"{dependent} that depends on it" if dependent == known else own if own != dependent else f"its {dependent}"
     return RowName(f"{known} → {own}", about, f"{words}: {turned}", _add(head, "the"), dependents, FINDS_BACK)
@@ -139,12 +140,12 @@ def _add(word: str, article: str) -> str:
 
 
 def gloss_statistic(key: str, label: str) -> str:
-    """A statistic of heads in plain words, or its label where it has no other name."""
+    """Return a statistic of heads in plain words, or its label if it has no plain name."""
     return STATISTICS.get(key, label)
 
 
 def gloss_distance(distance: int, distances: Sequence[int]) -> str:
-    """Name the attention from a distance in tokens up to the next of the `distances`, in plain words."""
+    """Return a plain name for the attention from a distance in tokens up to the next one in `distances`."""
     if distance == 0:
         return "attention by distance: the token itself"
     further = [abs(other) for other in distances if other * distance > 0 and abs(other) > abs(distance)]
@@ -157,13 +158,14 @@ def gloss_distance(distance: int, distances: Sequence[int]) -> str:
 
 
 def gloss_rule(name: str, label: str, options: Mapping[str, str], direction: str = "") -> str:
-    """A rule in plain words, as a noun phrase.
+    """Return a rule in plain words, as a noun phrase.
 
     Args:
-        name: of the rival.
-        label: what it is called where it has no other name.
-        options: those that were chosen, by dimension.
-        direction: of the row. An offset leads from the word that depends, and is turned where the row leads to it.
+        name: The name of the rival.
+        label: The label of the rival, for a rule without a plain name.
+        options: The options that were chosen, by dimension.
+        direction: The direction of the row. An offset leads from the dependent; it is turned if the row leads to the
+            dependent.
     """
     match options:
         case {"offset": offset}:

@@ -1,4 +1,4 @@
-"""How a table is headed where people read: model and corpus by their names, and what kind of model it is."""
+"""The heading of a table for readers: the names of its model and corpus, and the kind of its model."""
 
 import json
 from collections.abc import Mapping
@@ -13,38 +13,38 @@ from headscope.layers import describe_without_attention, read_without_attention
 from headscope.text_forms import SPACED, WRITTEN
 
 CAUSAL = "decoder"
-"""The attention type whose words see no later ones."""
+"""The attention type in which a word sees no later words."""
 
 
 def name_corpus(corpus: object) -> str:
-    """A corpus without its folders, which mean nothing elsewhere; the table has them."""
+    """Return the name of a corpus without its folders, which mean nothing elsewhere; the table keeps them."""
     return Path(str(corpus)).name or str(corpus)
 
 
 def name_model(model: object) -> str:
-    """A model by the name of its folder, without the folders above it; a hub id, ``owner/name``, stays as it is."""
+    """Return the name of a model: of a path, the last folder; a hub id, ``owner/name``, stays as it is."""
     path = Path(str(model))
     is_path = path.is_absolute() or str(model).startswith((".", "~")) or len(path.parts) > 2
     return path.name or str(model) if is_path else str(model)
 
 
 def name_head(layer: int, head: int, attention_type: str = "") -> str:
-    """A head by its name, behind that of its attention type where there are several: ``decoder 2-3``."""
+    """Return the name of a head, after its attention type if there are several: ``decoder 2-3``."""
     return f"{attention_type} {head_name(layer, head)}".strip()
 
 
 def name_row(row: Mapping[Any, Any]) -> str:
-    """The name of the head that a row of a data frame is of."""
+    """Return the name of the head in a row of a data frame."""
     return name_head(row["layer"], row["head"], row.get("attention_type", ""))
 
 
 def describe_view(table: xr.Dataset) -> str:
-    """The view that a table was measured through, and what it shows; empty where that is the weights."""
+    """Return a sentence on the view that was measured and what it shows; empty for attention weights."""
     return f"View “{table.attrs['view']}”: {table.attrs['view_shows']}." if "view" in table.attrs else ""
 
 
 def _describe_sample(table: xr.Dataset) -> str:
-    """The sample of query rows from which a table was estimated; empty where all rows were measured."""
+    """Return sentences on the sample of queries that a table was estimated from; empty if all were measured."""
     if "sample_queries" not in table.attrs:
         return ""
     return (
@@ -54,13 +54,13 @@ def _describe_sample(table: xr.Dataset) -> str:
 
 
 def describe_edits(table: xr.Dataset) -> str:
-    """Return a sentence on the edits within which a table was measured; empty where the model was as it is."""
+    """Return a sentence on the edits within which a table was measured; empty if there were none."""
     edits = table.attrs.get(EDITED, "")
     return f"Measured while heads of the model were edited: {edits}." if edits else ""
 
 
 def describe_reading(about: Mapping[Any, Any]) -> str:
-    """Return sentences on form, labels, start token and source of the texts, by the attributes of a table."""
+    """Return sentences on form, labels, start token and source of the texts, from the attributes of a table."""
     form, tuned = about.get("text"), about.get("tuned_on_text")
     sentences = []
     if form == SPACED:
@@ -76,7 +76,7 @@ def describe_reading(about: Mapping[Any, Any]) -> str:
 
 
 def describe_start(about: Mapping[Any, Any]) -> str:
-    """Return a sentence on the start token, by the attributes of a table; empty if they do not name it."""
+    """Return a sentence on the start token, from the attributes of a table; empty if they do not name it."""
     if "start" not in about:
         return ""
     source = f"predicted from {about['start']}" if about["start"] else "not predicted"
@@ -90,19 +90,19 @@ def describe_measured(table: xr.Dataset) -> str:
 
 
 def describe_corpus(table: xr.Dataset) -> str:
-    """Return sentences on documents that repeat others, sentences that are no trees, and notes; empty without any."""
+    """Return sentences on repeated documents, sentences that are not trees, and notes; empty if there are none."""
     return " ".join(filter(None, (_describe_copies(table), _describe_trees(table), table.attrs.get(NOTES, ""))))
 
 
 def _describe_copies(table: xr.Dataset) -> str:
-    """Return a sentence on the documents that repeat others; empty where none does."""
+    """Return sentences on the documents that repeat others; empty if none does."""
     if not (count := table.attrs.get("documents_repeated", 0)):
         return ""
     return f"Documents that repeat others: {count:,}. They share the folds of these and are no further evidence."
 
 
 def _describe_trees(table: xr.Dataset) -> str:
-    """Return sentences on the sentences of a treebank that are no trees; empty where all are."""
+    """Return sentences on the sentences of a treebank that are not trees; empty if all are trees."""
     counts = json.loads(table.attrs.get(TREE_FAULTS, "{}"))
     if not counts:
         return ""
@@ -111,17 +111,17 @@ def _describe_trees(table: xr.Dataset) -> str:
 
 
 def describe_layers(table: xr.Dataset) -> str:
-    """A sentence on the layers of a hybrid model that have no attention; empty if all have some."""
+    """Return a sentence on the layers of a hybrid model that have no attention; empty if all have some."""
     return describe_without_attention(read_without_attention(table))
 
 
 def name_replication(table: xr.Dataset) -> str:
-    """The corpus to replicate on, without its folders."""
+    """Return the name of the corpus to replicate on, without its folders."""
     return name_corpus(table.attrs.get("replication_corpus", "the other corpus"))
 
 
 def describe_causality(table: xr.Dataset) -> str:
-    """Sentences about what a causal model can show of links; empty of other models, and of tables without links."""
+    """Return sentences about the links that a causal model can show; empty for other models or without links."""
     if "direction" not in table.dims or CAUSAL not in _list_attention_types(table):
         return ""
     if "attention_type" in table.dims:
@@ -137,12 +137,12 @@ def describe_causality(table: xr.Dataset) -> str:
 
 
 def is_of_decoder(table: xr.Dataset) -> bool:
-    """Return True if a table is of a model that is a decoder alone."""
+    """Return True if the model of a table has only the attention type of a decoder."""
     return _list_attention_types(table) == {CAUSAL}
 
 
 def _list_attention_types(table: xr.Dataset) -> set[str]:
-    """The attention types of the model, which a table of a single one names with the ways it was measured in."""
+    """Return the attention types of the model; a table of a single type names it in the attribute ``paths``."""
     if "attention_type" in table.dims:
         return {str(name) for name in table["attention_type"].values}
     return {path.split(" ")[0] for path in json.loads(table.attrs.get("paths", "{}"))}

@@ -1,4 +1,4 @@
-"""The context ledger as tidy frames, and on the terminal."""
+"""The context ledger as tidy data frames, and on the terminal."""
 
 import json
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from headscope.view.lines import format_range, make_grid, mark_source, print_fin
 from headscope.view.wording import format_brief_p
 
 SHOWN = 10
-"""Heads that the terminal shows."""
+"""The number of heads that the terminal shows."""
 
 
 def list_parts(table: xr.Dataset) -> pd.DataFrame:
-    """A row for each head and part of the prompt.
+    """Return a row for each head and part of the prompt.
 
     Columns are ``layer``, ``head``, ``part``, ``mass`` with ``lower`` and ``upper``, and ``uniform``, the mass of
     uniform attention.
@@ -31,16 +31,16 @@ def list_parts(table: xr.Dataset) -> pd.DataFrame:
 
 
 def average_parts(parts: pd.DataFrame) -> pd.DataFrame:
-    """The ``mass`` of each part in the mean over heads, and that of ``uniform`` attention, of rows of `list_parts`."""
+    """Return the mean over heads of ``mass`` and ``uniform`` for each part, from the rows of `list_parts`."""
     return parts.groupby("part", sort=False)[["mass", "uniform"]].mean()
 
 
 def list_content(table: xr.Dataset) -> pd.DataFrame:
-    """A row for each head with what it reads of the document with the answer, the head that reads most first.
+    """Return a row for each head on its attention to the document with the answer, the largest content effect first.
 
-    Columns are ``layer``, ``head``, ``gold`` and ``other`` (the mass of that document and of the others in the same
-    slots), ``content`` with ``lower`` and ``upper`` (their difference), ``length`` (what lengths alone explain of it),
-    ``p``, ``q`` and ``verdict``, which is ``selected`` or empty.
+    Columns are ``layer``, ``head``, ``gold`` and ``other`` (the mass of that document, and of the other documents in
+    the same slots), ``content`` with ``lower`` and ``upper`` (their difference), ``length`` (the part of it that
+    lengths alone explain), ``p``, ``q`` and ``verdict``, which is ``selected`` or empty.
     """
     columns = {"gold": "ledger_gold", "other": "ledger_other"}
     columns |= {name.removeprefix("ledger_").removeprefix("content_"): name for name in CONTENT}
@@ -51,7 +51,7 @@ def list_content(table: xr.Dataset) -> pd.DataFrame:
 
 
 def print_ledger(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print the heads that read the document with the answer beyond its place; of the `whole` all heads and parts."""
+    """Print the heads that read the document with the answer wherever it is; with `whole`, all heads and parts."""
     about = table.attrs
     write(
         console,
@@ -79,7 +79,7 @@ def print_ledger(table: xr.Dataset, console: Console, *, whole: bool = False) ->
 
 
 def _list_findings(table: xr.Dataset, averages: pd.DataFrame) -> Iterator[str]:
-    """Yield sentences on the heads that read the answer, and on the part that all heads read most."""
+    """Yield sentences on the heads that read the answer, and on the part that all heads together read most."""
     if "ledger_content" in table:
         frame = list_content(table)
         selected, most = int((frame["verdict"] == SELECTED).sum()), frame.iloc[0]
@@ -112,7 +112,7 @@ def _print_content(frame: pd.DataFrame, console: Console) -> None:
 
 
 def _print_readers(table: xr.Dataset, shown: int | None, console: Console) -> None:
-    """Print the heads that read most of the documents, where it is not known which of these holds the answer."""
+    """Print the heads that read most of the documents, for prompts that do not mark the document with the answer."""
     write(console, "\nThe heads that read most of the documents")
     slots = [int(slot) for slot in table["slot"].values]
     lines = make_grid("head", *(f"slot {slot}" for slot in slots))

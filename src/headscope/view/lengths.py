@@ -10,7 +10,7 @@ from headscope.score import Score
 
 
 class Part(NamedTuple):
-    """The items of one length (or other part of the breakdown): their number, and the score of a head on them."""
+    """The items of one length (or other part of a breakdown): their number, and the score of a head on them."""
 
     length: int
     items: int
@@ -18,7 +18,7 @@ class Part(NamedTuple):
 
 
 def list_parts(table: xr.Dataset, score: Score) -> list[tuple[Part, ...]]:
-    """For each row the parts of its breakdown, as its reported head scores on them; nothing where there are none."""
+    """Return the parts of each row's breakdown, with the score of its reported head; empty without a breakdown."""
     variable, dim, layer = f"{score.breakdown}_{score.measure}", score.breakdown, f"{score.report_prefix}reported_layer"
     if not dim or variable not in table:
         return []

@@ -1,4 +1,4 @@
-"""The lesion map as a tidy frame, and on the terminal."""
+"""The lesion map as a tidy data frame, and on the terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -34,19 +34,19 @@ from headscope.view.lines import (
 from headscope.view.wording import describe_single_labels, format_brief_p
 
 COLUMNS = {end: end.removeprefix("_") or "change" for end in STATISTICS}
-"""The columns of `list_lesions`, by the endings of the variables of the table."""
+"""The columns of `list_lesions`, by the suffixes of the variables of the table."""
 
 SHOWN = 10
-"""Sets that a sentence names."""
+"""The largest number of sets that a sentence names."""
 
 
 def list_lesions(table: xr.Dataset) -> pd.DataFrame:
-    """A row for each set of heads, metric and subset, with what was found and the verdict.
+    """Return a row for each set of heads, metric and subset, with the change and the verdict.
 
     Columns are ``set``, ``heads``, ``metric``, ``subset``, ``examples``, ``whole`` (the metric of the whole model),
     ``change`` with ``lower`` and ``upper``, ``random`` (the mean change with random sets), ``excess`` with
     ``excess_lower`` and ``excess_upper``, ``p`` and ``verdict``: ``suffers``, ``cannot decide`` (too few other sets
-    have as many heads) or empty.
+    have the same number of heads) or empty.
     """
     heads, frames = list_members(table), []
     for metric in read_metrics(table):
@@ -64,21 +64,21 @@ def list_lesions(table: xr.Dataset) -> pd.DataFrame:
 
 
 def describe_random_sets(table: xr.Dataset) -> str:
-    """The random sets of a table in words: ``10 to 160 random sets of the same size in each layer``."""
+    """Return a phrase on the random sets of a table: ``10 to 160 random sets of the same size in each layer``."""
     where = " in each layer" if table.attrs.get(MATCH, BY_LAYER) == BY_LAYER else ""
     numbers = sorted({int(table["set_random_sets"].min()), int(table["set_random_sets"].max())})
     return f"{' to '.join(map(str, numbers))} random sets of the same size{where}"
 
 
 def list_members(table: xr.Dataset) -> dict[str, str]:
-    """The heads of each set: ``3-1, 4-2``."""
+    """Return the heads of each set: ``3-1, 4-2``."""
     frame = table["set_member"].reset_coords(drop=True).to_dataframe().query("set_member > 0").reset_index()
     groups = frame.groupby("set", sort=False)
     return {str(name): ", ".join(map(name_row, rows.to_dict("records"))) for name, rows in groups}
 
 
 def print_lesions(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print what suffers without each set of heads; of the `whole` also what else does, and double dissociations."""
+    """Print what suffers without each set of heads; with `whole`, every metric and phenomenon, and dissociations."""
     scored = [metric for metric in read_metrics(table) if metric["better"]]
     values = ", ".join(f"{each['title']} {float(table['whole_' + each['name']].values[0]):.3f}" for each in scored)
     write(
@@ -113,7 +113,7 @@ def print_lesions(table: xr.Dataset, console: Console, *, whole: bool = False) -
 def _list_findings(
     table: xr.Dataset, frame: pd.DataFrame, scored: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:  # fmt: skip
-    """Yield sentences on which sets of heads harm all examples, or phenomena, by each metric."""
+    """Yield sentences, for each metric, on the sets of heads that harm it on all examples or on a phenomenon."""
     for metric in scored if len(frame) else ():
         chosen = frame[frame["metric"] == metric["name"]]
         of_all = chosen[chosen["subset"] == chosen["subset"].iloc[0]]
@@ -130,7 +130,7 @@ def _list_findings(
 
 
 def _print_sets(frame: pd.DataFrame, metric: Mapping[str, Any], table: xr.Dataset, console: Console) -> None:
-    """Print what each set changes on all examples."""
+    """Print what each set of heads changes on all examples."""
     write(
         console,
         f"\n[bold]{len(frame)} sets of heads[/] disabled by {escape(table.attrs['how'])}, [bold]{metric['title']}[/] "
@@ -147,7 +147,7 @@ def _print_sets(frame: pd.DataFrame, metric: Mapping[str, Any], table: xr.Datase
 
 
 def _print_harmed(frame: pd.DataFrame, metric: Mapping[str, Any], console: Console) -> None:
-    """Print the subsets that suffer most from a set."""
+    """Print the phenomena that suffer from a set of heads, the smallest p first."""
     parts = frame[frame["subset"].str.startswith("phenomenon ")]
     if parts.empty:
         return

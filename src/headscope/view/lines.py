@@ -1,4 +1,4 @@
-"""What is printed of every result: what was found, in sentences; then a table that fits the terminal."""
+"""The parts of every printed result: the findings in sentences, then a table that fits the terminal."""
 
 import math
 import re
@@ -14,14 +14,14 @@ from rich.table import Table
 from headscope.view.headings import describe_reading, name_corpus, name_model
 
 FINDINGS = 5
-"""Sentences that are printed of what was found, at most."""
+"""The largest number of sentences of findings that are printed."""
 
 OPTION = "--table"
 """The option that prints all rows and notes."""
 
 
 def write(console: Console, text: str, **look: Any) -> None:
-    """Print a sentence, which breaks where the terminal ends; of a corpus grammar:100:7 rich would make a picture."""
+    """Print a sentence that wraps at the end of the terminal; a corpus like grammar:100:7 does not become an emoji."""
     console.print(text, soft_wrap=True, highlight=False, emoji=False, **look)
 
 
@@ -38,7 +38,7 @@ def print_reading(table: xr.Dataset, console: Console) -> None:
 
 
 def print_findings(findings: Iterable[str], console: Console) -> None:
-    """Print what was found, the verdict first and in bold: no more than `FINDINGS` sentences, each whole."""
+    """Print the findings, the first in bold: at most `FINDINGS` sentences, and no finding in part."""
     shown, left = [], FINDINGS
     for finding in filter(None, findings):
         sentences = len(re.findall(r"[.?!](?:\s|$)", finding))
@@ -52,7 +52,7 @@ def print_findings(findings: Iterable[str], console: Console) -> None:
 
 
 def print_more(hidden: Sequence[str], console: Console) -> None:
-    """Print what the option `OPTION` shows besides, such as ``12 more rows``; nothing where that is nothing."""
+    """Print what the option `OPTION` shows in addition, such as ``12 more rows``; nothing if `hidden` is empty."""
     if parts := [part for part in hidden if part]:
         console.print(f"{OPTION} prints all: {', '.join(parts)}.", style="dim", highlight=False)
 
@@ -61,10 +61,10 @@ def make_grid(*columns: str, left: Collection[str] = (), wraps: Collection[str] 
     """Return an empty table whose columns are right-aligned, except the first and those in `left`.
 
     Args:
-        columns: their headings, the most important first: the last are left out where there is no room.
-        left: the headings of further left-aligned columns.
-        wraps: the headings of columns whose cells may take several lines, as any heading may; words are not broken.
-        apart: blanks between two columns.
+        columns: The headings, the most important first: the last columns are left out if there is no room.
+        left: The headings of further left-aligned columns.
+        wraps: The headings of columns whose cells may take several lines. Any heading may wrap; words are not broken.
+        apart: The number of blanks between two columns.
     """
     grid = Table(box=None, pad_edge=False, padding=(0, apart, 0, 0))
     for place, column in enumerate(columns):
@@ -76,7 +76,7 @@ def make_grid(*columns: str, left: Collection[str] = (), wraps: Collection[str] 
 
 
 def print_grid(grid: Table, console: Console) -> None:
-    """Print a table no wider than the terminal, without broken words; columns without room are left out, and named."""
+    """Print a table that fits the terminal without broken words; columns without room are named instead of shown."""
     options, (_, apart, *_) = console.options.update(max_width=1000), grid.padding
     least, most = [], []
     for column in grid.columns:
@@ -101,5 +101,5 @@ def print_grid(grid: Table, console: Console) -> None:
 
 
 def format_range(lower: float, upper: float, *, digits: int = 3, sign: str = "+") -> str:
-    """Return the ends of an interval; empty where there are none."""
+    """Return the ends of an interval as text; an empty string if the lower end is NaN."""
     return "" if math.isnan(lower) else f"{lower:{sign}.{digits}f} to {upper:{sign}.{digits}f}"

@@ -1,4 +1,4 @@
-"""A head table -> the list of its reported heads, or of all heads of a row, to hand on."""
+"""The heads of a table as a list to hand on: its reported heads, or all heads of a row."""
 
 import json
 import math
@@ -15,19 +15,20 @@ from headscope.view.headings import describe_edits
 from headscope.view.reports import Interval, Report, Reported, read_reports
 
 TOP = 5
-"""Further heads of a row beside the reported one."""
+"""The number of further heads of a row after the reported head."""
 
 _CHOICE = "The first head of each row was chosen on one half of the documents and scored on the other (`heldout`)."
 _OTHERS = "The further heads are the best on all documents, on which they are scored too. Intervals are of 95 %."
 
 
 def list_heads(table: xr.Dataset, top: int = TOP) -> HeadList:
-    """The reported head of each row of each score, and so many further heads, best on all documents first.
+    """Return the reported head of each row of each score, followed by the `top` best further heads of the row.
 
-    A row that another one stands for, and one without a reported head, is left out.
+    Further heads are ranked by their score on all documents. Rows without a reported head are left out, and so are rows
+    that are folded into another row.
 
     Raises:
-        TableError: the table is one of runs, or has no reported heads.
+        TableError: the table is a table of runs, or has no reported heads.
     """
     entries: list[HeadEntry] = []
     for report, row in _list_rows(table):
@@ -36,14 +37,14 @@ def list_heads(table: xr.Dataset, top: int = TOP) -> HeadList:
 
 
 def list_all_heads(table: xr.Dataset, row: str | None) -> HeadList:
-    """All heads of one row, as scored on all documents in the direction of its reported head, layer by layer.
+    """Return all heads of one row, scored on all documents in the direction of its reported head, layer by layer.
 
     Args:
-        table: with reported heads.
-        row: as `HeadList.select` takes it.
+        table: A table with reported heads.
+        row: The name of the row, as in `HeadList.select`.
 
     Raises:
-        TableError: the table is one of runs, has no reported heads, or no such row.
+        TableError: the table is a table of runs, has no reported heads, or has no such row.
     """
     rows = _list_rows(table)
     reported = [_list_reported(report.score, each) for report, each in rows]
@@ -80,7 +81,10 @@ def _list_reported(score: Score, row: Reported) -> HeadEntry:
 def _list_best(
     table: xr.Dataset, score: Score, row: Reported, *, with_reported: bool = False
 ) -> list[HeadEntry]:  # fmt: skip
-    """The heads with a value on all documents, the best first; in the direction and attention type of the row's."""
+    """Return the heads with a value on all documents, the best first, in the direction and attention type of the row.
+
+    The reported head is among them only with `with_reported`.
+    """
     dim = score.row_dimension(table)
     place = {dim: row.name} if dim else {}
     where = place | {name: label for name in ("direction", "attention_type") if (label := getattr(row, name))}
@@ -118,7 +122,7 @@ def _known(value: float) -> float | None:
 
 
 def make_head_list(table: xr.Dataset, entries: Iterable[HeadEntry], method: str) -> HeadList:
-    """Heads of a table as a list that says of which model and corpus they are, and by which method."""
+    """Return heads of a table as a list that names their model, their corpus and the method."""
     about = table.attrs
     versions = json.loads(about.get("versions", "{}"))
     shared = about.get(KEY_VALUE_HEADS)

@@ -1,4 +1,4 @@
-"""A section for a model card, in Markdown: which heads do what, how sure that is, and how to see it again."""
+"""A section for a model card, in Markdown: what heads do, how sure that is, and how to reproduce it."""
 
 import math
 
@@ -12,7 +12,7 @@ COLUMNS = ("row", "head", "score [95 %]", "items", "strongest rival", "verdict")
 
 
 def render_model_card(heads: HeadList) -> str:
-    """The section: a table of the reported heads (of a list that has none, of all heads), their source and method."""
+    """Return the section: a table of the reported heads (or of all heads, if none is), their source and method."""
     entries = [entry for entry in heads.entries if entry.heldout] or [*heads.entries]
     lines = [MODEL_CARD_TITLE, "", _describe_source(heads), "", _make_line(COLUMNS), _make_line(["---"] * 6)]
     lines += [_make_line(_describe(entry)) for entry in entries]
@@ -23,7 +23,7 @@ def render_model_card(heads: HeadList) -> str:
 
 
 def _describe_source(heads: HeadList) -> str:
-    """Where the heads come from, in a sentence or two."""
+    """Return a sentence or two on the source of the heads."""
     of_model = f" of {_quote(name_model(heads.model.name))}" if heads.model.name else ""
     corpus = f", on the corpus {_quote(name_corpus(heads.corpus))}" if heads.corpus else ""
     version = f", by headscope {_escape(heads.headscope)}" if heads.headscope else ""
@@ -47,12 +47,12 @@ def _make_line(cells: tuple[str, ...] | list[str]) -> str:
 
 
 def _escape(text: str) -> str:
-    """A text of a user's on one line, in which Markdown sees no markup, no heading and no end of a cell."""
+    """Return a user's text on one line, escaped so that Markdown reads no markup, heading or end of a cell in it."""
     for character in "\\|*_`<>[#&~$":
         text = text.replace(character, f"\\{character}")
     return " ".join(text.split())
 
 
 def _quote(text: str) -> str:
-    """A text of a user's as code on one line, which a backtick of its own would end."""
+    """Return a user's text as code on one line, without backticks, which would end the code."""
     return f"`{' '.join(text.replace('`', ' ').split())}`"

@@ -1,6 +1,6 @@
-"""Need in words: each head with what it attends to, what it stands out for, and what disabling it changes.
+"""Need in words: for each head its main target, the rows it stands out for, and the effect of disabling it.
 
-The terminal, the page and ``tables/need.csv`` say the same of a head; all of it comes from here.
+The terminal, the page and ``tables/need.csv`` say the same about a head; all of it comes from here.
 """
 
 import json
@@ -29,25 +29,25 @@ ROLES = (MARKS_AND_NEEDED, MARKS_NOT_NEEDED, NEEDED_MARKS_NOTHING)
 """The roles that are shown first, in this order."""
 
 BETWEEN = "; "
-"""What separates the rows that a head stands out for."""
+"""The separator between the rows that a head stands out for."""
 
 SHOWN = 5
-"""Heads of each role that the terminal names."""
+"""The number of heads of each role that the terminal names."""
 
 
 def read_metric(table: xr.Dataset) -> Mapping[str, Any] | None:
-    """Name, title, units and direction of the metric of the effects in a table; None where it has no effects."""
+    """Return name, title, units and direction of the metric of the effects in a table; None if it has no effects."""
     return next(iter(read_metrics(table, METRIC_ATTRIBUTE)), None) if METRIC_ATTRIBUTE in table.attrs else None
 
 
 def list_needed_heads(table: xr.Dataset, reports: Sequence[Report]) -> pd.DataFrame:
-    """A row for each head of a table with effects (`headscope.analyse.need.add_need`), the largest change first.
+    """Return a row for each head of a table with effects (`headscope.analyse.need.add_need`), the largest change first.
 
-    Columns are ``attention_type`` (where there are several), ``layer``, ``head``; ``attends_most_to``, the target that
-    gets most of its attention of those that were measured, and ``share``, how much, mean over all texts; the rows that
-    it ``stands_out_for``; the ``metric``, and without the head its change, ``effect`` with ``lower`` and ``upper``,
-    ``p_corrected``, and ``placebo...``, as in `headscope.view.effects_report.list_effects`; ``need``, one of
-    `headscope.analyse.need.NEEDS`, and ``role``, what the head marks and whether it is needed, in a few words.
+    Columns are ``attention_type`` (if there are several), ``layer``, ``head``; ``attends_most_to``, the measured target
+    that gets most of its attention, and ``share``, the share that this target gets, as a mean over all texts; the rows
+    that the head ``stands_out_for``; the ``metric`` and its change without the head, ``effect`` with ``lower`` and
+    ``upper``, ``p_corrected``, and ``placebo...``, as in `headscope.view.effects_report.list_effects`; ``need``, one of
+    `headscope.analyse.need.NEEDS`; and ``role``, a phrase on what the head marks and whether it is needed.
     """
     metric = read_metric(table)
     if metric is None or "need" not in table:
@@ -73,14 +73,14 @@ def list_needed_heads(table: xr.Dataset, reports: Sequence[Report]) -> pd.DataFr
 
 
 def _name_role(need: str, rows: str, decided: bool) -> str:
-    """What a head marks and whether it is needed, in a few words."""
+    """Return a phrase on what a head marks and whether it is needed."""
     if rows:
         return MARKS_AND_NEEDED if need == NEEDED else f"marks, {need}"
     return f"{need}, marks nothing we measured" if decided else need
 
 
 def group_by_role(heads: pd.DataFrame) -> dict[str, list[Mapping[Any, Any]]]:
-    """The heads that stand out for a row, are needed, or without which the model is better, by role; `ROLES` first."""
+    """Return the heads that stand out, are needed or harm the model, by role; the roles in `ROLES` come first."""
     groups: dict[str, list[Mapping[Any, Any]]] = {role: [] for role in ROLES}
     for head in heads.to_dict("records"):
         if head["stands_out_for"] or head["need"] in (NEEDED, BETTER_WITHOUT):
@@ -89,7 +89,7 @@ def group_by_role(heads: pd.DataFrame) -> dict[str, list[Mapping[Any, Any]]]:
 
 
 def describe_need(table: xr.Dataset, heads: pd.DataFrame) -> str:
-    """Sentences about how many heads stand out, and how many of these and of the others are needed; empty without."""
+    """Return sentences with the numbers of heads that stand out and of needed heads; empty without effects."""
     if heads.empty:
         return ""
     single = "".join(f"{each} " for each in describe_single_labels(_find_single_labels(table)))
@@ -97,7 +97,7 @@ def describe_need(table: xr.Dataset, heads: pd.DataFrame) -> str:
 
 
 def _find_single_labels(table: xr.Dataset) -> list[SingleLabel]:
-    """The label that the model names for all texts on which its heads were disabled."""
+    """Return the single label, if any, that the model predicts for all texts on which its heads were disabled."""
     about = table.attrs.get(f"effects_{ATTRIBUTE}")
     return [] if about is None else list_single_labels({"": json.loads(about)})
 
@@ -121,7 +121,7 @@ def _count_needs(heads: pd.DataFrame) -> str:
 
 
 def explain_need(table: xr.Dataset) -> str:
-    """Sentences about when a head is needed, on which examples, and what took its place."""
+    """Return sentences about when a head is needed, on which examples, and how heads were disabled."""
     metric, about = read_metric(table), table.attrs
     assert metric is not None, "the table has effects"
     worse, better = ("higher", "lower") if metric["better"] < 0 else ("lower", "higher")
@@ -141,7 +141,7 @@ def explain_need(table: xr.Dataset) -> str:
 
 
 def describe_effect(head: Mapping[Any, Any], metric: Mapping[str, Any]) -> str:
-    """A sentence about what happens without a head, a row of `list_needed_heads`."""
+    """Return a sentence about the effect of disabling a head, from a row of `list_needed_heads`."""
     change = format_interval(head["effect"], head["lower"], head["upper"], sign=True)
     if not change:
         return "It was not disabled."
@@ -164,6 +164,6 @@ def print_need(table: xr.Dataset, reports: Sequence[Report], console: Console) -
 
 
 def _describe_briefly(head: Mapping[Any, Any]) -> str:
-    """Two of the rows that a head stands out for, and its change."""
+    """Return two of the rows that a head stands out for, and its change."""
     change = format_number(head["effect"], sign=True)
     return ", ".join(filter(None, [*head["stands_out_for"].split(BETWEEN)[:2], change]))

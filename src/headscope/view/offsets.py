@@ -1,4 +1,4 @@
-"""Fixed offsets, the simplest baseline of a head: always the word that stands so many words away."""
+"""Fixed offsets, the simplest baseline of a head: always the word at the same distance."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -17,10 +17,10 @@ class Offset(NamedTuple):
 
 
 def best_offset(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Offset | None:
-    """The fixed offset with the best score of a row, on all texts; None where no offset scores above 0.
+    """Return the fixed offset with the best score for a row, on all texts; None if no offset scores above 0.
 
-    Where each direction has items of its own, it is the offset that finds most of all of them, and its score is that in
-    its direction.
+    If each direction has its own items, the best offset is the one that finds most of the items of both directions; its
+    score is its share of the items of its own direction.
     """
     rival = next((rival for rival in score.rivals if rival.options == ("offset",) and rival.applies(table)), None)
     if rival is None:
@@ -34,5 +34,5 @@ def best_offset(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Of
 
 
 def format_offset(offset: int) -> str:
-    """An offset with its sign, as ``+1`` or ``−2``."""
+    """Return an offset with its sign, as ``+1`` or ``−2``."""
     return f"{offset:+d}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""Patterns of attention maps as tidy frames, and on the terminal."""
+"""Patterns of attention maps as tidy data frames, and on the terminal."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,9 +13,10 @@ from headscope.view.wording import format_ends
 
 
 def list_patterns(table: xr.Dataset) -> pd.DataFrame:
-    """A row for each head and pattern: ``attention_type``, ``run``, ``layer``, ``head``, ``pattern`` and ``share``.
+    """Return a row for each head and pattern.
 
-    The first two are there where the table has several. ``maps`` is the number of maps of each head.
+    Columns are ``attention_type`` and ``run`` (if the table has several), ``layer``, ``head``, ``pattern``, ``share``
+    and ``maps``, the number of maps of each head.
     """
     dims = [dim for dim in ("attention_type", "run", "layer", "head", "pattern") if dim in table["pattern_share"].dims]
     columns = {"share": table["pattern_share"], "maps": table["pattern_count"]}
@@ -23,7 +24,7 @@ def list_patterns(table: xr.Dataset) -> pd.DataFrame:
 
 
 def list_validation(validation: Mapping[str, xr.DataArray]) -> pd.DataFrame:
-    """A row for each way to divide the maps, label and predicted pattern, with the number of maps."""
+    """Return a row for each way to split the maps, label and predicted pattern, with the number of maps."""
     frames = [
         confusion.to_dataframe("maps").reset_index().assign(parts=parts) for parts, confusion in validation.items()
     ]
@@ -31,7 +32,7 @@ def list_validation(validation: Mapping[str, xr.DataArray]) -> pd.DataFrame:
 
 
 def print_patterns(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print the share of each pattern in the maps of each layer, and of all; of the `whole` also of each head."""
+    """Print the share of each pattern in the maps of each layer and of all layers; with `whole`, also of each head."""
     frame = list_patterns(table)
     short = int(table["pattern_left_out"])
     names = list(dict.fromkeys(frame["pattern"]))
@@ -65,7 +66,7 @@ def print_patterns(table: xr.Dataset, console: Console, *, whole: bool = False) 
 
 
 def _list_findings(table: xr.Dataset, frame: pd.DataFrame) -> Iterator[str]:
-    """Yield sentences on the most frequent pattern, the heads that show one alone, and the classifier."""
+    """Yield sentences on the share of each pattern, the head whose maps are most alike, and the classifier."""
     shares = frame.groupby("pattern", sort=False)["share"].mean().sort_values(ascending=False, kind="stable")
     parts = [f"{100 * share:.0f} % {name}" for name, share in shares.items()]
     yield f"Of all maps {', '.join(parts)}."

@@ -1,4 +1,4 @@
-"""Probes as tidy frames, and on the terminal."""
+"""Probes as tidy data frames, and on the terminal."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from headscope.view.lines import format_range, make_grid, print_findings, print_
 from headscope.view.wording import format_ends, format_interval
 
 SHOWN = ("right-branching", WITHOUT_ATTENTION, "attention", WITH_ATTENTION)
-"""The probes of which the terminal shows single relations."""
+"""The probes whose accuracy the terminal shows for single relations."""
 
 FURTHER = {
     "control_accuracy": ("control %", 100),
@@ -23,14 +23,14 @@ FURTHER = {
     "probe_code_length": ("bits per choice", 1),
     "probe_compression": ("compression", 1),
 }
-"""What the terminal shows of probes that are trained on the control task too: the heading, and a factor."""
+"""The heading and the factor of each number that the terminal shows for probes with a control task, by variable."""
 
 
 def list_probes(table: xr.Dataset) -> pd.DataFrame:
-    """A row for each probe and relation.
+    """Return a row for each probe and relation.
 
     Columns are ``probe``, ``relation``, ``choices``, ``accuracy`` with ``accuracy_lower`` and ``accuracy_upper``, and
-    for each baseline what the probe gains over it, such as ``gain_over_right-branching``, with its interval.
+    the gain of the probe over each baseline, such as ``gain_over_right-branching``, with its interval.
     """
     columns = {"choices": table["probe_count"]}
     columns |= {f"accuracy{end}": table[f"probe_accuracy{end}"] for end in ENDS}
@@ -42,14 +42,14 @@ def list_probes(table: xr.Dataset) -> pd.DataFrame:
 
 
 def list_lengths(table: xr.Dataset) -> pd.DataFrame:
-    """A row for each probe and length of link: ``probe``, ``length`` (in words), ``choices``, ``accuracy``."""
+    """Return a row for each probe and length of link: ``probe``, ``length`` (in words), ``choices``, ``accuracy``."""
     columns = {"choices": table["probe_length_count"], "accuracy": table["probe_length_accuracy"]}
     frame = xr.Dataset(columns).to_dataframe(dim_order=["probe", "length"]).reset_index()
     return frame[["probe", "length", *columns]]
 
 
 def describe_gain(table: xr.Dataset) -> str:
-    """One sentence: what attention adds to words and their distance."""
+    """Return a sentence on what attention adds to words and their distance."""
     of_all = {row["probe"]: row for row in _list_all(table).to_dict("records")}
     gain, *ends = _read_percent(of_all[WITH_ATTENTION], f"gain_over_{WITHOUT_ATTENTION}")
     surely = "adds" if ends[0] > 0 else "takes" if ends[1] < 0 else "does not surely add"
@@ -62,12 +62,12 @@ def describe_gain(table: xr.Dataset) -> str:
 
 
 def _list_all(table: xr.Dataset) -> pd.DataFrame:
-    """The rows of `list_probes` of all choices."""
+    """Return the rows of `list_probes` that pool all choices."""
     return list_probes(table).query("relation == @ALL")
 
 
 def print_probes(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print what attention adds to words, and what each probe gets right; of the `whole` also of each relation."""
+    """Print what attention adds to words, and the accuracy of probes; with `whole`, also controls and relations."""
     seeds = table.sizes["seed"]
     title = "UAS without punctuation" if table.attrs["links"] == "dependency" else f"{table.attrs['links']} links"
     write(
@@ -97,7 +97,7 @@ def print_probes(table: xr.Dataset, console: Console, *, whole: bool = False) ->
 
 
 def _list_findings(table: xr.Dataset) -> Iterator[str]:
-    """Yield sentences on what attention adds, the best probe of attention alone, and the hidden states."""
+    """Yield sentences on what attention adds, and on the structural probe of the hidden states."""
     yield describe_gain(table)
     if "structural_uuas" in table:
         best, *share = score_best_layer(table)
@@ -113,7 +113,7 @@ def _name_test(table: xr.Dataset) -> str:
 
 
 def _print_controls(table: xr.Dataset, console: Console) -> None:
-    """Print what probes memorize: their accuracy on the control task, and in how many bits they code the texts."""
+    """Print what probes memorize: their accuracy on the control task, and the bits in which they code the texts."""
     if "controlled" not in table.dims:
         return
     lines = make_grid("probe", *(heading for variable, (heading, _) in FURTHER.items() if variable in table))
@@ -130,7 +130,7 @@ def _print_controls(table: xr.Dataset, console: Console) -> None:
 
 
 def _print_relations(table: xr.Dataset, console: Console) -> None:
-    """Print the accuracy of all probes that are not the baseline of another, relation by relation."""
+    """Print the accuracy of the probes in `SHOWN`, relation by relation."""
     frame = list_probes(table).query("probe in @SHOWN and relation != @ALL")
     names = list(dict.fromkeys(frame["probe"]))
     lines = make_grid("relation", "choices", *names, wraps=names)

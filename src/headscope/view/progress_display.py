@@ -10,10 +10,10 @@ from rich.text import Text
 
 
 class _Remaining(ProgressColumn):
-    """The time that is left, where the size of the step is known."""
+    """The time that is left, if the size of the step is known."""
 
     def render(self, task: Task) -> Text:
-        """As ``remaining 0:01:30``; nothing as long as it cannot be estimated."""
+        """Return a text such as ``remaining 0:01:30``; an empty one if the time cannot be estimated."""
         if task.time_remaining is None or task.finished:
             return Text("")
         minutes, seconds = divmod(int(task.time_remaining), 60)
@@ -22,19 +22,19 @@ class _Remaining(ProgressColumn):
 
 
 class _Share(ProgressColumn):
-    """How much of the step is done, where its size is known."""
+    """The share of the step that is done, if the size of the step is known."""
 
     def render(self, task: Task) -> Text:
-        """As ``37%``."""
+        """Return a text such as ``37%``; an empty one if the size is not known."""
         return Text("" if task.total is None else f"{task.percentage:3.0f}%")
 
 
 @contextmanager
 def progress_bars(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """A function to be called with a step, how much of it is done and how much there is (0 if not known).
+    """Yield a function that shows progress: call it with a step, the amount done, and the total (0 if not known).
 
-    On a terminal or in a notebook a bar, which pulses where the size of a step is not known; elsewhere a line for each
-    step.
+    On a terminal or in a notebook it draws a bar, which pulses if the total is not known. Elsewhere it prints a line
+    for each step.
     """
     shows_bars = console.is_terminal or console.is_jupyter
     columns = (TextColumn("{task.description}"), BarColumn(), _Share(), TextColumn("elapsed"), TimeElapsedColumn())

@@ -1,4 +1,4 @@
-"""The ranks of the heads of a list: a data frame for CSV, and lines on the terminal."""
+"""The ranks of the heads of a list, as a data frame for CSV files and as lines on the terminal."""
 
 from collections.abc import Iterator
 
@@ -13,16 +13,16 @@ from headscope.view.lines import make_grid, print_findings, print_grid, print_mo
 from headscope.view.wording import format_number
 
 SHOWN = 12
-"""Heads that are shown at first."""
+"""The number of heads that are printed by default."""
 
 
 def make_ranks_frame(ranks: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each head of the list, row by row, the best of the list first."""
+    """Return a row for each head of the list, row by row, the best head of the list first."""
     return pd.DataFrame({str(name): values.values for name, values in ranks.data_vars.items()})
 
 
 def print_ranks(ranks: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print how many heads of the list are among the best of the model, and the rank of each; or the `whole` table."""
+    """Print how many heads of the list are among the best of the model, and the first ranks or the `whole` table."""
     about = ranks.attrs
     model, corpus = escape(name_model(about["model"])), escape(name_corpus(about["corpus"]))
     write(console, f"\n[bold]{escape(about['list'])}[/] in [bold]{model}[/] on [bold]{corpus}[/]")
@@ -41,7 +41,7 @@ def print_ranks(ranks: xr.Dataset, console: Console, *, whole: bool = False) -> 
 
 
 def list_findings(frame: pd.DataFrame, unit: str) -> Iterator[str]:
-    """Yield of each row of the list how many of its heads are among as many that are the best by what was measured."""
+    """Yield, for each row of the list, how many of its heads are also among the same number of best measured heads."""
     heads = "heads" if unit == "head" else "key/value heads"
     for (name, *_), row in frame.groupby(["measured_row", "attention_type", "direction"], sort=False):
         first = row.iloc[0]

@@ -9,10 +9,10 @@ class RelationName(NamedTuple):
     """A relation in plain words.
 
     Attributes:
-        dependent, dependents: the word that depends, and several of them.
-        head: the word on which it depends.
-        about: a sentence that explains it.
-        example: words between which it holds and, behind a colon, the two: from the dependent to its head.
+        dependent, dependents: The name of the dependent, in the singular and in the plural.
+        head: The name of its syntactic head.
+        about: A sentence that explains the relation.
+        example: Some words with the relation and, after a colon, the dependent and its head.
     """
 
     dependent: str
@@ -23,20 +23,21 @@ class RelationName(NamedTuple):
 
 
 def read_names(file: str) -> Mapping[str, dict[str, str]]:
-    """The rows of a file of names beside this one, by what stands in their first column."""
+    """Return the rows of a file of names in this folder, by the value in their first column."""
     text = resources.files("headscope.view").joinpath(file).read_text(encoding="utf-8")
     heading, *lines = (line.split("\t") for line in text.splitlines())
     return {key: dict(zip(heading[1:], names, strict=True)) for key, *names in lines}
 
 
 RELATIONS = {code: RelationName(**names) for code, names in read_names("relations.tsv").items()}
-"""All relations of version 2, subtypes that are common, and `all` of a head table, by their codes."""
+"""All relations of version 2, common subtypes, and the row `all` of a head table, by code."""
 
 
 def find_relation(code: str) -> RelationName | None:
-    """The name of a relation; of one that pools its subtypes, ``nsubj:*``, and of an unknown subtype, that of its base.
+    """Return the name of a relation, or None for a code that is not a relation of Universal Dependencies.
 
-    None of what is no relation of Universal Dependencies.
+    A code that pools subtypes, such as ``nsubj:*``, and an unknown subtype get the name of their base, with an
+    addition.
     """
     base, _, subtype = code.partition(":")
     name = RELATIONS.get(code) or RELATIONS.get(base)

@@ -1,4 +1,4 @@
-"""The report of a table: for each row of each score the head that was chosen, beside its rivals.
+"""The report of a table: the chosen head for each row of each score, next to its rivals.
 
 The terminal and the page show the same rows in the same words; both come from here.
 """
@@ -22,11 +22,11 @@ from headscope.view.lengths import Part, list_parts
 from headscope.view.offsets import format_offset
 
 LEVEL = 0.05
-"""Of the false discovery rate up to which a head stands out."""
+"""The level of significance for p-values and false discovery rates."""
 
 
 class Interval(NamedTuple):
-    """A score and the ends of its 95 % interval; NaN where there are none."""
+    """A score and the ends of its 95 % interval; missing ends are NaN."""
 
     value: float
     lower: float
@@ -37,12 +37,12 @@ class RivalScore(NamedTuple):
     """A rival of a head.
 
     Attributes:
-        name: of the rival.
-        label: the rule that was chosen.
-        score: on the items of the head.
-        lift: the score of the head less that.
-        options: those that were chosen, by dimension.
-        plain: the rule in plain words.
+        name: The name of the rival.
+        label: The rule that was chosen.
+        score: The score of the rival on the items of the head.
+        lift: The score of the head less the score of the rival.
+        options: The options that were chosen, by dimension.
+        plain: The rule in plain words.
     """
 
     name: str
@@ -54,7 +54,7 @@ class RivalScore(NamedTuple):
 
 
 class Replicated(NamedTuple):
-    """A reported head on another corpus: its score there, on how many items, and its lift over the strongest rival."""
+    """A reported head on another corpus: its score, the number of items, and its lift over the strongest rival."""
 
     score: Interval
     scored: int
@@ -66,33 +66,33 @@ class Replicated(NamedTuple):
 
 @dataclass(frozen=True)
 class Reported:
-    """One row: a head with its score on the half on which it was not chosen, and with its baselines.
+    """One row: a head with its score on the half of the texts where it was not chosen, and with its baselines.
 
-    What was not measured is NaN.
+    Values that were not measured are NaN.
 
     Attributes:
-        name, label: of the row, under the title of its score and without it.
-        plain: the same in plain words.
-        key: of the row among those of all scores.
-        folded: the rows that pool others and have the same items here, so that this row stands for them too.
-        folded_into: of such a row, the name of the one that stands for it.
-        direction: in which the score was taken; empty where it has none.
-        attends: the word whose attention is looked at.
-        count: its items in the whole corpus.
-        attention_type, layer, head: of the model; layer and head are 0 where the items are too few to report one.
-        score, scored: its score, and the number of items on which it was scored.
-        clusters: the folds with whole texts (or documents) that these come from.
-        lift: its score less that of the strongest rival.
-        strongest: the name of that rival; empty where there is none.
-        detectable: the smallest lift that this sample would find in four of five cases.
-        rivals: the rules, and the untrained model, that it is compared with.
-        offset: the best fixed offset in words; 0 where there is none.
-        permuted: the mean score of the head over the permutations of the gold, on all documents.
-        p: the p-value of the verdict, corrected for the rows.
+        name, label: The name of the row: `name` is used under the title of the score, `label` without the title.
+        plain: The name of the row in plain words.
+        key: The key of the row among the rows of all scores.
+        folded: The names of pooled rows that have the same items here; this row is shown in their place.
+        folded_into: The name of the row that is shown in place of this row; empty if this row is shown.
+        direction: The direction in which the score was taken; empty for a score without directions.
+        attends: The word whose attention is measured.
+        count: The number of items in the whole corpus.
+        attention_type, layer, head: The head; layer and head are 0 if the items are too few to report one.
+        score, scored: The score of the head, and the number of items on which it was scored.
+        clusters: The number of folds with whole texts (or documents) that these items come from.
+        lift: The score of the head less the score of the strongest rival.
+        strongest: The name of the strongest rival; empty if there is none.
+        detectable: The smallest lift that this sample would find in four of five cases.
+        rivals: The rules, and the untrained model, that the head is compared with.
+        offset: The best fixed offset in words; 0 if there is none.
+        permuted: The mean score of the head over the permutations of the gold, on all documents.
+        p: The p-value of the verdict, corrected for the rows.
         verdict: `STANDS_OUT`, `DOES_NOT`, `UNDECIDED` or `NOT_YET`; empty without a head.
-        selection_frequency: the share of random halves that choose this head.
-        parts: the score of the head on the items of each length, on all documents.
-        replication: of the head on another corpus; None where there is none, and without a head.
+        selection_frequency: The share of random halves that choose this head.
+        parts: The score of the head on the items of each length, on all documents.
+        replication: The head on another corpus; None without a head or without another corpus.
     """
 
     name: str
@@ -129,33 +129,33 @@ class Reported:
 
     @property
     def caption(self) -> str:
-        """The row in plain words, with its code behind."""
+        """The row in plain words, followed by its code if that differs."""
         return self.label if self.plain.title == self.label else f"{self.plain.title} ({self.label})"
 
     @property
     def pooled(self) -> str:
-        """The rows that this one stands for too, as they stand behind its name; empty where there are none."""
+        """The names in `folded`, as they are printed after the name of this row; empty if there are none."""
         return "".join(f" = {name}" for name in self.folded)
 
     @property
     def mark(self) -> str:
-        """The character behind the name of the head: that it stands out, or that nothing can be decided."""
+        """The character after the name of the head: ``*`` if it stands out, ``?`` if that is undecided, else empty."""
         return {STANDS_OUT: "*", UNDECIDED: "?"}.get(self.verdict, "")
 
     @property
     def stands_out(self) -> bool:
-        """True where the head beats every rival and chance, each beyond doubt."""
+        """True if the head surely beats every rival and chance."""
         return self.verdict == STANDS_OUT
 
     @property
     def best_rule(self) -> RivalScore | None:
-        """The rival with the highest score that is not the untrained model."""
+        """The rival with the highest score that is not the untrained model; None if there is none."""
         rules = [rival for rival in self.rivals if rival.name != UNTRAINED]
         return max(rules, key=lambda rule: rule.score.value, default=None)
 
     @property
     def strongest_rival(self) -> RivalScore | None:
-        """The rival that the lift is over."""
+        """The rival that the lift is measured over; None if there is none."""
         return next((rival for rival in self.rivals if rival.name == self.strongest), None)
 
 
@@ -164,12 +164,12 @@ class Report:
     """All rows of one score.
 
     Attributes:
-        score: by which heads are chosen.
-        source: the paper that defines it.
-        rows: the most frequent relations first.
-        baselines: other scores to compare with, on all documents: by what they are, those of the rows.
-        left_out: the rivals that do not apply, and what the corpus lacks for them.
-        remark: what the regression of the score shows; empty where it has none.
+        score: The score by which heads are chosen.
+        source: The paper that defines the score.
+        rows: The rows, the most frequent relations first.
+        baselines: Other scores to compare with, on all documents: the values of the rows, by the name of the baseline.
+        left_out: The annotation that the corpus lacks for each rival that does not apply, by the title of the rival.
+        remark: What the regression of the score shows; empty if it has none.
     """
 
     score: Score
@@ -181,22 +181,22 @@ class Report:
 
     @property
     def shown_rows(self) -> tuple[Reported, ...]:
-        """The rows without those for which another one stands."""
+        """The rows that are not folded into another row."""
         return tuple(row for row in self.rows if not row.folded_into)
 
     @property
     def rows_with_heads(self) -> tuple[Reported, ...]:
-        """The shown rows for which there is a head."""
+        """The shown rows that have a head."""
         return tuple(row for row in self.shown_rows if row.layer > 0)
 
     @property
     def rare_rows(self) -> tuple[Reported, ...]:
-        """The shown rows whose items are too few to report a head."""
+        """The shown rows with too few items to report a head."""
         return tuple(row for row in self.shown_rows if row.layer == 0)
 
     @property
     def comparison(self) -> str:
-        """The baselines, and the rivals that do not apply, in sentences; empty where there are none."""
+        """Sentences with the baselines, and with the rivals that do not apply; empty if there are none."""
         parts = [
             f"{what}: {', '.join(f'{name} {value:.2f}'.strip() for name, value in values.items())}"
             for what, values in self.baselines.items()
@@ -209,7 +209,7 @@ class Report:
 
     @property
     def permuted(self) -> str:
-        """A sentence about how the gold was permuted; empty where there were no permutations."""
+        """A sentence about how the gold was permuted; empty if there were no permutations."""
         if not self.score.permuted or all(math.isnan(row.permuted) for row in self.rows):
             return ""
         return f"Permuted: {self.score.permuted}."
@@ -219,23 +219,23 @@ _UNTRAINED = Rival(UNTRAINED, "best head of the untrained model", (), (), label=
 
 
 def read_reports(table: xr.Dataset) -> list[Report]:
-    """The reports of a table, by score."""
+    """Return the report of each score by which heads were chosen."""
     return [report for score in read_scores(table) if (report := read_report(table, score))]
 
 
 def read_report(table: xr.Dataset, score: Score) -> Report | None:
-    """The report of a score; None where no head was chosen by it."""
+    """Return the report of a score, or None if no head was chosen by it."""
     has_report = score.has_report and f"{score.report_prefix}reported_layer" in table
     return _report(table, score) if has_report else None
 
 
 def list_rows(reports: Sequence[Report]) -> list[Reported]:
-    """The shown rows of all scores for which there is a head."""
+    """Return the shown rows that have a head, of all reports."""
     return [row for report in reports for row in report.rows_with_heads]
 
 
 def group_by_head(reports: Sequence[Report]) -> dict[tuple[str, int, int], list[Reported]]:
-    """The rows that each head is reported for, by attention type (empty of a model with one), layer and head."""
+    """Return the rows that each head is reported for, by attention type (empty for a single one), layer and head."""
     rows: dict[tuple[str, int, int], list[Reported]] = {}
     for row in list_rows(reports):
         rows.setdefault((row.attention_type, row.layer, row.head), []).append(row)
@@ -243,12 +243,12 @@ def group_by_head(reports: Sequence[Report]) -> dict[tuple[str, int, int], list[
 
 
 def find_place(row: Mapping[Any, Any]) -> tuple[str, int, int]:
-    """The head that a row of a data frame is of, as `group_by_head` has it."""
+    """Return the attention type, layer and head in a row of a data frame: the key that `group_by_head` uses."""
     return row.get("attention_type", ""), row["layer"], row["head"]
 
 
 def describe_regressions(table: xr.Dataset) -> list[str]:
-    """The regression of each score that has one, of the head with the best score (Zhao and Bethard 2020, 4.2)."""
+    """Return a sentence on each score with a regression, for its best head (Zhao and Bethard 2020, 4.2)."""
     return list(filter(None, (_describe_regression(table, score) for score in read_scores(table))))
 
 
@@ -271,13 +271,13 @@ def _describe_regression(table: xr.Dataset, score: Score) -> str:
 
 
 def format_measure(score: Score) -> str:
-    """The measure of a score in words: ``accuracy``, ``F1``."""
+    """Return the measure of a score in words: ``accuracy``, ``F1``."""
     return score.measure.upper() if score.measure[-1:].isdigit() else score.measure
 
 
 def _report(table: xr.Dataset, score: Score) -> Report:
     places, dim = score.places(table), score.row_dimension(table)
-    # Of so many numbers, one after the other, arrays are read a hundred times as fast as a table.
+    # Single numbers are read a hundred times as fast from arrays as from a table.
     of_rows = (dim,) if dim else ()
     columns = {str(name): np.atleast_1d(v.values) for name, v in table.variables.items() if v.dims == of_rows}
     parts = list_parts(table, score)
@@ -301,7 +301,7 @@ def _row(
     score: Score, place: Mapping[str, str], count: int, columns: Mapping[str, np.ndarray],
     parts: Sequence[tuple[Part, ...]], number: int, folded: Mapping[str, str],
 ) -> Reported:  # fmt: skip
-    """A row of a score, of which `columns` has the variables with a value for each row, and this is row `number`."""
+    """Return row `number` of a score; `columns` has the variables with a value for each row."""
 
     def read(name: str, otherwise: Any) -> Any:
         column = columns.get(score.report_prefix + name)
@@ -326,7 +326,7 @@ def _row(
                 continue
             options = {dim: read(name if dim == rival.name else f"{name}_{dim}", "") for dim in rival.options}
             chosen = {dim: _format_option(option) for dim, option in options.items()}
-            # A number of anything else but words has no sign.
+            # Only an offset, which counts words, gets a sign.
             label = rival.describe({dim: format_offset(int(o)) if dim == "offset" else o for dim, o in chosen.items()})
             plain = gloss_rule(rival.name, label, chosen, direction)
             yield RivalScore(rival.name, label, interval(name), lift(f"lift_over_{rival.name}"), chosen, plain)
@@ -377,19 +377,19 @@ def _row(
 
 
 def row_key(score: Score, place: Mapping[str, str]) -> str:
-    """Return the key of a row among all scores: ``relation:obj``, or ``scope_recall`` of a score without a report."""
+    """Return the key of a row among all scores: ``relation:obj``, or ``scope_recall`` for a score without a report."""
     return ":".join((score.stem if score.has_report else score.variable, *place.values()))
 
 
 def _format_option(option: Any) -> str:
-    """The label of an option; numbers are whole."""
+    """Return the label of an option, with whole numbers as integers."""
     return str(int(option)) if isinstance(option, float) and option.is_integer() else str(option)
 
 
 def _baseline(
     values: xr.DataArray, rows: tuple[Reported, ...], places: list[dict[str, str]]
 ) -> Iterator[tuple[str, float]]:
-    """Yield the baseline of each row that has a head; if it differs from head to head, that of the row's head."""
+    """Yield the name and the baseline of each row with a head; a baseline that differs by head is that of its head."""
     for row, place in zip(rows, places, strict=True):
         if row.layer > 0:
             head = {"attention_type": row.attention_type, "layer": row.layer, "head": row.head}

@@ -1,4 +1,4 @@
-"""The roles of the heads of a decoder: a row a head, a few sentences, and on the terminal."""
+"""The roles of the heads of a decoder, as a data frame, in sentences and on the terminal."""
 
 from typing import Any
 
@@ -16,28 +16,28 @@ from headscope.view.verdicts import enumerate_parts
 from headscope.view.wording import format_interval, format_number
 
 SHOWN = 4
-"""Heads of a role that the terminal shows."""
+"""The number of heads of a role that the terminal shows."""
 
 RESTING = "sink"
 """The role of heads that rest on the first token."""
 
 COLUMNS = ("score", "score_lower", "score_upper", "count", "rival", "untrained", "lift", "q")
-"""What the frame has of the main role of each head, by the ends of the variables of the table."""
+"""The columns of `list_roles` on the main role of each head, by the suffixes of the variables of the table."""
 
 
 def list_roles(table: xr.Dataset) -> pd.DataFrame:
-    """A row for each head: its main role, what that is known by, its other roles, and the score of every role.
+    """Return a row for each head: its main role with its scores, its other roles, and its score for every role.
 
     Columns are ``layer``, ``head``, ``role``, ``score`` with ``score_lower``, ``score_upper`` and ``units``, ``count``
-    (the items that were scored), ``rival`` (the largest score that it is compared with), ``untrained`` (that of the
-    best head of the untrained model), ``lift`` over the rival, ``q``, ``also`` (its other roles), and behind them a
+    (the items that were scored), ``rival`` (the largest score that it is compared with), ``untrained`` (the score of
+    the best head of the untrained model), ``lift`` over the rival, ``q``, ``also`` (its other roles), and after them a
     column for each role. Heads of layers without attention are left out.
     """
     roles, dims = table["role"].values.tolist(), ("layer", "head", "role")
     scores = table[f"{ROLE}_score"].transpose(*dims)
     known = {end: table[f"{ROLE}_{end}"].broadcast_like(scores).transpose(*dims).values for end in COLUMNS}
     has, units = table[f"{ROLE}_has"].transpose(*dims).values == 1, table[f"{ROLE}_units"].values.tolist()
-    main = table[ROLE].transpose(*dims[:2]).values.astype(int) - 1  # the place of a role; -1 for none
+    main = table[ROLE].transpose(*dims[:2]).values.astype(int) - 1  # the index of a role; -1 without a role
     rows = []
     for place in np.argwhere(scores.notnull().any("role").values):
         layer, head = map(int, place)
@@ -54,7 +54,7 @@ def list_roles(table: xr.Dataset) -> pd.DataFrame:
 
 
 def describe_roles(table: xr.Dataset) -> list[str]:
-    """Sentences, five at most: how many heads have which role, the clearest ones, which rest, and what is not known."""
+    """Return at most five sentences: counts and clearest heads of the roles, resting heads, and what is not known."""
     if ROLE not in table:
         return [_describe_left_out(table)]
     frame = list_roles(table)
@@ -84,7 +84,7 @@ def describe_roles(table: xr.Dataset) -> list[str]:
 
 
 def list_clearest(table: xr.Dataset) -> list[str]:
-    """Return the names of the clearest heads of the roles, without those that rest; none without roles."""
+    """Return the names of the clearest heads of the roles, without the resting role; empty without roles."""
     if ROLE not in table:
         return []
     frame = list_roles(table)
@@ -93,14 +93,14 @@ def list_clearest(table: xr.Dataset) -> list[str]:
 
 
 def _find_clearest(frame: pd.DataFrame, role: str) -> dict[Any, Any] | None:
-    """The row of the head with the highest score in a role: of those with it as their main one, if there are any."""
+    """Return the row of the best head in a role: of the heads with it as main role or, if none has, as another."""
     also = frame["also"].str.split(", ").map(lambda names: role in names)
     rows = next((rows for rows in (frame[frame["role"] == role], frame[also]) if len(rows)), None)
     return None if rows is None else rows.sort_values(role, ascending=False, kind="stable").iloc[0].to_dict()
 
 
 def _describe_left_out(table: xr.Dataset) -> str:
-    """A sentence on the roles that could not be measured; one that several share the reason of is said once."""
+    """Return sentences on the roles that could not be measured, one for each reason."""
     by_reason: dict[str, list[str]] = {}
     for role, reason in read_left_out(table).items():
         by_reason.setdefault(reason.rstrip("."), []).append(role)
@@ -108,7 +108,7 @@ def _describe_left_out(table: xr.Dataset) -> str:
 
 
 def describe_role(row: dict[Any, Any]) -> str:
-    """A sentence on the main role of the head of a row of `list_roles`; empty where it has none."""
+    """Return a sentence on the main role of a head, from a row of `list_roles`; empty without a role."""
     if row["role"] == NONE:
         return ""
     score = format_interval(row["score"], row["score_lower"], row["score_upper"], digits=2)
@@ -121,7 +121,7 @@ def describe_role(row: dict[Any, Any]) -> str:
 
 
 def print_roles(table: xr.Dataset, console: Console) -> None:
-    """Print what the heads do in sentences, and the clearest heads of each role."""
+    """Print sentences on the roles of the heads, and the clearest heads of each role."""
     model, texts = name_model(table.attrs["model"]), table.attrs.get(CORPUS, "generated texts")
     heading = f"\nRoles of the heads of [bold]{escape(model)}[/], on [bold]{escape(texts)}[/]"
     console.print(heading, highlight=False, emoji=False)

@@ -14,11 +14,11 @@ from headscope.view.lines import make_grid, print_findings, print_grid, print_mo
 from headscope.view.wording import describe_single_labels, format_spread, name_variable
 
 SHOWN = 12
-"""Rows of a score that are shown; all are in the table."""
+"""The number of rows of a score that are shown by default."""
 
 
 def print_runs(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print the average head and the best head of the runs by each score, as mean and deviation over the runs."""
+    """Print the average head and the best head by each score, as mean and deviation over the runs."""
     kind = "a control of " if table.attrs["control"] else ""
     count = table.sizes["run"]
     console.print(f"{count} run{'s' * (count > 1)}, tuned on {kind}{escape(str(table.attrs['task']))}", soft_wrap=True)
@@ -42,7 +42,7 @@ def print_runs(table: xr.Dataset, console: Console, *, whole: bool = False) -> N
 
 
 def _list_scores(table: xr.Dataset, *, whole: bool) -> Iterator[tuple[str, xr.DataArray]]:
-    """Each score with only runs and heads for axes, the rows of most links first."""
+    """Yield the label and the values of each score, by runs and heads alone; the rows with most links come first."""
     described = read_scores(table)
     scores = [s.variable for s in described if s.has_report or not (s.is_ratio or s.row_dimension(table))]
     targets = [str(name) for name, values in table.data_vars.items() if values.attrs.get("target")]

@@ -1,4 +1,4 @@
-"""The heads that stand out by a score (`headscope.analyse.shortlist`): as a tidy frame, as a list, on the terminal."""
+"""The heads that stand out by a score (`headscope.analyse.shortlist`), as a data frame, a list and on the terminal."""
 
 import pandas as pd
 import xarray as xr
@@ -16,18 +16,19 @@ from headscope.view.listed_heads import make_head_list
 from headscope.view.wording import format_brief_p
 
 SHOWN = 10
-"""Heads of a row that the terminal shows."""
+"""The number of heads of a row that the terminal shows."""
 
 PLACE = ("attention_type", "layer", "head")
 
 
 def list_shortlist(table: xr.Dataset) -> pd.DataFrame:
-    """A line for each head and row of the only score of a table, row by row, the best head first.
+    """Return a line for each head and row of the only score of a table, row by row, the best head first.
 
-    Columns are ``attention_type`` (where there are several), ``layer``, ``head``, the dimension of the rows, the score
-    on all texts (``accuracy``, say) with ``lower``, ``upper`` and ``count``; on the half on which no head was chosen
-    ``heldout`` with ``heldout_lower`` and ``heldout_upper``, ``lift`` over the strongest ``rival`` with its ends, ``q``
-    and the ``verdict``; and ``error_rate`` where the table has one. Heads without a score are left out.
+    Columns are ``attention_type`` (if there are several), ``layer``, ``head``, the dimension of the rows, and the score
+    on all texts (such as ``accuracy``) with ``lower``, ``upper`` and ``count``. For the half of the texts on which no
+    head was chosen, there are ``heldout`` with ``heldout_lower`` and ``heldout_upper``, ``lift`` over the strongest
+    ``rival`` with its ends, ``q`` and the ``verdict``. ``error_rate`` follows if the table has one. Heads without a
+    score are left out.
     """
     score = main_score(table)
     row, prefix = score.row_dimension(table), f"{score.report_prefix}shortlist"
@@ -50,7 +51,7 @@ def list_shortlist(table: xr.Dataset) -> pd.DataFrame:
 
 
 def list_shortlisted(table: xr.Dataset, row: str, top: int | None = None) -> HeadList:
-    """The heads that stand out in a row of the score of a table, or so many of them, the best first, as held out."""
+    """Return the heads that stand out in a row of the score, or the first `top` of them, with held-out scores."""
     score, frame = main_score(table), list_shortlist(table)
     dim = score.row_dimension(table)
     chosen = frame[(frame["verdict"] == STANDS_OUT) & (frame[dim] == row)]
@@ -66,7 +67,7 @@ def list_shortlisted(table: xr.Dataset, row: str, top: int | None = None) -> Hea
 
 
 def print_shortlist(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print, for each row of the score of a table, how many heads stand out, and the best of them, or the `whole`."""
+    """Print, for each row of the score, how many heads stand out, and the best of them, or all if `whole`."""
     score, frame = main_score(table), list_shortlist(table)
     dim = score.row_dimension(table)
     for row in table[dim].values:

@@ -1,4 +1,4 @@
-"""A head table as data frames: what the CSV files hold."""
+"""A head table as data frames, which are written to the CSV files."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,17 +17,18 @@ from headscope.view.reports import row_key
 _LEFT_OUT = {"fold", "permutation", "run"}
 
 _OF_MODEL = {"layer_other", "head_other", "layer_before", "head_before"}
-"""The dimensions of other heads."""
+"""The dimensions that run over other heads."""
 
 
 def make_frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
-    """Return the data frames by name, which are those of the CSV files.
+    """Return the data frames that are written to CSV files, by name.
 
-    ``heads`` has a row for each head, where more than scores was measured, and ``distances`` one for each head and
-    bucket of distance; so has any other dimension of heads. For each score there is, named by its stem, a frame with a
-    row for each of its rows (``relation``), for each head and row (``relation-heads``), for each fixed offset
-    (``relation-offsets``), and for each part of a breakdown, with the reported heads (``relation-lengths``). The last,
-    ``columns``, says what each column of the others is, in which unit, and which source defines it.
+    ``heads`` has a row for each head, if variables other than scores were measured. ``distances`` has a row for each
+    head and bucket of distance; any other dimension of heads has such a frame too. The frames of a score begin with its
+    stem: one with a row for each row of the score (``relation``), for each head and row (``relation-heads``), for each
+    fixed offset (``relation-offsets``), and for each part of a breakdown, with the reported heads
+    (``relation-lengths``). The last frame, ``columns``, gives the meaning, the unit and the source of each column of
+    the others.
     """
     by_head, scores = _select(table, set()), read_scores(table)
     frames = {"heads": _frame(table, by_head)} if by_head else {}
@@ -51,17 +52,16 @@ def to_frame(table: xr.Dataset, name: str | None = None) -> pd.DataFrame:
     >>> entropy = headscope.to_frame(table, "entropy")  # a variable
 
     Args:
-        table: a head table, of any reducers.
-        name: what a score has a row for, such as ``relations``: all that is known of each head and relation, with the
-            count of the relation and what it is called in plain words; a frame of `make_frames`, such as ``relation``,
-            with the reported heads; or a variable, such as ``entropy``. By default there is one row for each head, with
-            a column for each variable that has one value for it, for each label of a variable with one further
-            dimension (``mass_distance:4``), and for each row of a score, of which it has the larger value of two
-            directions (``relation:obj``). Averages by part of the text, distances to other heads, and sums have no
-            column there; name them.
+        table: A head table of any reducers.
+        name: The plural of a score's rows, such as ``relations``, for all values of each head and relation, with the
+            count and the plain name of the relation; a frame of `make_frames`, such as ``relation``, with the reported
+            heads; or a variable, such as ``entropy``. By default, there is one row for each head. Its columns are the
+            variables with one value for each head, each label of a variable with one further dimension
+            (``mass_distance:4``), and each row of a score, with the larger value of two directions (``relation:obj``).
+            Averages by part of the text, distances to other heads, and sums have no column there; pass their name.
 
     Raises:
-        TableError: there is nothing of that name.
+        TableError: the table has nothing of that name.
     """
     require_table(table)
     if name is None:
@@ -89,12 +89,12 @@ def to_frame(table: xr.Dataset, name: str | None = None) -> pd.DataFrame:
 
 
 def _stem(score: Score) -> str:
-    """Return the name with which the frames of a score begin."""
+    """Return the prefix of the names of a score's frames."""
     return score.stem.replace("_", "-")
 
 
 def _frame_heads(table: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each head, and for each run where there are several."""
+    """Return a row for each head and, if there are several runs, for each run."""
     place = {dim for dim in (*PLACE, "run") if dim in table.dims}
     scores = {score.variable: score for score in read_scores(table)}
     rows = {score.row_dimension(table) for score in scores.values()}
@@ -119,7 +119,7 @@ def _frame_heads(table: xr.Dataset) -> pd.DataFrame:
 
 
 def _describe_rows(frame: pd.DataFrame, table: xr.Dataset, score: Score) -> pd.DataFrame:
-    """Return the heads of the rows of a score, with the count of each row and what it is called in plain words."""
+    """Return the heads of the rows of a score, with the count and the plain name of each row."""
     row, count = score.row_dimension(table), f"{score.stem}_count"
     ways = frame["direction"] if "direction" in frame else [""] * len(frame)
     names = {
@@ -135,7 +135,7 @@ def _describe_rows(frame: pd.DataFrame, table: xr.Dataset, score: Score) -> pd.D
 
 
 def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Return the frames of a score."""
+    """Yield the name and the data frame of each frame of a score."""
     name, row = _stem(score), score.row_dimension(table)
     dims = {row} if row else set()
     own = _list_own(table, score)
@@ -157,7 +157,7 @@ def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.Dat
 
 
 def _list_own(table: xr.Dataset, score: Score) -> list[str]:
-    """Return the variables that the frames of a score can hold: of its rows, where it has any, and no other score's."""
+    """Return the variables for the frames of a score: those of its rows, if it has any, that no other score owns."""
     prefixes = {other.stem: (f"{other.stem}_", other.report_prefix or "_") for other in read_scores(table)}
     names = [name for name in map(str, table.variables) if name not in table.dims]
     row = score.row_dimension(table)
@@ -169,7 +169,7 @@ def _list_own(table: xr.Dataset, score: Score) -> list[str]:
 
 
 def _select(table: xr.Dataset, dims: set[str]) -> list[str]:
-    """Return the variables of each head along some other dimensions, in one direction or both."""
+    """Return the variables of heads that have the dimensions `dims`; with any, they may also have directions."""
     return [
         str(name)
         for name, values in table.variables.items()
@@ -180,7 +180,7 @@ def _select(table: xr.Dataset, dims: set[str]) -> list[str]:
 
 
 def _make_frame(table: xr.Dataset, names: list[str]) -> pd.DataFrame:
-    """Return some variables, numbers or labels, as columns behind their dimensions."""
+    """Return variables (numbers or labels) as columns, after the columns of their dimensions."""
     return table[names].reset_coords()[names].to_dataframe().reset_index()
 
 
@@ -193,7 +193,7 @@ def _frame(table: xr.Dataset, names: list[str]) -> pd.DataFrame:
 
 
 def _columns(frames: Mapping[str, pd.DataFrame], table: xr.Dataset) -> pd.DataFrame:
-    """Return the meaning of each column of each table: a variable, or a dimension of the head table."""
+    """Return the meaning of each column of each frame: a variable, or a dimension of the head table."""
     rows = []
     for name, frame in frames.items():
         for column in map(str, frame.columns):

@@ -42,16 +42,16 @@ from headscope.view.verdicts import (
 from headscope.view.wording import format_number
 
 SHOWN = 12
-"""Rows that are shown at first, of all scores together."""
+"""The number of rows of all scores together that are printed by default."""
 
 WIDE = 100
-"""Columns of a terminal from which on rows and rules have their plain names, with codes behind."""
+"""The width of a terminal, in columns, from which rows and rules are printed with plain names."""
 
 _SHORT = {"dependent": "dep.", "mention": "ment.", "question": "quest."}
 
 
 def print_table(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print the source of a table, what was found, and its first rows; or the `whole` of it, with all notes."""
+    """Print the source of a table, the findings, and its first rows; or the `whole` table, with all notes."""
     _print_source(table, console)
     if "run" in table.dims:
         print_runs(table, console, whole=whole)
@@ -73,7 +73,7 @@ def print_table(table: xr.Dataset, console: Console, *, whole: bool = False) -> 
 
 
 def _print_source(table: xr.Dataset, console: Console) -> None:
-    """Print model, corpus and their sizes, what was left out, and what is unusual about how it was measured."""
+    """Print model, corpus and their sizes, the skipped documents, and what is unusual about the measurement."""
     about = table.attrs
     write(console, f"\n{mark_source(table)}")
     units = about.get("units", about["words"])
@@ -96,13 +96,13 @@ def _print_source(table: xr.Dataset, console: Console) -> None:
 
 
 def _print_targets(table: xr.Dataset, console: Console) -> None:
-    """The heads that attend most to each target that a variable names."""
+    """Print the heads that attend most to each target that a variable names."""
     lines = Table(box=None, show_header=False, pad_edge=False)
     shown: list[xr.DataArray] = []
     for name, values in table.data_vars.items():
         if not (target := values.attrs.get("target")) or not (values > 0).any():
             continue
-        # The first token is the same as [CLS], where a model begins with it.
+        # In a model whose texts begin with [CLS], the first token and [CLS] are the same target.
         if any(np.allclose(values, other, rtol=1e-6, equal_nan=True) for other in shown):
             continue
         shown.append(values)
@@ -113,7 +113,7 @@ def _print_targets(table: xr.Dataset, console: Console) -> None:
 
 
 def _list_top_heads(table: xr.Dataset, variable: str) -> str:
-    """The heads with the largest values, each with its interval if the table was estimated from a sample."""
+    """Return the heads with the largest values, each with its interval if the table was estimated from a sample."""
     ends = [f"{variable}_{end}" for end in ("lower", "upper")]
     if ends[0] not in table:
         return "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in list_highest(table, variable))
@@ -125,9 +125,9 @@ def _list_top_heads(table: xr.Dataset, variable: str) -> str:
 
 
 def _print_descriptions(table: xr.Dataset, console: Console) -> None:
-    """The heads with the largest values of each row of a description, beside its baseline."""
+    """Print the heads with the largest (or lowest) values of each row of a description, next to its baseline."""
     for score in read_scores(table):
-        if score.is_ratio or score.variable == PROFILE.variable:  # roles are printed with all that is known of them
+        if score.is_ratio or score.variable == PROFILE.variable:  # roles have their own report
             continue
         lines = Table(box=None, show_header=False, pad_edge=False)
         for place in score.places(table):
@@ -146,10 +146,10 @@ def _print_descriptions(table: xr.Dataset, console: Console) -> None:
 
 
 def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Console, *, whole: bool) -> str:
-    """Print the reported heads beside their strongest rivals, the most frequent rows of each score first.
+    """Print the reported heads next to their strongest rivals, the most frequent rows of each score first.
 
     Returns:
-        How many rows are not shown, in words; empty where all are.
+        A phrase with the number of rows that are not shown; empty if all are shown.
     """
     every = sum(len(report.shown_rows) for report in reports)
     rows = _choose_rows(reports, whole=whole)
@@ -176,7 +176,7 @@ def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Consol
 
 
 def _choose_rows(reports: Sequence[Report], *, whole: bool) -> list[Reported]:
-    """The rows with heads to show: of each score those that stand out and the most frequent, `SHOWN` in all; or all."""
+    """Return the rows with heads to show: all, or `SHOWN` by turns of the scores, those that stand out first."""
     ranked = [sorted(report.rows_with_heads, key=lambda row: not row.stands_out) for report in reports]
     by_turns = [row for turn in zip_longest(*ranked) for row in turn if row is not None]
     chosen = {row.key for row in (by_turns if whole else by_turns[:SHOWN])}
@@ -184,7 +184,7 @@ def _choose_rows(reports: Sequence[Report], *, whole: bool) -> list[Reported]:
 
 
 def _print_notes(table: xr.Dataset, reports: Sequence[Report], console: Console) -> None:
-    """Print what a causal model can show, how the gold was permuted, and what else the scores compare with."""
+    """Print what a causal model can show, how the gold was permuted, and the further baselines of the scores."""
     if sentence := describe_causality(table):
         console.print(sentence)
     for report in reports:
@@ -193,7 +193,7 @@ def _print_notes(table: xr.Dataset, reports: Sequence[Report], console: Console)
 
 
 def _lay_out(rows: Sequence[Reported], tested: bool, *, plain: bool) -> Table:
-    """The rows beside their strongest rivals, by codes narrow enough for 80 columns; a long name takes two lines."""
+    """Return a grid of the rows and their strongest rivals, with `plain` names or with codes that fit 80 columns."""
     columns = ("row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["p"] * tested)
     left = ("head", "from", "[95 %]", "strongest rival")
     grid = make_grid(*columns, left=left, wraps=("row", "strongest rival"), apart=1)
@@ -217,7 +217,7 @@ def _lay_out(rows: Sequence[Reported], tested: bool, *, plain: bool) -> Table:
 def _print_replication(
     table: xr.Dataset, reports: Sequence[Report], rows: Sequence[Reported], console: Console
 ) -> None:
-    """The lift of the same heads on another corpus, beside that on this one; nothing where there is none."""
+    """Print the lift of the same heads on another corpus next to the lift here; nothing without another corpus."""
     if not (sentence := describe_replication(table, reports)):
         return
     columns = ("row", "head", "lift here", "there", "[95 %]", "score", "count", "verdict there")
@@ -245,17 +245,17 @@ def _print_replication(
 
 
 def _signed_interval(lift: Interval) -> str:
-    """The ends of the interval of a lift; empty where there are none."""
+    """Return the ends of the interval of a lift; an empty string if it has none."""
     return " to ".join(_short(end, 2, sign=True) for end in lift[1:] if not math.isnan(end))
 
 
 def _short(share: float, digits: int = 3, *, sign: bool = False) -> str:
-    """A share without the 0 before the point; empty where there is none."""
+    """Return a share without the 0 before the point; an empty string for NaN."""
     return format_number(share, digits, sign=sign).replace("0.", ".", 1)
 
 
 def print_paths(table: xr.Dataset, console: Console) -> None:
-    """The way in which each layer was measured; neighbouring layers of one way together."""
+    """Print how each layer was measured; layers that were measured in the same way share a line."""
     ways: dict[tuple[str, str, int], list[int]] = {}
     for path, texts in json.loads(table.attrs["paths"]).items():
         attention_type, layer, way = path.split(" ", 2)

@@ -1,4 +1,4 @@
-"""The best heads of a relation, or of anything that has a value for each head, as a data frame.
+"""The best heads of a relation, or of any variable with a value for each head, as a data frame.
 
 heads --rank on one half of the texts--> order --score on the other--> held-out scores, lifts over rivals, verdicts
 """
@@ -23,11 +23,11 @@ from headscope.view.reports import Reported, read_report, row_key
 
 
 class Row(NamedTuple):
-    """A row of a score, or a score without rows: by which heads are ranked.
+    """A row of a score, or a score without rows, by which heads are ranked.
 
     Attributes:
-        score: that it is a row of.
-        place: its label by dimension; empty of a score without rows.
+        score: The score of the row.
+        place: The label of the row by dimension; empty for a score without rows.
     """
 
     score: Score
@@ -35,35 +35,35 @@ class Row(NamedTuple):
 
 
 def top_heads(table: xr.Dataset, name: str, n: int = 5) -> pd.DataFrame:
-    """Return the best heads of a relation, each with its score on texts on which it was not chosen, and its rivals.
+    """Return the best heads of a relation, with their rivals and their scores on texts where they were not chosen.
 
     >>> table = headscope.measure("minilm", "grammar:211", "relations")
     >>> frame = headscope.top_heads(table, "obj", n=3)
     >>> frame[["layer", "head", "heldout_accuracy", "heldout_lower", "heldout_upper", "lift_rival", "verdict"]]
 
-    The heads are ranked on one half of the texts and scored on the other, so that the scores of the first ones are not
-    too high: the first row has the reported head and its numbers. The verdicts on the others are found in their order:
-    a head stands out only if those above it do, and its p-value is corrected for all rows of the score (Bonferroni; a
-    fixed sequence of tests, Maurer et al. 1995). Of an untrained model the table has the best head alone, which the
-    other heads must beat beyond both intervals.
+    The heads are ranked on one half of the texts and scored on the other half, so that the choice does not flatter the
+    first heads. The first row has the reported head and its numbers. The verdicts follow the ranking: a head stands out
+    only if all heads above it do, and its p-value is corrected for all rows of the score (Bonferroni; a fixed sequence
+    of tests, Maurer et al. 1995). Of an untrained model, the table has only the best head. The heads after the first
+    must beat it beyond both intervals.
 
     Args:
-        table: a head table, as `headscope.measure` returns and `headscope.read_table` reads it.
-        name: a relation, or another row of a score (``obj``; ``relation:obj`` where several scores have a row of this
+        table: A head table, as `headscope.measure` or `headscope.read_table` returns it.
+        name: A relation, or another row of a score (``obj``, or ``relation:obj`` if several scores have a row of this
             name); a score without rows (``scope``); or a variable with a value for each head, such as ``mass_cls``.
-        n: the number of heads.
+        n: The number of heads.
 
     Returns:
         A row for each head, counted from 1: its place (``layer``, ``head``, ``direction``, ``attention_type``), its
-        score on all texts, on the other half (``heldout_accuracy`` with ``heldout_lower``, ``heldout_upper`` and
-        ``heldout_count``), the lift over its strongest rival with its interval, that rival (``lift_rival``) and its
-        score, the score of the untrained model where there is one, the p-value of the verdict, and the verdict. There
-        is no row where the items are too few to report a head. What is no score by which heads are chosen has a value
-        alone, and its interval if there is one.
+        score on all texts, its score on the other half (``heldout_accuracy`` with ``heldout_lower``, ``heldout_upper``
+        and ``heldout_count``), the lift over its strongest rival with its interval, that rival (``lift_rival``) and its
+        score, the score of the untrained model if there is one, the p-value of the verdict, and the verdict. There is
+        no row if the items are too few to report a head. A variable, or a score by which no head is chosen, has only
+        its value, and its interval if there is one.
 
     Raises:
-        TableError: there is no such relation, score or variable, the name is that of several, or the table is one of
-            runs.
+        TableError: the table has no such relation, score or variable, several have this name, or the table is a table
+            of runs.
     """
     require_table(table)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
@@ -84,10 +84,11 @@ def top_heads(table: xr.Dataset, name: str, n: int = 5) -> pd.DataFrame:
 
 
 def _find_row(table: xr.Dataset, name: str) -> Row | None:
-    """Return the row of a score that has this name; None of a variable with a value for each head.
+    """Return the row of a score that has this name, or None for a variable with a value for each head.
 
     Raises:
-        TableError: there is none, or there are several.
+        TableError: nothing has this name, several rows have it, or it names a score whose rows have values of their
+            own.
     """
     rows: dict[str, Row] = {}
     for score in read_scores(table):
@@ -117,7 +118,7 @@ def _find_row(table: xr.Dataset, name: str) -> Row | None:
 def _rank_values(
     table: xr.Dataset, variable: str, place: Mapping[str, str], n: int, *, ascending: bool = False
 ) -> pd.DataFrame:
-    """Return the heads with the largest values of a variable, or the lowest, in their better direction."""
+    """Return the heads with the largest values of a variable (the lowest if `ascending`), in their better direction."""
     ends = [each for each in (f"{variable}_lower", f"{variable}_upper") if each in table]
     values = table[[variable, *ends]].sel(place).reset_coords(drop=True)
     dims = [dim for dim in HEAD if dim in values[variable].dims]
@@ -128,7 +129,7 @@ def _rank_values(
 
 
 def _name_columns(table: xr.Dataset, score: Score) -> list[str]:
-    """Return the columns of the best heads of a row of a score."""
+    """Return the names of the columns for the best heads of a row of a score."""
     place = [dim for dim in HEAD if dim in table[score.variable].dims]
     held_out = [f"heldout_{score.measure}", "heldout_lower", "heldout_upper", "heldout_count"]
     lift = ["lift", "lift_lower", "lift_upper", "lift_rival", f"rival_{score.measure}"]
@@ -138,7 +139,7 @@ def _name_columns(table: xr.Dataset, score: Score) -> list[str]:
 
 
 def _list_held_out(table: xr.Dataset, row: Row, n: int) -> Iterator[dict[str, Any]]:
-    """Return the heads of a row of a score in the order of one half of the texts, each scored on the other."""
+    """Yield the heads of a row of a score in the order of one half of the texts, each scored on the other half."""
     score, place = row
     if f"{score.report_prefix}reported_verdict" not in table:
         table = add_report(add_significance(table))
@@ -175,14 +176,14 @@ def _list_held_out(table: xr.Dataset, row: Row, n: int) -> Iterator[dict[str, An
 
 
 def _judge(before: str, own: str, *, beats: bool) -> str:
-    """Return the verdict on a head, from that on the head before it and its own: no better than the first."""
+    """Return the verdict on a head, from its own and the verdict on the head before it, which it cannot exceed."""
     if UNDECIDED in (before, own):
         return UNDECIDED
     return before if beats and before in (STANDS_OUT, NOT_YET) else DOES_NOT
 
 
 def _read_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tuple[Reported, int]:
-    """Return the report of a row of a score, and the number of rows that can be decided."""
+    """Return a row from the report of a score, and the number of rows that have a p-value."""
     report = read_report(table, score)
     assert report is not None
     key = row_key(score, place)
@@ -201,7 +202,7 @@ def _select_row(table: xr.Dataset, row: Row) -> xr.Dataset:
 
 
 def _leave_out(table: xr.Dataset, score: Score, head: Reported) -> xr.Dataset:
-    """Return the table without the sums of a head, in both of its directions."""
+    """Return the table without the sums of a head, in all its directions."""
     place = {dim: getattr(head, dim) for dim in PLACE if dim in table[score.numerator[0]].dims}
     others = xr.ones_like(table[score.numerator[0]].isel(fold=0, drop=True), dtype=bool)
     others.loc[place] = False

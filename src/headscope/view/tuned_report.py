@@ -16,7 +16,7 @@ SHORT = {"precision": "P", "recall": "R", "f1": "F1", "accuracy": "accuracy", "m
 
 
 def print_tuned(task: Runs, control: Runs | None, console: Console) -> None:
-    """Print how well the runs learnt, each and on the average; with a control, what it learnt and the selectivity."""
+    """Print the scores of the runs and their mean; with a control, also its scores and the selectivity."""
     _print_runs(task, escape(task.task), console)
     singles = describe_single_labels(_find_single_labels(task, control))
     if control is None:
@@ -36,7 +36,7 @@ def print_tuned(task: Runs, control: Runs | None, console: Console) -> None:
 
 
 def _find_single_labels(task: Runs, control: Runs | None) -> list[SingleLabel]:
-    """The labels that runs name for all texts of the test split."""
+    """Return the labels of runs that predict one label for all texts of the test split."""
     entries: list[dict[str, Any]] = [
         {"name": run.name, GROUP: group, ATTRIBUTE: run.predicted.get(TEST, {})}
         for group, runs in (("", task), (CONTROL, control))
@@ -51,15 +51,15 @@ def _print_sentences(sentences: Sequence[str], console: Console) -> None:
 
 
 def format_scores(runs: Runs, split: str) -> dict[str, str]:
-    """The scores of the runs on a split, in the epoch that was kept: mean and deviation as text, by their short names.
+    """Return mean and deviation of the runs' scores on a split in the best epoch, as text, by short name.
 
-    Empty where they were not scored on it.
+    It is empty if the runs were not scored on the split.
     """
     return {SHORT[name]: format_spread(values) for name, values in _list_scores(runs, split).items()}
 
 
 def _list_scores(runs: Runs, split: str) -> dict[str, list[float]]:
-    """Each score on a split that all runs scored on it have, run by run."""
+    """Return each score that all scored runs have on a split, run by run."""
     scores = [run.scores[split] for run in runs.runs if split in run.scores]
     common = [name for name in SHORT if scores and all(name in values for values in scores)]
     return {name: [values[name] for values in scores] for name in common}

@@ -1,4 +1,4 @@
-"""What was found, in sentences: for how many rows a head stands out, here and elsewhere, and what that means."""
+"""Verdicts in sentences: for how many rows a head stands out, here and on another corpus, and what that means."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ P = "that of no lift over some rival, or of chance where links were permuted, th
 
 
 def describe_verdicts(reports: Sequence[Report]) -> str:
-    """Sentences about the number of rows for which a head stands out, by score; empty where none has a head."""
+    """Return sentences with the number of rows for which a head stands out, by score; empty if no row has a head."""
     standing: list[str] = []
     without: list[str] = []
     undecided: list[str] = []
@@ -48,12 +48,12 @@ def describe_verdicts(reports: Sequence[Report]) -> str:
 
 
 def _describe_undecided(rows: Sequence[Reported], counts: Sequence[str]) -> str:
-    """Return a sentence about the rows that cannot be decided, by how many of each score; empty without any."""
+    """Return a sentence with the number of undecided rows of each score; empty if there are none."""
     return f" There are {name_lack(rows)} to decide about {enumerate_parts(counts)}." if counts else ""
 
 
 def describe_awaited(table: xr.Dataset) -> str:
-    """Say what a page still waits for; empty where it waits for nothing."""
+    """Return sentences about what a page still waits for; empty if it waits for nothing."""
     if AWAITED not in table.attrs:
         return ""
     return (
@@ -63,17 +63,17 @@ def describe_awaited(table: xr.Dataset) -> str:
 
 
 def may_stand_out(row: Reported) -> bool:
-    """Return whether the head stands out, or will if it also beats the untrained model, not yet measured."""
+    """Return True if the head stands out, or will if it also beats the untrained model, which is not measured yet."""
     return row.verdict in (STANDS_OUT, NOT_YET)
 
 
 def has_open_verdicts(reports: Sequence[Report]) -> bool:
-    """Return whether the untrained model still decides about a row."""
+    """Return True if the verdict of a row still depends on the untrained model."""
     return any(row.verdict == NOT_YET for row in list_rows(reports))
 
 
 def _count_rows(report: Report, count: int) -> str:
-    """So many of the rows of a score for which there is a head; where there is but one row, its name or the title."""
+    """Return `count` and the number of rows with a head; for a single row, its name or the title of the score."""
     rows, title = report.rows_with_heads, report.score.title
     if len(rows) > 1:
         return f"{count} of {len(rows)} {report.score.rows}"
@@ -83,7 +83,7 @@ def _count_rows(report: Report, count: int) -> str:
 
 
 def describe_choice(reports: Sequence[Report]) -> str:
-    """Sentences about how heads and their rivals are chosen and scored."""
+    """Return sentences about how heads and their rivals are chosen and scored."""
     names = {rival.name for row in list_rows(reports) for rival in row.rivals}
     titles = [rival.title for report in reports for rival in report.score.rivals if rival.name in names]
     titles += ["best head of the untrained model"] if UNTRAINED in names else []
@@ -97,7 +97,7 @@ def describe_choice(reports: Sequence[Report]) -> str:
 
 
 def describe_marks(reports: Sequence[Report], *, colour: str = "green") -> str:
-    """Explain the marks behind heads and rows: * and a colour, ? and grey, = between rows with the same items."""
+    """Return an explanation of the marks after heads and rows: `*` and a colour, `?` and grey, and `=`."""
     rows = list_rows(reports)
     sentences = [f"* and {colour}: {describe_standing(reports)}"]
     if any(row.verdict == UNDECIDED for row in rows):
@@ -108,13 +108,13 @@ def describe_marks(reports: Sequence[Report], *, colour: str = "green") -> str:
 
 
 def name_lack(rows: Sequence[Reported]) -> str:
-    """Return what the undecided ones of some rows have too little of; without enough texts a row has no p-value."""
+    """Return what the undecided rows have too little of: texts, if they have no p-value, or else permutations."""
     tested = {row.p >= 0 for row in rows if row.verdict == UNDECIDED}
     return enumerate_parts([f"too few {('texts', 'permutations')[each]}" for each in sorted(tested)])
 
 
 def describe_standing(reports: Sequence[Report]) -> str:
-    """The condition under which a head stands out (`headscope.analyse.report`)."""
+    """Return the condition under which a head stands out (`headscope.analyse.report`)."""
     tested = f" (p below {LEVEL})" if has_p_values(reports) else ""
     return (
         f"on {CLUSTERS} or more texts on which it was not chosen, the head beats every rule that it was compared "
@@ -123,7 +123,7 @@ def describe_standing(reports: Sequence[Report]) -> str:
 
 
 def describe_replication(table: xr.Dataset, reports: Sequence[Report]) -> str:
-    """A sentence about the heads that stand out here and also do on another corpus; empty where there is none."""
+    """Return a sentence about the heads that stand out here and on another corpus; empty without another corpus."""
     rows = [row for row in list_rows(reports) if row.replication is not None]
     if not rows:
         return ""
@@ -137,7 +137,7 @@ def describe_replication(table: xr.Dataset, reports: Sequence[Report]) -> str:
 
 
 def describe_rare(report: Report) -> str:
-    """The number of rows with too few items to report a head; empty where all have one."""
+    """Return a phrase with the number of rows that have too few items to report a head; empty if there are none."""
     count, every = len(report.rare_rows), len(report.shown_rows)
     if not count:
         return ""
@@ -147,22 +147,22 @@ def describe_rare(report: Report) -> str:
 
 
 def has_permutations(reports: Sequence[Report]) -> bool:
-    """True where the gold was permuted."""
+    """Return True if the gold was permuted."""
     return any(row.permuted >= 0 for row in list_rows(reports))
 
 
 def has_p_values(reports: Sequence[Report]) -> bool:
-    """True where the verdicts have p-values."""
+    """Return True if a verdict has a p-value."""
     return any(row.p >= 0 for row in list_rows(reports))
 
 
 def choose_opening(reports: Sequence[Report]) -> Reported | None:
-    """Return the row to begin with: of those that stand out, or may, that of the largest lift; else the first."""
+    """Return the row to show first: the row with the largest lift that stands out, or may; else the first row."""
     rows = list_rows(reports)
     standing = [row for row in rows if may_stand_out(row)]
     return max(standing, key=lambda row: row.lift.value) if standing else next(iter(rows), None)
 
 
 def enumerate_parts(parts: Sequence[str]) -> str:
-    """Parts of a sentence with commas between them, and an "and" before the last."""
+    """Return the parts joined by commas, with an "and" before the last part."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))

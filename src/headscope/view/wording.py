@@ -1,6 +1,6 @@
-"""A comparison in words: its groups and runs, its numbers, and what so few runs can show.
+"""A comparison in words: the names of its groups and runs, its numbers, and the limits of few runs.
 
-The figures, the terminal and the page use the same words; they come from here.
+The figures, the terminal and the page all take their words from here.
 """
 
 import json
@@ -21,16 +21,16 @@ from headscope.view.reports import LEVEL
 UNEQUAL = 2
 """The ratio of spreads (or its reciprocal) above which the rank-sum test alone is not taken as a test of means.
 
-Between 10 and 10 normal runs of equal means, some of 72 heads has a q of at most 0.05 in 7 of 100 worlds at a ratio
-of 2, and in 12 at one of 4 (docs/howto/compare.md).
+In simulations of 10 against 10 normal runs with equal means and 72 heads, some head has a q of at most 0.05 in 7 of 100
+simulations at a ratio of 2, and in 12 of 100 at a ratio of 4 (docs/howto/compare.md).
 """
 
 
 def check_comparison(comparison: xr.Dataset) -> xr.Dataset:
-    """The comparison itself.
+    """Return the comparison after checking that it can be shown.
 
     Raises:
-        TableError: it is none, or it is of a model with several attention types.
+        TableError: the table is not a comparison, or its model has several attention types.
     """
     if not {"before", "change", "best_head"} <= {*comparison.data_vars, *comparison.attrs}:
         raise TableError("the table is not a comparison; `headscope compare` makes one of tables before and after.")
@@ -44,38 +44,38 @@ def check_comparison(comparison: xr.Dataset) -> xr.Dataset:
 
 
 def list_groups(comparison: xr.Dataset) -> list[str]:
-    """``task``, and ``control`` where there is one."""
+    """Return the names of the groups: ``task`` and, if the comparison has one, ``control``."""
     return [str(group) for group in comparison["group"].values]
 
 
 def name_group(comparison: xr.Dataset, group: str) -> str:
-    """The name of the task that the runs of a group were tuned on, or ``control``."""
+    """Return the name of the task that the runs of a group were tuned on, or ``control``."""
     return str(comparison.attrs.get("task") or "task") if group == "task" else group
 
 
 def describe_group(comparison: xr.Dataset, group: str) -> str:
-    """A group and its runs in words: ``negation, 10 runs``."""
+    """Return the name of a group with its number of runs: ``negation, 10 runs``."""
     return f"{name_group(comparison, group)}, {format_runs(int(comparison['runs'].sel(group=group)))}"
 
 
 def format_runs(count: int) -> str:
-    """The number of runs in words."""
+    """Return a number of runs in words: ``1 run``, ``10 runs``."""
     return f"{count} run{'' if count == 1 else 's'}"
 
 
 def name_variable(variable: str) -> str:
-    """A variable in words, with a capital for what ends in a digit: ``scope F1``."""
+    """Return a variable in words, with a capital for a letter before a digit: ``scope F1``."""
     return re.sub(r"\b[a-z](?=\d+\b)", lambda match: match[0].upper(), variable.replace("_", " "))
 
 
 def describe_comparison(comparison: xr.Dataset) -> str:
-    """The variable that is compared, in words, with its place along other dimensions."""
+    """Return the compared variable in words, with its labels along other dimensions."""
     places = json.loads(comparison.attrs.get("where", "{}")).values()
     return ", ".join([name_variable(comparison.attrs["variable"]), *(str(place).replace("_", " ") for place in places)])
 
 
 def describe_single_labels(models: Iterable[SingleLabel]) -> list[str]:
-    """A sentence for each label that models name for all texts, of whose heads nothing can be seen."""
+    """Return a sentence about each set of models that predict one label for all texts."""
     return [_describe_single_label(each) for each in models]
 
 
@@ -92,7 +92,7 @@ def _describe_single_label(models: SingleLabel) -> str:
 
 
 def in_percent(comparison: xr.Dataset) -> xr.Dataset:
-    """The comparison as people read it: where its variable is a share, that and its changes in percent."""
+    """Return a comparison with its shares in percent; a comparison of another unit stays as it is."""
     units = str(comparison["before"].attrs["units"])
     if not units.startswith("share"):
         return comparison
@@ -102,17 +102,17 @@ def in_percent(comparison: xr.Dataset) -> xr.Dataset:
 
 
 def name_unit(comparison: xr.Dataset) -> str:
-    """The unit of what is compared."""
+    """Return the unit of the compared variable."""
     return str(comparison["before"].attrs["units"])
 
 
 def count_digits(comparison: xr.Dataset) -> int:
-    """The decimals with which its numbers are shown: one in percent, else three."""
+    """Return the number of decimals to show: 1 for percent, else 3."""
     return 1 if name_unit(comparison).startswith("%") else 3
 
 
 def is_of_score(comparison: xr.Dataset) -> bool:
-    """False where the variable only describes where attention goes, so that no head is good or bad by it."""
+    """Return False if the variable only describes where attention goes, so that no head is good or bad by it."""
     score = find_score(comparison, str(comparison.attrs["variable"]))
     return score is None or score.is_ratio
 
@@ -123,19 +123,19 @@ def format_number(value: float, digits: int = 3, *, sign: bool = False) -> str:
 
 
 def format_ends(lower: float, upper: float, *, digits: int = 3, sign: bool = False) -> str:
-    """The ends of an interval in brackets; empty where there are none."""
+    """Return the ends of an interval in brackets; an empty string if an end is missing."""
     if not (math.isfinite(lower) and math.isfinite(upper)):
         return ""
     return f"[{format_number(lower, digits, sign=sign)}, {format_number(upper, digits, sign=sign)}]"
 
 
 def format_interval(value: float, lower: float, upper: float, *, digits: int = 3, sign: bool = False) -> str:
-    """A value and, where there is one, its 95 % interval; empty without a value."""
+    """Return a value followed by its 95 % interval if it has one; an empty string if both are missing."""
     return f"{format_number(value, digits, sign=sign)} {format_ends(lower, upper, digits=digits, sign=sign)}".strip()
 
 
 def format_spread(values: ArrayLike, digits: int = 3) -> str:
-    """Mean and standard deviation over runs (of these runs, as the paper has it: ddof 0); of one run, its value."""
+    """Return mean ± standard deviation over runs (ddof 0, as in the paper); for a single run, its value."""
     of_runs = np.asarray(values, dtype=float)
     known = of_runs[np.isfinite(of_runs)]
     if not len(known):
@@ -145,46 +145,53 @@ def format_spread(values: ArrayLike, digits: int = 3) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """A ratio with two digits; empty where there is none."""
+    """Return a ratio with two significant digits; an empty string for NaN."""
     return "" if math.isnan(ratio) else "∞" if math.isinf(ratio) else f"{ratio:.2g}"
 
 
 def format_p(p: float) -> str:
-    """A p-value with the digits that papers print; empty where there is none."""
+    """Return a p-value with four significant digits, as papers print it; an empty string for NaN."""
     if math.isnan(p):
         return ""
     return f"{p:.3e}" if p < 0.001 else f"{p:.4g}"
 
 
 def format_brief_p(p: float) -> str:
-    """A p-value with three digits; empty where there is none."""
+    """Return a p-value with three decimals; an empty string for NaN."""
     return "" if math.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
 def describe_test(comparison: xr.Dataset) -> tuple[str, str]:
-    """The test of a change, as names of variables begin and in words: against the control where there is one."""
+    """Return the test of a change: the prefix of its variables, and its name in words.
+
+    With a control, the test compares the task with it; otherwise it compares after with before.
+    """
     if "control" in list_groups(comparison):
         return "", f"{name_group(comparison, 'task')} against control, rank-sum"
     return "before_", "after against before, signed-rank"
 
 
 def select_outcome(comparison: xr.Dataset, name: str, prefix: str = "") -> xr.DataArray:
-    """The ``p``, ``q`` or ``p_least`` of the test of `describe_test` for the task.
+    """Return a result for the task of the test that `describe_test` names, such as ``p``, ``q`` or ``p_least``.
 
-    The prefix is ``layer_``, ``average_`` or ``best_``; by default it is that of each head.
+    The prefix ``layer_``, ``average_`` or ``best_`` selects layers, the average head or the best head; by default, the
+    result has a value for each head.
     """
     values = comparison[f"{prefix}{describe_test(comparison)[0]}{name}"]
     return values.sel(group="task") if "group" in values.dims else values
 
 
 def name_outcome(comparison: xr.Dataset, name: str, prefix: str = "") -> str:
-    """The column of `headscope.view.comparison_frames` that `select_outcome` is in."""
+    """Return the column of `headscope.view.comparison_frames` that has the values of `select_outcome`."""
     test, _ = describe_test(comparison)
     return f"{prefix}{test}{name}" + ("_task" if test else "")
 
 
 def count_sides(comparison: xr.Dataset) -> tuple[int, int]:
-    """Of the heads that `select_standing` chooses, those above the control (or above before), and those below."""
+    """Return how many heads that `select_standing` selects lie above the reference, and how many below it.
+
+    The reference is the control or, without a control, the model before.
+    """
     change = comparison["change"].sel(group="task")
     if "control" in list_groups(comparison):
         change = change - comparison["change"].sel(group="control")
@@ -193,31 +200,30 @@ def count_sides(comparison: xr.Dataset) -> tuple[int, int]:
 
 
 def select_standing(comparison: xr.Dataset, prefix: str = "") -> xr.DataArray:
-    """True where the means may be said to differ: q, and Welch's q beside it, are at most `LEVEL`.
+    """Return True where the means surely differ: q and, with a control, Welch's q are at most `LEVEL`.
 
-    Of each head or, with the prefix ``layer_``, of each layer. Without a control there is no Welch's q, and q alone
-    decides.
+    There is a value for each head or, with the prefix ``layer_``, for each layer.
     """
     small = select_outcome(comparison, "q", prefix) <= LEVEL
     return small & (comparison[f"{prefix}welch_q"] <= LEVEL) if "welch_q" in comparison else small
 
 
 def describe_left_out(comparison: xr.Dataset) -> str:
-    """The number of heads that are not compared, and why; empty where all are."""
+    """Return a phrase with the number of heads that are not compared, and why; empty if all are compared."""
     count = int(comparison.attrs["heads_left_out"])
     return f", {count} left out, which lack a value before or in a run" if count else ""
 
 
 def describe_differences(comparison: xr.Dataset) -> str:
-    """Return a sentence about whatever else than weights differs between before and after; empty where nothing does."""
-    differences = comparison.attrs.get(DIFFERS_IN, "")  # an older comparison does not say
+    """Return a sentence about what differs between before and after apart from weights; empty if nothing does."""
+    differences = comparison.attrs.get(DIFFERS_IN, "")  # older comparisons lack the attribute
     if differences in {"", "weights"}:
         return ""
     return f"The models before and after differ in {differences}: a change need not come from the weights."
 
 
 def describe_too_few(comparison: xr.Dataset) -> str:
-    """A sentence about what so few runs cannot show; empty where they are enough for a p of 0.05."""
+    """Return a sentence about what too few runs cannot show; empty if they are enough for a p of `LEVEL`."""
     least = float(select_outcome(comparison, "p_least"))
     if least <= LEVEL:
         return ""
@@ -229,13 +235,13 @@ def describe_too_few(comparison: xr.Dataset) -> str:
 
 
 def _count_runs(comparison: xr.Dataset) -> str:
-    """The numbers of runs in words: ``5 against 5 runs``, or ``5 runs`` without a control."""
+    """Return the numbers of runs in words: ``5 against 5 runs``, or ``5 runs`` without a control."""
     first, *other = (int(count) for count in comparison["runs"].values)
     return f"{first} against {other[0]} runs" if other else format_runs(first)
 
 
 def describe_needed(comparison: xr.Dataset) -> str:
-    """A sentence about how many heads a small q needs; empty where the runs are too few for a small p."""
+    """Return a sentence about the number of heads that a small q needs; empty if the runs are too few for a small p."""
     needed, heads = float(select_outcome(comparison, "heads_needed")), comparison.attrs["heads"]
     if math.isnan(needed):
         return ""
@@ -246,7 +252,7 @@ def describe_needed(comparison: xr.Dataset) -> str:
 
 
 def describe_null(comparison: xr.Dataset) -> str:
-    """A sentence about the null of the exact test."""
+    """Return a sentence about the null hypothesis of the exact test."""
     task = name_group(comparison, "task")
     if "control" in list_groups(comparison):
         same = f"the runs of {task} and of the control have one distribution"
@@ -255,7 +261,7 @@ def describe_null(comparison: xr.Dataset) -> str:
 
 
 def describe_welch(comparison: xr.Dataset) -> str:
-    """Sentences about Welch's test and the ratio of spreads; empty without a control."""
+    """Return sentences about Welch's test and the ratio of spreads; empty without a control."""
     if "welch_p" not in comparison:
         return ""
     if min(comparison["runs"].values) < 2:
@@ -265,9 +271,9 @@ def describe_welch(comparison: xr.Dataset) -> str:
 
 
 def describe_spreads(comparison: xr.Dataset) -> str:
-    """A sentence about heads whose runs spread so unequally that the rank-sum test alone says nothing of their means.
+    """Return a sentence about heads whose spreads are so unequal that a small p does not mean unequal means.
 
-    Empty where no head has a ratio of spreads.
+    It is empty if no head has a ratio of spreads.
     """
     if "spread_ratio" not in comparison or not bool(comparison["spread_ratio"].notnull().any()):
         return ""
@@ -280,7 +286,7 @@ def describe_spreads(comparison: xr.Dataset) -> str:
 
 
 def list_layer_values(comparison: xr.Dataset, group: str) -> Iterator[tuple[int, np.ndarray]]:
-    """Each layer with the mean change of its heads, one value for each run that has one."""
+    """Yield each layer with the mean change of its heads, one value for each run that has one."""
     changes = comparison["layer_change"].sel(group=group).transpose("layer", "run")
     for layer, values in zip(changes["layer"].values, changes.values, strict=True):
         yield int(layer), values[np.isfinite(values)]
