@@ -1,4 +1,4 @@
-"""Pages: one self-contained HTML file each, of an atlas or of a comparison."""
+"""Pages about an atlas or a comparison, each a self-contained HTML file."""
 
 from headscope.view.page.atlas_page import Live, render_page, write_page
 from headscope.view.page.comparison_page import write_comparison_page

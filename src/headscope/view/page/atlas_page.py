@@ -1,7 +1,7 @@
-"""The atlas page: one self-contained HTML file that shows a head table, with no network and no server.
+"""The atlas page: one self-contained HTML file that shows a head table without a network or a server.
 
-The numbers stand in the page as JSON; ``scripts`` draw the grid of heads from them. What can be
-read without a script (the reported heads, the figures, where it all came from) is written here.
+The page holds the numbers as JSON, from which ``scripts`` draw the grid of heads. This module writes the parts that can
+be read without a script: the reported heads, the figures, and the provenance.
 """
 
 import base64
@@ -56,11 +56,11 @@ from headscope.view.wording import describe_single_labels
 
 @dataclass(frozen=True)
 class Live:
-    """What a page needs to ask the model behind it.
+    """The settings with which a page asks the model behind it.
 
     Attributes:
-        token: without which the server answers no question.
-        max_tokens: the most tokens of a text.
+        token: The token without which the server answers no question.
+        max_tokens: The largest number of tokens in a text.
     """
 
     token: str
@@ -68,13 +68,13 @@ class Live:
 
 
 ASKS = "; connect-src 'self'"
-"""What the policy of a live page has besides."""
+"""The addition to the policy of a live page."""
 
 POLICY = (
     "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; base-uri 'none'; "
     "form-action 'none'"
 )
-"""What the page may do: run its own script, and no other; nothing that it holds can send anything anywhere."""
+"""The content security policy of the page: it runs only its own script, and nothing in it can send data anywhere."""
 
 UNREPORTED = "No head is reported: the corpus has no links, spans or labels, or no reducer scored heads by them."
 UNCHOSEN = "No head is reported: this table has scores, but no heads that were chosen by them. An atlas has both."
@@ -90,16 +90,17 @@ def render_page(
     distances: xr.Dataset | None = None,
     live: Live | None = None,
 ) -> str:
-    """The atlas page of a head table, as HTML.
+    """Return the atlas page of a head table, as HTML.
 
     Args:
-        table: a head table; what it has is shown, what it lacks is left out.
-        figures: SVG text by title, in the order to show; where there are none, the page says how to draw them.
-        views: the tables of the same heads through views, by name; the grid can be switched to them.
-        probes: of the same model, whose figures are among `figures`.
-        examples: texts with the attention of all heads (`headscope.examples`).
-        distances: those of the heads to one another, ``js_distance`` in nats, for the neighbours of each.
-        live: of a page that a server answers (`headscope.explore`).
+        table: A head table; the page leaves out what the table lacks.
+        figures: The figures as SVG text by title, in the order to show them. If it is empty, the page says how to draw
+            them.
+        views: The tables of the same heads through views, by name; the grid can be switched to them.
+        probes: The probes of the same model, whose figures are among `figures`.
+        examples: Texts with the attention of all heads (`headscope.examples`).
+        distances: The distances between heads, ``js_distance`` in nats, for the nearest heads of each.
+        live: The settings of a page that a server answers (`headscope.explore`).
 
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
@@ -124,16 +125,16 @@ def fill_page(
     distances: xr.Dataset | None = None,
     live: Live | None = None,
 ) -> str:
-    """A page about the heads of the first of several views, whose grid can be switched to the others.
+    """Return a page about the heads of the first of several views, whose grid can be switched to the others.
 
     Args:
-        views: of the same heads.
-        against: the name of the view that the grid compares the first with when the page opens.
-        figures: as in `render_page`; None for a page without a gallery.
-        probes: as in `render_page`.
-        examples: as in `render_page`.
-        distances: as in `render_page`.
-        live: as in `render_page`.
+        views: Views of the same heads.
+        against: The name of the view with which the grid compares the first when the page opens.
+        figures: As in `render_page`; None for a page without a gallery.
+        probes: As in `render_page`.
+        examples: As in `render_page`.
+        distances: As in `render_page`.
+        live: As in `render_page`.
 
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
@@ -197,7 +198,7 @@ def write_page(
     examples: xr.Dataset | None = None,
     distances: xr.Dataset | None = None,
 ) -> Path:
-    """Write the atlas page, whole or not at all; the arguments are those of `render_page`.
+    """Write the atlas page, either whole or not at all; the arguments are those of `render_page`.
 
     Raises:
         TableError: the table does not follow the schema.
@@ -213,7 +214,7 @@ def write_page(
 
 
 def _read(file: str) -> str:
-    """The Python that reads a table beside the page."""
+    """Return the Python code that reads a table in the folder of the page."""
     return f"headscope.read_table({json.dumps(file)})"
 
 
@@ -222,7 +223,7 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """The hash by which a policy knows a script or a style, which in the page begins with a new line."""
+    """Return the hash by which a policy allows a script or a style; in the page, its text begins with a new line."""
     return base64.b64encode(hashlib.sha256(f"\n{text}".encode()).digest()).decode()
 
 
@@ -231,29 +232,29 @@ def _escape(text: object) -> str:
 
 
 def _write_json(data: Any) -> str:
-    """JSON for a script element, which "<" could end, whatever the data are; its escape cannot."""
+    """Return JSON for a script element; "<" is escaped, since it could end the element."""
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _sentences(examples: xr.Dataset | None) -> str:
-    """The element with the data of ``scripts/texts.js``; nothing without examples."""
+    """Return the element with the data of ``scripts/texts.js``; an empty string without examples."""
     if examples is None:
         return ""
     return _write_element("sentences-data", describe_texts(examples))
 
 
 def _write_element(name: str, data: Any) -> str:
-    """A script element with JSON, which scripts find by its name."""
+    """Return a script element with JSON, which scripts find by its name."""
     return f'<script type="application/json" id="{name}">{_write_json(data)}</script>'
 
 
 def _explain_missing(table: xr.Dataset) -> str:
-    """Why no head is reported."""
+    """Return the reason why no head is reported."""
     return UNCHOSEN if any(score.has_report for score in read_scores(table)) else UNREPORTED
 
 
 def _skipped(text: str) -> str:
-    """The skipped documents and why, in words."""
+    """Return a sentence about the skipped documents, with the reasons."""
     reasons = _parsed(text)
     if not isinstance(reasons, dict):
         return f"Skipped: {text}."
@@ -270,7 +271,7 @@ def _parsed(text: object) -> Any:
 
 
 def _summary(table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame, probes: xr.Dataset | None) -> str:
-    """The rows for which a head stands out, how many are needed, and what all heads together know, with links."""
+    """Return paragraphs on the rows with heads that stand out, needed heads and probes, with links to the sections."""
     sentence = " ".join(filter(None, (describe_verdicts(reports), describe_replication(table, reports))))
     sentences = {"reported": sentence, "needed": describe_need(table, needed)}
     sentences["figures"] = "" if probes is None else f"Probes of all heads: {describe_gain(probes)}"
@@ -286,7 +287,7 @@ UNDRAWN = (
 
 
 def _figures(figures: Mapping[str, str] | None) -> str:
-    """Each figure as an image with its bytes in the page: nothing inside an SVG can reach the page around it."""
+    """Return each figure as an image with its bytes in the page; nothing inside an SVG can reach the page around it."""
     if figures is None:
         return ""
     parts = ['<section aria-labelledby="figures"><h2 id="figures">Figures</h2>']
@@ -299,7 +300,7 @@ def _figures(figures: Mapping[str, str] | None) -> str:
 
 
 def _provenance(attrs: Mapping[str, Any]) -> str:
-    """Every attribute of the table as a row, but for the descriptions of its scores."""
+    """Return a row for each attribute of the table, except the descriptions of its scores."""
     rows = []
     for key, value in attrs.items():
         if key == ATTRIBUTE:

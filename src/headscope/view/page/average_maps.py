@@ -1,4 +1,4 @@
-"""The average attention maps of all heads, a byte a cell: data for ``scripts/thumbnails.js``."""
+"""The average attention maps of all heads, one byte for each cell: data for ``scripts/thumbnails.js``."""
 
 import base64
 from typing import Any
@@ -13,14 +13,14 @@ MISSING = 255
 
 
 def find_maps(table: xr.Dataset) -> xr.DataArray | None:
-    """The first variable of a head table that has a map of parts of texts for each head; None if there is none."""
+    """Return the first variable of a head table with a map of parts of texts for each head, or None without one."""
     return next((values for values in table.data_vars.values() if {*DIMS[1:]} <= {*values.dims}), None)
 
 
 def describe_maps(table: xr.Dataset) -> dict[str, Any] | None:
-    """The maps of a head table; None of a table without.
+    """Return the maps of a head table, or None for a table without maps.
 
-    Of each cell the square root is kept, in 254 steps: most cells are small, and the eye is to tell them apart.
+    Each cell holds the square root of its value, in 254 steps: most values are small, and must remain distinguishable.
     """
     maps = find_maps(table)
     if maps is None:

@@ -25,14 +25,14 @@ def write_comparison_page(
     *,
     changes: Mapping[str, xr.Dataset] = MappingProxyType({}),
 ) -> Path:
-    """Write a page whose grid shows a model after tuning less the model before; each table can be shown alone too.
+    """Write a page whose grid shows a model after tuning less the model before; it can also show each table alone.
 
     Args:
-        before: a head table.
-        after: of the same heads; of runs, their mean is shown first, and each can be chosen.
-        control: the same of the task's control.
-        path: of the page, which is written whole or not at all.
-        changes: how surely variables of a single model after differ (`headscope.view.difference.compare_tables`).
+        before: A head table.
+        after: A table of the same heads. For several runs, the page opens with their mean, and each run can be chosen.
+        control: A table of the same heads after tuning on the task's control.
+        path: The path of the page, which is written whole or not at all.
+        changes: How surely each variable of a single model after differs (`headscope.view.difference.compare_tables`).
 
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
@@ -57,13 +57,13 @@ def write_comparison_page(
 
 
 def _list_views(name: str, table: xr.Dataset) -> Iterator[PageView]:
-    """A table as a view or, of runs, their mean and each of them."""
+    """Yield a table as a view; for a table of runs, yield the mean of the runs and then each run."""
     python = _read(table, name)
     if "run" not in table.dims:
         yield PageView(name, table, python)
         return
-    # The interval of a run is about texts; the mean of several is no interval of the mean. A head without a value in
-    # one run has no mean of all.
+    # The interval of a run is about texts; the mean of several is not an interval of the mean. A head without a value
+    # in one run has no mean.
     ends = [f"{score.variable}_{end}" for score in read_scores(table) for end in ("lower", "upper")]
     mean = table.drop_vars(ends, errors="ignore").mean("run", skipna=False, keep_attrs=True)
     yield PageView(name, mean, f'{python}.mean("run", skipna=False)')
@@ -72,6 +72,6 @@ def _list_views(name: str, table: xr.Dataset) -> Iterator[PageView]:
 
 
 def _read(table: xr.Dataset, otherwise: str) -> str:
-    """The Python that reads a table from its file; of a table in memory, a name."""
+    """Return the Python code that reads a table from its file; for a table in memory, a name."""
     source = table.encoding.get("source")
     return f"headscope.read_table({str(source)!r})" if source else otherwise

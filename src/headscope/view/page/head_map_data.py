@@ -1,4 +1,4 @@
-"""The map of the heads of a page, and the nearest others of each: data for ``scripts/headmap.js``."""
+"""The map of the heads of a page, and the nearest heads of each head: data for ``scripts/headmap.js``."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ import xarray as xr
 from headscope.view.page.nested import list_by_head, round_number
 
 NEIGHBOURS = 5
-"""Heads that are listed as nearest to a head."""
+"""The number of heads that are listed as nearest to a head."""
 
 DISTANCE = "js_distance"
 
 
 def describe_map(table: xr.Dataset, distances: xr.Dataset | None) -> dict[str, Any] | None:
-    """The places and clusters of the heads, and their neighbours; None of a table without a map.
+    """Return the coordinates, clusters and neighbours of the heads, or None for a table without a map.
 
     Args:
-        table: a head table with the variables of `headscope.add_head_map`.
-        distances: with ``js_distance``, in nats; without, no neighbours are listed.
+        table: A head table with the variables of `headscope.add_head_map`.
+        distances: A table with ``js_distance``, in nats; without it, no neighbours are listed.
     """
     if "head_map_x" not in table:
         return None
@@ -34,13 +34,13 @@ def describe_map(table: xr.Dataset, distances: xr.Dataset | None) -> dict[str, A
 
 
 def _list_neighbours(distances: xr.DataArray) -> Any:
-    """The nearest heads of each, ``[attention_type][layer][head]``: lists of layer and head, from 0, and distance."""
+    """Return the nearest heads of each, ``[attention_type][layer][head]``: layer and head, from 0, and distance."""
     if "attention_type" not in distances.dims:
         distances = distances.expand_dims("attention_type")
     values = distances.transpose("attention_type", "layer", "head", "layer_other", "head_other").values
     types, layers, heads = values.shape[:3]
     flat = values.reshape(types, layers * heads, layers * heads).astype(float)
-    flat[:, np.arange(layers * heads), np.arange(layers * heads)] = np.nan  # a head is no neighbour of its own
+    flat[:, np.arange(layers * heads), np.arange(layers * heads)] = np.nan  # a head is not its own neighbour
     nearest = np.argsort(flat, axis=-1, kind="stable")[..., :NEIGHBOURS]
     neighbours = [
         [_list_known(row, order, heads) for row, order in zip(matrix, orders, strict=True)]
@@ -50,5 +50,5 @@ def _list_neighbours(distances: xr.DataArray) -> Any:
 
 
 def _list_known(row: np.ndarray, order: np.ndarray, heads: int) -> list[list[int | float | None]]:
-    """Layer, head and distance of the heads in an order; those without a distance, which sort last, are left out."""
+    """Return layer, head and distance of heads in an order, without heads that have no distance, which sort last."""
     return [[int(at) // heads, int(at) % heads, round_number(float(row[at]))] for at in order if np.isfinite(row[at])]

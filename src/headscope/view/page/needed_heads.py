@@ -1,4 +1,4 @@
-"""The table of heads on the page that stand out for a row or are needed: what each does, and what happens without it.
+"""The table on the page of the heads that stand out for a row or are needed, with the effect of disabling them.
 
 It is HTML that can be read without a script; ``scripts/tables.js`` sorts it, and shows the effect of a row in the grid.
 """
@@ -38,11 +38,11 @@ COLUMNS: Mapping[str, str] = {
     "1993).",
     "p against placebos": "Of a change so far from that with placebos, corrected for all heads (Holm 1979).",
 }  # fmt: skip
-"""From left to right, with what each means and its source."""
+"""The columns from left to right, each with its meaning and its source."""
 
 
 def render_needed_heads(table: xr.Dataset, heads: pd.DataFrame) -> str:
-    """The section of the page, HTML; empty of a table without effects."""
+    """Return the section of the page as HTML; an empty string for a table without effects."""
     if read_metric(table) is None:
         return ""
     rows = _render_rows(heads)
@@ -65,7 +65,7 @@ def render_needed_heads(table: xr.Dataset, heads: pd.DataFrame) -> str:
 
 
 def _render_rows(heads: pd.DataFrame) -> str:
-    """The table without its tag: a part for each role; empty where no head stands out or is needed."""
+    """Return the content of the table, in parts by role; an empty string if no head stands out or is needed."""
     groups = group_by_role(heads)
     if not groups:
         return ""

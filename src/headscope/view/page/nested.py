@@ -1,4 +1,4 @@
-"""Numbers of a page as nested lists, which JSON can hold."""
+"""Numbers of a page as nested lists for JSON."""
 
 import math
 from typing import Any
@@ -7,12 +7,12 @@ import xarray as xr
 
 
 def round_number(value: float) -> float | None:
-    """Six significant digits, far below any uncertainty and a third of the size; None where there is no number."""
+    """Return a number with six significant digits, exact enough and a third of the size; None if it is not finite."""
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 def list_by_head(values: xr.DataArray, *leading: str) -> Any:
-    """Nested lists ``[leading...][attention_type][layer][head]``; a table without attention types has one."""
+    """Return nested lists ``[leading...][attention_type][layer][head]``; a missing dimension has the length 1."""
     for dim in (*leading, "attention_type"):
         if dim not in values.dims:
             values = values.expand_dims(dim)

@@ -1,4 +1,4 @@
-"""The numbers of a page, from a head table, in plain lists: data for ``scripts/numbers.js``."""
+"""The numbers of a page as plain lists, from a head table: data for ``scripts/numbers.js``."""
 
 import json
 import math
@@ -31,7 +31,7 @@ from headscope.view.reports import Report, format_measure, row_key
 from headscope.view.verdicts import choose_opening
 
 MOST_LABELS = 64
-"""Of a further dimension of a variable; of more there is no list to choose from."""
+"""The largest number of labels of a further dimension of a variable; with more labels, the variable is left out."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,10 @@ class PageView:
     """A table of the heads of a page, to which its grid can be switched.
 
     Attributes:
-        name: what a reader chooses it by.
-        table: a head table.
-        python: an expression that reads the table.
-        changes: of scores that are compared with another view, how surely they differ
-            (`headscope.view.difference.compare_tables`).
+        name: The name by which a reader chooses the view.
+        table: A head table.
+        python: A Python expression that reads the table.
+        changes: How surely scores differ from another view (`headscope.view.difference.compare_tables`), by variable.
     """
 
     name: str
@@ -59,14 +58,14 @@ def describe_numbers(
     distances: xr.Dataset | None,
     against: str = "",
 ) -> dict[str, Any]:
-    """The variables of all heads, with their names, units, sources and baselines, of the views of a page.
+    """Return the variables of all heads in the views of a page, with their names, units, sources and baselines.
 
     Args:
-        views: those of a page, first the one that all else is about.
-        reports: of the first view, and so is what is needed.
-        needed: what happens without each head, of `headscope.view.need_report.list_needed_heads`.
-        distances: with ``js_distance``, for the neighbours of each head.
-        against: the view that the first is compared with when the page opens.
+        views: The views of the page; the first is the one that the rest of the page describes.
+        reports: The reports of the first view.
+        needed: The heads of the first view with their effects (`headscope.view.need_report.list_needed_heads`).
+        distances: A table with ``js_distance``, for the neighbours of each head.
+        against: The view that the first is compared with when the page opens.
     """
     table = views[0].table
     return {
@@ -88,9 +87,10 @@ def describe_numbers(
 
 
 def _find_opening(table: xr.Dataset, reports: Sequence[Report]) -> str:
-    """Return the address with which the page opens: of the roles of heads or, without any, of a reported row.
+    """Return the address with which the page opens: the roles of heads or, without roles, a reported row.
 
-    Of the roles it is the head with the largest lift, but for the role that most heads have, which says little.
+    Among the roles, it selects the head with the largest lift. The most frequent role is passed over, since it says
+    little.
     """
     if ROLE in table:
         lift = table[f"{ROLE}_lift"].where(table[f"{ROLE}_has"] == 1).transpose("layer", "head", "role")
@@ -105,7 +105,7 @@ def _find_opening(table: xr.Dataset, reports: Sequence[Report]) -> str:
 
 
 def _numbers(view: PageView) -> dict[str, Any]:
-    """What another view has other numbers of."""
+    """Return the parts of the data that differ from view to view."""
     return {
         "name": view.name,
         "python": view.python,
@@ -117,7 +117,7 @@ def _numbers(view: PageView) -> dict[str, Any]:
 
 
 def name_shares(table: xr.Dataset) -> str:
-    """The unit of the weights of a table, of several: shares of attention."""
+    """Return the unit of the weights of a table in the plural, such as shares of attention."""
     return heads.get_share(table).replace("share", "shares", 1)
 
 
@@ -126,7 +126,7 @@ def _labels(table: xr.Dataset | xr.DataArray, dim: str) -> list[str]:
 
 
 def _score_rows(table: xr.Dataset, changes: Mapping[str, xr.Dataset]) -> Iterator[dict[str, Any]]:
-    """The rows of all scores, those by which heads are reported first."""
+    """Yield the rows of all scores; scores by which heads are reported come first."""
     scores = sorted(read_scores(table), key=lambda score: not score.has_report)
     titles = [score.title for score in scores]
     for score in scores:
@@ -137,13 +137,13 @@ def _score_rows(table: xr.Dataset, changes: Mapping[str, xr.Dataset]) -> Iterato
 
 
 def _rows_of_score(table: xr.Dataset, score: Score, alone: str, change: xr.Dataset | None) -> Iterator[dict[str, Any]]:
-    """The rows of a score: names, count, baseline, and the values, with any intervals, by direction.
+    """Yield the rows of a score: names, count, baseline, and the values and intervals by direction.
 
     Args:
-        table: a head table.
-        score: of the table.
-        alone: the name of its row where it has but one.
-        change: how surely the score differs from that of another view.
+        table: A head table.
+        score: A score of the table.
+        alone: The name of the row of a score without rows.
+        change: How surely the score differs from the same score of another view.
     """
     values = table[score.variable]
     layers, held_out = table.get(f"{score.report_prefix}reported_layer"), score_held_out(table, score)
@@ -186,7 +186,7 @@ def _rows_of_score(table: xr.Dataset, score: Score, alone: str, change: xr.Datas
 
 
 def _describe_change(change: xr.Dataset) -> dict[str, Any]:
-    """Return the verdicts on a change of a row, as places in a list of words, and the ends of its interval."""
+    """Return the verdicts on the change of a row, as indices into a list of words, and the ends of its interval."""
     words, codes = np.unique(change["verdict"].values.astype(str), return_inverse=True)
     verdicts = change["verdict"].copy(data=codes.reshape(change["verdict"].shape))
     numbers = {"verdict": verdicts, "lower": change["difference_lower"], "upper": change["difference_upper"]}
@@ -194,7 +194,7 @@ def _describe_change(change: xr.Dataset) -> dict[str, Any]:
 
 
 def _count_role(table: xr.Dataset, place: Mapping[str, str]) -> str:
-    """Return a sentence about how many heads have a role, since that with the largest score may have none."""
+    """Return a sentence with the number of heads that have a role, since even the best head may not have it."""
     has, least = (table[f"{ROLE}_{name}"].sel(place) for name in ("has", "from"))
     count = int((has == 1).sum())
     heads = f"{count} head{'s have' if count > 1 else ' has'}" if count else "no head has"
@@ -202,14 +202,14 @@ def _count_role(table: xr.Dataset, place: Mapping[str, str]) -> str:
 
 
 def _baseline_of_score(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tuple[float | None, str]:
-    """What a description of where attention goes is compared with, and what that is; None of other scores."""
+    """Return the baseline of a description of where attention goes, and its name; None for other scores."""
     if score.control not in table or table[score.control].sel(place).ndim:
         return None, ""
     return round_number(float(table[score.control].sel(place))), score.baselines[score.control]
 
 
 def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """The variables of each head that have numbers: those with a title, which its profile lists, then all others."""
+    """Yield the variables with a number for each head: those with a title, which its profile lists, then the others."""
     known = {name for score in read_scores(table) for name in _name_variables(score)}
     titled = [name for name in table.data_vars if table.variables[name].attrs.get("title")]
     others = [name for name in table.data_vars if name not in known and name not in titled]
@@ -222,7 +222,7 @@ def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
 
 
 def _name_variables(score: Score) -> set[str]:
-    """The variable of a score, with the ends of its interval."""
+    """Return the names of the variable of a score and of the ends of its interval."""
     return {score.variable, f"{score.variable}_lower", f"{score.variable}_upper"}
 
 
@@ -231,9 +231,10 @@ def _has_numbers(values: xr.DataArray) -> bool:
 
 
 def _list_places(table: xr.Dataset, values: xr.DataArray) -> list[dict[str, Any]]:
-    """Where a variable without a title has one number for each head: anywhere, or for the labels of one more dimension.
+    """Return the labels at which a variable without a title has one number for each head.
 
-    Left out are the folds and the rows of scores, and labels for which every head has nothing.
+    A variable without a further dimension has a single, empty place. Folds and the rows of scores are left out, and so
+    are labels for which every head has 0 or no value.
     """
     rows = {score.row_dimension(table) for score in read_scores(table)} | {"direction", "fold", "run"}
     further = [dim for dim in values.dims if dim not in ("attention_type", "layer", "head")]
@@ -249,13 +250,13 @@ def _list_places(table: xr.Dataset, values: xr.DataArray) -> list[dict[str, Any]
 
 
 def _statistic(table: xr.Dataset, name: str, values: xr.DataArray, place: Mapping[str, Any]) -> dict[str, Any]:
-    """A variable of each head: a sentence, a baseline for each attention type, and its numbers.
+    """Return the data of a variable of heads: its description, a baseline for each attention type, and its numbers.
 
     Args:
-        table: a head table.
-        name: of the variable.
-        values: those of the heads.
-        place: the label of a further dimension at which they are.
+        table: A head table.
+        name: The name of the variable.
+        values: The values of the heads.
+        place: The label of the further dimension from which the values are taken; empty without one.
     """
     attrs = values.attrs
     baseline, note = _baseline(table, values)
@@ -280,7 +281,7 @@ def _statistic(table: xr.Dataset, name: str, values: xr.DataArray, place: Mappin
 
 
 def _name_plainly(table: xr.Dataset, name: str, place: Mapping[str, Any]) -> str:
-    """A statistic in plain words; empty where it has no other name."""
+    """Return a statistic in plain words; an empty string if it has no plain name."""
     match place:
         case {"distance": distance}:
             return gloss_distance(distance, table["distance"].values.tolist())
@@ -288,7 +289,7 @@ def _name_plainly(table: xr.Dataset, name: str, place: Mapping[str, Any]) -> str
 
 
 def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | None], str]:
-    """The value under uniform attention for each attention type, and a sentence about it; empty where it has none."""
+    """Return the value under uniform attention for each attention type, and a sentence about it; empty without one."""
     name = values.attrs.get("baseline", "")
     if name not in table:
         return [], ""
@@ -297,7 +298,7 @@ def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | Non
     if values.attrs["units"] == table[name].attrs["units"]:
         note = "Baseline: uniform attention; a head far below it looks at few tokens."
         return [round_number(value) for value in uniform], note
-    # Where a decoder cannot look ahead, the token after gets nothing from uniform attention either.
+    # A decoder cannot look ahead: under uniform attention, the next token gets nothing either.
     highest = np.atleast_1d(values.max(["layer", "head"]).values)
     note = "Baseline: what one token gets under uniform attention (e to the minus the uniform entropy)."
     return [
@@ -306,7 +307,7 @@ def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | Non
 
 
 def _describe_heads(table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame) -> list[list[list[str]]]:
-    """Sentences about each head, by attention type, layer and head."""
+    """Return sentences about each head, by attention type, layer and head."""
     sentences = describe_heads(table, reports, needed)
     layers, in_layer = table["layer"].values.tolist(), table["head"].values.tolist()
     return [

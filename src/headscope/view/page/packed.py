@@ -1,4 +1,4 @@
-"""Data of a page, packed with gzip in base64: what ``scripts/packed.js`` unpacks."""
+"""Data of a page, packed with gzip and base64, which ``scripts/packed.js`` unpacks."""
 
 import base64
 import gzip
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def pack_bytes(content: bytes, *, quick: bool = False) -> str:
-    """The packed bytes; the same bytes give the same text on any day."""
+    """Return the packed bytes; the same bytes always give the same text."""
     return base64.b64encode(gzip.compress(content, compresslevel=1 if quick else 6, mtime=0)).decode("ascii")
 
 
 def pack_json(data: Any) -> str:
-    """The packed JSON of data.
+    """Return data as packed JSON.
 
     Raises:
         ValueError: the data have a number that is not finite.

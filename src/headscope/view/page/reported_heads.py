@@ -1,4 +1,4 @@
-"""The table of reported heads on the page: a heading for each score, and its rows; below it, the rows without heads.
+"""The table of reported heads on the page: a heading for each score, its rows, and below them the rows without heads.
 
 It is HTML that can be read without a script; ``scripts/tables.js`` sorts it, and shows the head of a row in the grid.
 """
@@ -20,13 +20,13 @@ from headscope.view.verdicts import describe_rare
 from headscope.view.wording import format_ends, format_number
 
 NONE = "–"
-"""The content of a cell where nothing was measured."""
+"""The content of a cell without a value."""
 
 HELD_OUT, ALL_TEXTS = "held out", "all texts"
-"""The texts that the numbers of a column are of."""
+"""The texts from which the numbers of a column come."""
 
 FARTHEST, BAR = 6, 8
-"""The longest length of a link that is counted apart, and the width of its bar."""
+"""The length of the outermost bar, which also has all longer links, and the width of a bar."""
 
 _SCORES = '<svg class="scores" viewBox="-4 0 108 16" width="112" height="17" aria-hidden="true">'
 _SCALE = f'{_SCORES}<text x="0" y="13">0</text><text x="100" y="13">1</text></svg>'
@@ -37,14 +37,14 @@ class Column:
     """A column.
 
     Attributes:
-        heading: its name.
-        about: its meaning, in one sentence, with its source.
-        content: of the cell of a row; HTML.
-        value: by which rows are sorted, HTML if it is text; None for a picture, by which they cannot be.
-        has_content: true of a row that has something to show in it; a column without any such row is left out.
-        right: whether it is set to the right, as numbers are that one compares.
-        picture: HTML that is shown for its name.
-        texts: those that its numbers are of; empty where it has none, or its name says which.
+        heading: The name of the column.
+        about: The meaning of the column, in one sentence, with its source.
+        content: The content of the cell of a row, as HTML.
+        value: The value by which rows are sorted, as HTML if it is text; None for a picture.
+        has_content: True for a row with something to show in the column; a column without such a row is left out.
+        right: True for numbers that readers compare, which are set to the right.
+        picture: HTML that is shown in place of the name.
+        texts: The texts from which its numbers come; empty if it has none, or if its name says it.
     """
 
     heading: str
@@ -58,12 +58,12 @@ class Column:
 
     @property
     def title(self) -> str:
-        """Its name with the texts that it is of."""
+        """The name of the column, with the texts from which its numbers come."""
         return ", ".join(filter(None, (self.heading, self.texts)))
 
 
 def render_interval(interval: Interval, digits: int = 2, *, sign: bool = False) -> str:
-    """A number and, in small type, its interval; HTML."""
+    """Return a number with its interval in small type, as HTML."""
     value, *ends = interval
     small = format_ends(*ends, digits=digits, sign=sign)
     return (format_number(value, digits, sign=sign) or NONE) + (f" <small>{small}</small>" if small else "")
@@ -72,7 +72,7 @@ def render_interval(interval: Interval, digits: int = 2, *, sign: bool = False) 
 def _optional(
     heading: str, about: str, template: str, value: Callable[[Reported], float], texts: str = ALL_TEXTS
 ) -> Column:
-    """A column of numbers, left out where no row has one."""
+    """Return a column of numbers that is left out if no row has a number."""
 
     def content(row: Reported) -> str:
         return template.format(value(row)) if math.isfinite(value(row)) else NONE
@@ -81,7 +81,7 @@ def _optional(
 
 
 def format_address(row: Reported) -> str:
-    """The address on the page under which the grid shows a row, in its direction, and its head."""
+    """Return the address on the page with which the grid shows a row, in its direction, and its head."""
     places = {
         "variable": row.key,
         "direction": row.direction,
@@ -92,13 +92,13 @@ def format_address(row: Reported) -> str:
 
 
 def _head(row: Reported) -> str:
-    """The head and its mark, with a link to it in the grid."""
+    """Return the head and its mark, with a link to the head in the grid."""
     link = f'<a href="#{escape(format_address(row))}">{escape(row.where)}</a>{row.mark}'
     return f"<strong>{link}</strong>" if row.stands_out else link
 
 
 def _name(row: Reported) -> str:
-    """The row in plain words, where it has any, and in small type its code and the codes that it stands for too."""
+    """Return the row in plain words, if it has any, followed in small type by its code and the codes folded into it."""
     title, code = (row.name, "") if row.plain.title == row.label else (row.plain.title, f" {row.name}")
     return escape(title) + (f"<small>{escape(code + row.pooled)}</small>" if code + row.pooled else "")
 
@@ -210,7 +210,7 @@ COLUMNS = (
         "",
     ),
 )
-"""From left to right, after the name of the row."""
+"""The columns from left to right, after the name of the row."""
 
 NAME = Column(
     "row",
@@ -219,11 +219,11 @@ NAME = Column(
     _name,
     lambda row: escape(row.plain.title),
 )
-"""On the left of `COLUMNS`."""
+"""The column to the left of `COLUMNS`."""
 
 
 def render_rows(reports: Sequence[Report]) -> str:
-    """The table, HTML; empty where no row has a head."""
+    """Return the table as HTML; an empty string if no row has a head."""
     columns = list_columns(reports)
     if not columns:
         return ""
@@ -235,7 +235,7 @@ def render_rows(reports: Sequence[Report]) -> str:
 
 
 def render_rare_rows(reports: Sequence[Report]) -> str:
-    """The rows without heads, folded away below their number, HTML; empty where there are none."""
+    """Return the rows without heads as HTML, folded away below their number; an empty string if there are none."""
     return "\n".join(
         f'<details class="rare"><summary>{escape(describe_rare(report))}</summary><div class="scroll"><table>'
         f'<thead><tr><th scope="col">{NAME.heading}</th><th scope="col">{escape(report.score.items)} in all</th></tr>'
@@ -246,18 +246,18 @@ def render_rare_rows(reports: Sequence[Report]) -> str:
 
 
 def list_columns(reports: Sequence[Report]) -> list[Column]:
-    """The columns in which a row has something to show."""
+    """Return the columns in which at least one row has something to show."""
     return [column for column in (NAME, *COLUMNS) if any(map(column.has_content, list_rows(reports)))]
 
 
 def draw_parts(parts: Sequence[Part], offset: int) -> str:
-    """A bar for each length of link, as high as the head's score; below, a mark where the best offset is."""
+    """Draw a bar for each length of link, as high as the head's score, and below it a mark at the best offset."""
     if not parts:
         return NONE
     marks, lines = [f'<path class="axis" d="M0 18.5H{_place(FARTHEST) + BAR}"/>'], []
     for length, count, value in parts:
         few = " few" if count < MINIMUM else ""
-        # Without its ground, a length at which the head is always wrong would look like one of which there are none.
+        # Without its ground, a length at which the head is always wrong would look like a length without links.
         for kind, high in (("ground", 16.0), (f"bar{few}", 16 * value)):
             where = f'x="{_place(length)}" y="{18 - high:.1f}"'
             marks.append(f'<rect class="{kind}" {where} width="{BAR - 1}" height="{high:.1f}"/>')
@@ -271,7 +271,7 @@ def draw_parts(parts: Sequence[Part], offset: int) -> str:
 
 
 def _place(length: int) -> int:
-    """Where the bar of a length begins; between back and ahead there is room."""
+    """Return the left edge of the bar of a length; there is a gap between back and ahead."""
     return BAR * (length + FARTHEST) if length < 0 else BAR * (length + FARTHEST - 1) + 4
 
 
@@ -284,7 +284,7 @@ def _heading(column: Column) -> str:
 
 
 def _group(report: Report, columns: int) -> str:
-    """The heading of a score: its definition, how its gold is permuted, and what to compare with."""
+    """Return the heading of a score: its definition, how its gold is permuted, and its baselines."""
     definition = f"Score: {report.score.definition} ({report.source}). {report.permuted}".strip()
     notes = "".join(f"<p>{escape(note)}</p>" for note in (definition, report.comparison, report.remark) if note)
     details = f"<details><summary>How it is scored</summary>{notes}</details>"
@@ -293,12 +293,12 @@ def _group(report: Report, columns: int) -> str:
 
 
 def _row(row: Reported, columns: Sequence[Column]) -> str:
-    """A row with a head."""
+    """Return a row with a head."""
     cells = [f'<th scope="row" data-code="{escape(row.name + row.pooled)}">{NAME.content(row)}</th>']
     for column in columns[1:]:
         value = column.value(row) if column.value else ""
         if isinstance(value, float) and math.isnan(value):
-            value = ""  # comes last
+            value = ""  # sorts last
         kind = ' class="right"' if column.right else ""
         cells.append(f'<td{kind} data-value="{value}">{column.content(row)}</td>')
     kind = "undecided" if row.verdict == UNDECIDED else "stands-out" * row.stands_out
@@ -306,13 +306,13 @@ def _row(row: Reported, columns: Sequence[Column]) -> str:
 
 
 def _rare_row(row: Reported) -> str:
-    """A row without a head: its name, with a link to it in the grid where it has any items, and their number."""
+    """Return a row without a head: its name, linked to the grid if it has any items, and the number of items."""
     name = f'<a href="#{escape(format_address(row))}">{_name(row)}</a>' if row.count else _name(row)
     return f'<tr><th scope="row">{name}</th><td>{row.count:,}</td></tr>'
 
 
 def _format_replication(there: Replicated | None) -> str:
-    """The lift on another corpus and what follows from it; the score, the items and the rival when pointed at."""
+    """Return the lift on another corpus with the verdict; the score, the items and the rival are in a tooltip."""
     if there is None:
         return NONE
     about = [f"{there.score.value:.2f} of {there.scored:,} there"] if math.isfinite(there.score.value) else []
@@ -323,7 +323,7 @@ def _format_replication(there: Replicated | None) -> str:
 
 
 def _list_rivals(row: Reported) -> str:
-    """The rivals of a head with their scores, the strongest in bold."""
+    """Return the rivals of a head with their scores, the strongest in bold."""
     lines = []
     for rival in row.rivals:
         text = f'{rival.score.value:.2f} <span title="{escape(rival.label)}">{escape(rival.plain)}</span>'
@@ -332,7 +332,7 @@ def _list_rivals(row: Reported) -> str:
 
 
 def _scores(row: Reported) -> str:
-    """A line from 0 to 1: score (dot), interval, rivals (bars), untrained model (ring), permuted (cross)."""
+    """Draw a line from 0 to 1: score (dot), interval, rivals (bars), untrained model (ring), permuted (cross)."""
     score, permuted = row.score, row.permuted
     marks = ['<line class="axis" x1="0" x2="100" y1="8" y2="8"/>']
     for rival in row.rivals:

@@ -1,4 +1,4 @@
-"""The rows of a page that have a head, in numbers and in words: data for ``scripts/search.js`` and ``answer.js``."""
+"""The rows with a head, in numbers and in words: data for ``scripts/search.js`` and ``answer.js``."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,13 +11,13 @@ from headscope.view.page.nested import round_number
 from headscope.view.reports import Interval, Report, Reported, format_measure
 
 VERDICTS = {STANDS_OUT: "stands_out", DOES_NOT: "does_not", UNDECIDED: "undecided", NOT_YET: "not_yet"}
-"""The verdicts as the page knows them, by which it finds what they mean among the terms."""
+"""The verdicts by the keys under which the terms of the page explain them."""
 
 
 def describe_rows(reports: Sequence[Report]) -> Iterator[dict[str, Any]]:
-    """The rows with a head, each with its numbers, what they are of, and the answer in a sentence.
+    """Yield the rows with a head, each with its numbers, their meaning, and the answer in a sentence.
 
-    A score, a rival's score and a lift are a number with the ends of its interval; what was not measured is None.
+    A score, a rival's score and a lift are a list of a number and the ends of its interval; a missing value is None.
     """
     for report in reports:
         for row in report.rows_with_heads:

@@ -12,7 +12,7 @@ from headscope.view.page.packed import pack_bytes
 
 
 def describe_texts(examples: xr.Dataset) -> dict[str, Any]:
-    """The texts, what they are examples of, and their weights by attention type, layer after layer.
+    """Return the texts, what they are examples of, and their weights by attention type, layer after layer.
 
     Raises:
         TableError: the examples are damaged.
@@ -33,7 +33,7 @@ def describe_texts(examples: xr.Dataset) -> dict[str, Any]:
 
 
 def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
-    """A text with its weights, a byte each, in gzip and base64; packed quickly, or as small as can be."""
+    """Return a text with its weights, one byte each, in gzip and base64: packed quickly, or as small as possible."""
     weights = {name: np.ascontiguousarray(each).tobytes() for name, each in text.weights.items()}
     return {
         "id": text.id,
@@ -52,9 +52,9 @@ def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
 
 
 def _describe_items(text: Text, rows: Sequence[str]) -> dict[str, Any]:
-    """What heads are scored on in a text, and what each gets right: a byte for each head and item.
+    """Return the items of a text on which heads are scored, and which of them each head gets right, in a byte each.
 
-    An item is its source, its targets, and the places of its rows among those of the page.
+    An item is its source, its targets, and the indices of its rows in the list of the page.
     """
     place = {row: number for number, row in enumerate(rows)}
     return {

@@ -1,26 +1,26 @@
-"""Figures that follow the theme of the page: in the dark one their greys, white and black are exchanged.
+"""Figures that follow the theme of the page: in the dark theme, greys, white and black are inverted.
 
-What has a hue keeps it, and so do the cells of heatmaps, whose colours are numbers.
+Colours with a hue stay as they are, and so do the cells of heatmaps, whose colours are numbers.
 """
 
 import re
 
 GROUND_AND_INK = (0x14, 0x17, 0x1B), (0xE6, 0xE9, 0xED)
-"""What white and black become: the ground and the ink of the page's dark theme (``page.css``)."""
+"""The colours for white and black in the page's dark theme: its ground and its ink (``page.css``)."""
 
 _GREY = re.compile(r"\b(fill|stroke)(: ?|=\")(#([0-9a-f]{2})\4\4)\b")
 _NOT_CELLS = {"fill": ":not([id^=QuadMesh] *)", "stroke": ""}
-"""All but the cells of heatmaps and colour bars, as matplotlib names them; the lines between cells are like others."""
+"""CSS selectors that leave out the cells of heatmaps and colour bars, as matplotlib names them, but not their lines."""
 
 
 def follow_theme(svg: str) -> str:
-    """A figure of matplotlib that a browser shows dark where the reader's theme is dark; another SVG as it is."""
+    """Return a figure of matplotlib that is dark for readers with a dark theme; any other SVG is returned as it is."""
     rules = []
     for name, separator, grey, level in sorted(set(_GREY.findall(svg))):
         given = f'[{name}="{grey}"]' if separator.startswith("=") else f'[style*="{name}{separator}{grey}"]'
         rules.append(f"{given}{_NOT_CELLS[name]}{{{name}:{_darken(int(level, 16))}!important}}")
     if "<text" in svg:
-        rules.append(f'text:not([style*="fill:"]){{fill:{_darken(0)}}}')  # matplotlib leaves out what is black
+        rules.append(f'text:not([style*="fill:"]){{fill:{_darken(0)}}}')  # matplotlib does not write black
     start, end, rest = svg.rpartition("</svg>")
     if not rules or not end:
         return svg
@@ -28,6 +28,6 @@ def follow_theme(svg: str) -> str:
 
 
 def _darken(level: int) -> str:
-    """The colour of a grey in the dark theme, between the ink that black becomes and the ground that white becomes."""
+    """Return the colour of a grey in the dark theme: black becomes the ink, white the ground."""
     ends = zip(*GROUND_AND_INK, strict=True)
     return "#" + "".join(f"{round(ink + (ground - ink) * level / 255):02x}" for ground, ink in ends)
