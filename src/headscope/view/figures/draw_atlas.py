@@ -1,4 +1,4 @@
-"""The figures of an atlas: those by layer, and those of each score that a table describes."""
+"""The figures of an atlas: figures by layer, and figures of each score that a table describes."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,11 +18,11 @@ from headscope.view.figures.style import file_stem
 from headscope.view.reports import read_report
 
 Drawing = Callable[[], Figure]
-"""Draws a figure when it is called."""
+"""A function without arguments that draws a figure."""
 
 
 def list_figures(table: xr.Dataset) -> dict[str, tuple[str, Drawing]]:
-    """The figures of a head table by title, each with the name of its file; none is drawn yet."""
+    """Return the figures of a head table by title, each with the name of its file; none is drawn yet."""
     figures = list_layer_figures(table)
     if "head_map_x" in table:
         figures["Heads that attend alike"] = ("head-map", partial(draw_head_map, table))
@@ -33,15 +33,15 @@ def list_figures(table: xr.Dataset) -> dict[str, tuple[str, Drawing]]:
     if has_replication(table):
         title = "Lift of the reported heads, here and on another corpus"
         figures[title] = ("replication", partial(draw_replication, table))
-    # A row named a:b and one named a/b would have one file.
+    # A row a:b and a row a/b would otherwise share a file.
     stems = tell_apart(file_stem(name) for name, _ in figures.values())
     return {title: (stem, draw) for (title, (_, draw)), stem in zip(figures.items(), stems, strict=True)}
 
 
 def list_score_figures(table: xr.Dataset, score: Score) -> dict[str, tuple[str, Drawing]]:
-    """The figures of a score by title: its reported heads, then one of all rows or, with directions, one for each row.
+    """Return the figures of a score by title: its reported heads, then one figure of all rows.
 
-    Of these rows there are those with a reported head.
+    In place of the latter, a score with directions has a figure by length, and one for each row with a reported head.
     """
     name, heatmap = score.stem.replace("_", "-"), partial(draw_score_heatmap, table, score.variable)
     report = read_report(table, score)

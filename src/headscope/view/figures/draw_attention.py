@@ -14,33 +14,33 @@ from headscope.heads import SHARE, head_name
 from headscope.view.figures import style
 
 LABELLED = 12
-"""Heads whose maps have words at their axes; of more the maps are small, and name the heads alone."""
+"""The largest number of heads whose maps have words at their axes; more heads get small maps without words."""
 
 ABREAST = 3
-"""Maps with words side by side; more stand below."""
+"""The number of maps with words in a row of the figure."""
 
 CELL, NARROWEST = 0.21, 1.6
-"""The size of a word's cell, and of the smallest map with words, in inches."""
+"""The size of the cell of a word, and the smallest size of a map with words, in inches."""
 
 THUMBNAIL = 0.55
 """The size of a map without words, in inches."""
 
 MOST_WORDS = 60
-"""Words that a map names; of longer texts it names every second one, and so on."""
+"""The largest number of words that a map names; for longer texts, it names every second word, and so on."""
 
 
 def draw_attention(attention: xr.DataArray, ax: Axes | None = None) -> Figure:
-    """Return a figure with a heatmap for each head: from the words at its left to those below it.
+    """Draw a heatmap for each head: from the words at its left to the words below it.
 
-    Weights have one scale for all heads, from 0 to the largest; a difference, with values below 0, has its middle at 0.
-    Up to 12 heads have the words at their axes. More are small maps, one row for each layer.
+    All heads share one scale. For weights it goes from 0 to the largest; for a difference, with values below 0, its
+    middle is 0. Up to 12 heads have the words at their axes. More heads are small maps, one row for each layer.
 
     Args:
-        attention: the dimensions ``query`` and ``key``, and ``layer`` and ``head`` or none of them.
-        ax: axes into which the map of a single head is drawn; by default a figure is made.
+        attention: An array with the dimensions ``query`` and ``key``, and optionally ``layer`` and ``head``.
+        ax: Axes for the map of a single head; by default, a new figure is made.
 
     Raises:
-        TableError: there is another dimension, no head has a value, or `ax` was given for several heads.
+        TableError: there is another dimension, no head has a value, or `ax` was passed for several heads.
     """
     if others := {*map(str, attention.dims)} - {"layer", "head", "query", "key"}:
         raise TableError(
@@ -66,7 +66,7 @@ def draw_attention(attention: xr.DataArray, ax: Axes | None = None) -> Figure:
 
 @style.styled
 def _draw_panels(attention: xr.DataArray, maps: Sequence[xr.DataArray], scale: Normalize, colours: str) -> Figure:
-    """Return a figure with a map for each head."""
+    """Draw a map for each head into a new figure."""
     labelled = len(maps) <= LABELLED
     if labelled:
         abreast = min(ABREAST, len(maps))
@@ -99,14 +99,14 @@ def _list_maps(attention: xr.DataArray) -> list[xr.DataArray]:
 
 
 def _choose_scale(attention: xr.DataArray) -> tuple[Normalize, str]:
-    """Return the scale of all maps, and its colours: from 0, or around it where there are values below."""
+    """Return the scale of all maps and its colours: from 0 to the largest, or centred at 0 with negative values."""
     if float(attention.min()) < 0:
         return style.centre(attention), style.DIVERGING
     return Normalize(0, float(attention.max()) or 1.0), style.COLOURS
 
 
 def _draw_map(axes: Axes, values: xr.DataArray, scale: Normalize, colours: str, *, labelled: bool = True) -> None:
-    """Draw a cell for each pair of words, the first word at the top left; NaN stays empty."""
+    """Draw a cell for each pair of words, the first word at the top left; cells with NaN stay empty."""
     axes.pcolormesh(np.ma.masked_invalid(values.values), cmap=colours, norm=scale)
     axes.invert_yaxis()
     axes.set_aspect("equal")

@@ -1,6 +1,7 @@
-"""Figures of what fine-tuning changes in each head, after Zhao and Bethard 2020: task and control beside each other.
+"""Figures of the changes of heads by fine-tuning, after Zhao and Bethard 2020, with task and control side by side.
 
-Each takes a comparison (`headscope.analyse.compare`); `headscope.view.figures.draw_runs` draws what needs no control.
+Each function takes a comparison (`headscope.analyse.compare`); `headscope.view.figures.draw_runs` has the figures that
+need no control.
 """
 
 import math
@@ -37,21 +38,21 @@ from headscope.view.wording import (
 )
 
 COLOURS = {"task": "#0072B2", "control": "#E69F00"}
-"""Of the groups (of Okabe and Ito)."""
+"""The colours of the groups (of Okabe and Ito)."""
 
 MARKERS = {"task": "o", "control": "s"}
 
 FEW = 5
-"""Fewer runs are shown as dots and not as a box: quartiles of three points are the points."""
+"""The smallest number of runs that are drawn as a box, since the quartiles of three points are the points."""
 
 
 @style.styled
 def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
-    """The mean change of every head, task and control side by side on one scale (Zhao and Bethard 2020, figure 4).
+    """Draw the mean change of every head, task and control side by side (Zhao and Bethard 2020, figure 4).
 
-    Red heads gain and blue ones lose; the scale reaches as far down as up. A dot marks a head whose runs have another
-    distribution than those of the control (where there is none: that changes at all), at a false discovery rate of at
-    most 0.05.
+    Both panels share a scale that is symmetric around 0: red heads gain, blue heads lose. A dot marks a head whose runs
+    have another distribution than the runs of the control (without a control: a head that changes), at a false
+    discovery rate of at most 0.05.
     """
     groups, sizes = list_groups(check_comparison(comparison)), comparison.sizes
     change = comparison["change"].transpose("group", "layer", "head")
@@ -79,10 +80,10 @@ def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
 
 @style.styled
 def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
-    """The mean change of the heads of each layer in every run, task beside control (Zhao and Bethard 2020, figure 5).
+    """Draw the mean change of each layer's heads in every run, task next to control (Zhao and Bethard 2020, figure 5).
 
     Each dot is a run. A box spans the quartiles over runs, its line is the median, and its whiskers reach the farthest
-    run within 1.5 times its height; fewer than five runs have no box.
+    run within 1.5 times its height. Fewer than five runs have no box.
     """
     groups, layers = list_groups(check_comparison(comparison)), comparison["layer"].values
     apart = 0.8 / len(groups)
@@ -129,9 +130,9 @@ def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
 
 @style.styled
 def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
-    """The score of each head before against its mean change (Zhao and Bethard 2020: do the rich get richer?).
+    """Draw the score of each head before against its mean change (Zhao and Bethard 2020: do the rich get richer?).
 
-    Above each panel, Kendall's tau as the paper has it, and corrected by split halves where it could be.
+    Above each panel is Kendall's tau as in the paper, and corrected by split halves if that is possible.
     """
     groups, frames = list_groups(check_comparison(comparison)), make_frames(comparison)
     heads, runs = frames["heads"], frames["runs"].set_index("group")
@@ -151,7 +152,7 @@ def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
 
 
 def set_signed_ticks(axis: Axis, most: float) -> None:
-    """Set ticks with their sign, and with as many digits as numbers up to `most` need."""
+    """Set ticks with a sign, and with the number of digits that values up to `most` need."""
     digits = max(0, 1 - math.floor(math.log10(most))) if most > 0 else 1
     axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(
@@ -160,7 +161,7 @@ def set_signed_ticks(axis: Axis, most: float) -> None:
 
 
 def outline_best(axes: Axes, comparison: xr.Dataset) -> None:
-    """Outline the head that scored best before."""
+    """Outline the head with the best score before."""
     layer, head = parse_head(str(comparison.attrs["best_head"]), comparison)
     fine = min(1.0, 14 / comparison.sizes["head"])
     outline = Rectangle((head - 0.5, layer - 0.5), 1, 1, fill=False, edgecolor="black", clip_on=False, gid="best")
@@ -176,7 +177,7 @@ def _dots(axes: Axes, marked: pd.DataFrame, comparison: xr.Dataset, height: floa
 
 
 def _key(comparison: xr.Dataset, marked: int) -> str:
-    """The meaning of the dots and their number; where no head can be marked, that."""
+    """Return the meaning of the dots and their number, or a note that so few runs can mark no head."""
     least = read_means(comparison)[name_outcome(comparison, "p_least")]
     if least > LEVEL:
         return f"no head can be marked: p is {least:.3g} at least with so few runs"

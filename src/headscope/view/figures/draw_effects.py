@@ -1,4 +1,4 @@
-"""What disabling heads and layers changes, after Kovaleva et al. 2019 (figures 8 and 9)."""
+"""The effects of disabling heads and layers, after Kovaleva et al. 2019 (figures 8 and 9)."""
 
 import math
 from collections.abc import Mapping
@@ -18,13 +18,14 @@ from headscope.view.figures import style
 from headscope.view.figures.draw_heatmaps import draw_cells
 
 SURE = ("needed", "worse without", "better without", "matters")
-"""The verdicts that are outlined or filled."""
+"""The verdicts whose heads are outlined."""
 
 
 def draw_effects(table: xr.Dataset) -> dict[str, Figure]:
-    """The figures of a table of effects by name: for each metric one of all heads, and one of all layers.
+    """Draw the figures of a table of effects by name: for each metric one of all heads, and one of all layers.
 
-    They show all examples; heads and layers that were not disabled are hatched or left out. Of runs they show the mean.
+    They show all examples, and for a table of runs the mean over runs. Heads that were not disabled are hatched;
+    layers that were not disabled are left out.
     """
     table = summarize_effects(table) if "run" in table.dims else table
     figures = {}
@@ -38,11 +39,11 @@ def draw_effects(table: xr.Dataset) -> dict[str, Figure]:
 
 @style.styled
 def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
-    """The change of a metric with each head disabled, a panel for each way (Kovaleva et al. 2019, figure 8).
+    """Draw the change of a metric with each head disabled, a panel for each way (Kovaleva et al. 2019, figure 8).
 
-    Red is worse and blue better, of a divergence red is further away. Outlined heads are those of which that is sure,
-    beyond their placebos if there are some. Of runs it shows the mean; then heads of which that is sure in each run are
-    outlined too.
+    Red is worse and blue is better; for a divergence, red is larger. A head is outlined if its effect is sure, and
+    beyond its placebos if there are any. For a table of runs, the figure shows the mean, and also outlines heads whose
+    effect is sure in every run.
     """
     table = summarize_effects(table) if "run" in table.dims else table
     effects = table[f"effect_{metric['name']}"].isel(subset=0)
@@ -74,9 +75,9 @@ def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
 
 @style.styled
 def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
-    """The change of a metric with each whole layer disabled, with intervals (Kovaleva et al. 2019, figure 9).
+    """Draw the change of a metric with each whole layer disabled, with intervals (Kovaleva et al. 2019, figure 9).
 
-    Of runs it shows the mean over them, and the intervals of that.
+    For a table of runs, it shows the mean over runs with its intervals.
     """
     table = summarize_effects(table) if "run" in table.dims else table
     frame = list_effects(table).query("kind == 'layer' and subset == 'all' and metric == @metric['name']")
@@ -99,7 +100,7 @@ def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
 
 
 def _draw_layers(axes: Axes, rows: pd.DataFrame, shift: float, colour: str, how: str) -> None:
-    """A dot with an interval for each layer, over a bar where its placebos lie."""
+    """Draw a dot with an interval for each layer, over a bar that spans its placebos."""
     places = rows["unit"].str.extract(r"(\d+)$")[0].astype(int) + shift
     placebos = rows["placebo"].notna()
     axes.bar(
@@ -121,7 +122,7 @@ def _outline(axes: Axes, rows: pd.DataFrame, attention_type: str) -> None:
 
 
 def _list_sure(table: xr.Dataset) -> list[str]:
-    """The verdicts of heads that are outlined."""
+    """Return the verdicts whose heads are outlined."""
     runs = count_runs(table)
     return [*SURE, *(f"{verdict} in {runs} of {runs} runs" for verdict in SURE if runs)]
 

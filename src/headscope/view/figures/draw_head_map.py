@@ -1,4 +1,4 @@
-"""The map of the heads of a model, and the tree in which they join: Clark et al. 2019, section 6."""
+"""The map of the heads of a model, and the tree of their clusters: Clark et al. 2019, section 6."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ MARKS = tuple(zip(
     ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C564B"),
     ("o", "s", "^", "D", "v", "P", "X", "*"), strict=True,
 ))  # fmt: skip
-"""A colour (of Okabe and Ito, and a brown) and a marker for each behaviour, most frequent first."""
+"""A colour (of Okabe and Ito, and a brown) and a marker for each behaviour, the most frequent first."""
 
 UNKNOWN = "0.75"
 """The colour of heads without a behaviour."""
 
 MOST_LEAVES = 150
-"""Heads that a tree has at most; of a model with more, the lowest merges are drawn as one leaf."""
+"""The largest number of leaves of a tree; in a larger model, the lowest merges are collapsed into leaves."""
 
 
 @style.styled
 def draw_head_map(table: xr.Dataset) -> Figure:
-    """The heads of a model as points, near one another where they attend alike (Clark et al. 2019, figure 6).
+    """Draw the heads of a model as points that are close if the heads attend alike (Clark et al. 2019, figure 6).
 
-    On the left they are coloured by what they do, on the right by their layer.
+    On the left, colours show the behaviour of the heads; on the right, their layer.
 
     Args:
-        table: a head table with ``head_map_x``, ``head_map_y`` and ``behaviour`` (`headscope.add_head_map` and
+        table: A head table with ``head_map_x``, ``head_map_y`` and ``behaviour`` (`headscope.add_head_map` and
             `headscope.add_behaviours`).
 
     Raises:
@@ -69,10 +69,10 @@ def draw_head_map(table: xr.Dataset) -> Figure:
 
 @style.styled
 def draw_head_tree(table: xr.Dataset) -> Figure:
-    """The tree in which the heads of a model join by average linkage, those that attend alike first.
+    """Draw the tree that joins the heads of a model by average linkage, heads that attend alike first.
 
     Args:
-        table: a head table with ``cluster_merge`` (`headscope.add_head_map`); colours are its clusters.
+        table: A head table with ``cluster_merge`` (`headscope.add_head_map`); the colours show its clusters.
 
     Raises:
         TableError: the table has no clusters.
@@ -90,11 +90,11 @@ def draw_head_tree(table: xr.Dataset) -> Figure:
 
 
 Head = tuple[tuple[int, int], np.ndarray, str]
-"""The layer and number of a head, its place in the map, and what it does."""
+"""The layer and number of a head, its coordinates in the map, and its behaviour."""
 
 
 def _list_heads(table: xr.Dataset, attention_type: str) -> list[Head]:
-    """The heads of an attention type that have a place in its map, layer by layer."""
+    """Return the heads of an attention type that have coordinates in its map, layer by layer."""
     chosen = table.sel(attention_type=attention_type) if attention_type else table
     sides = [chosen[name].transpose("layer", "head").values for name in ("head_map_x", "head_map_y")]
     places = np.stack(sides, axis=-1)
@@ -145,7 +145,7 @@ def _draw_tree(axes: Axes, table: xr.Dataset, attention_type: str) -> None:
 
 
 def _describe(table: xr.Dataset) -> str:
-    """How far the picture can be trusted."""
+    """Return a note on how far the picture can be trusted."""
     numbers = {
         "stress {:.2f}": "head_map_stress", "silhouette of the clusters {:.2f}": "cluster_silhouette",
         "their agreement over halves of the corpus {:.2f}": "cluster_stability",

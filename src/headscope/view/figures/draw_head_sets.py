@@ -1,4 +1,4 @@
-"""Sets of heads: the two scores by which they were chosen, and what a model loses without them."""
+"""Sets of heads: the two scores by which they were chosen, and the loss of the model without them."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from headscope.view.headings import name_corpus
 from headscope.view.lesions_report import list_lesions
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
-"""Of the first set, of the second, and of what is in both (of Okabe and Ito)."""
+"""The colours of the first set, of the second set, and of heads in both (of Okabe and Ito)."""
 
 RANDOM: Mapping[str, dict[str, Any]] = {
     "as many random heads": {"color": "0.3", "marker": "o", "markerfacecolor": "white"},
@@ -34,15 +34,15 @@ def draw_two_scores(
     title: str,
     labels: tuple[str, str],
 ) -> Figure:
-    """A dot for each head at its two scores, in the colour of its set.
+    """Draw a dot for each head at its two scores, in the colour of its set.
 
     Args:
-        table: from which the scores are.
-        across: the first score of each head, by its name.
-        up: the second.
-        sets: the names of the heads of two sets.
-        title: of the figure.
-        labels: of the two axes.
+        table: The table that the scores come from.
+        across: The first score of each head, by name.
+        up: The second score of each head, by name.
+        sets: The names of the heads of two sets, by the name of the set.
+        title: The title of the figure.
+        labels: The labels of the two axes.
     """
     (first, heads), (second, others) = ((name, {*of_set}) for name, of_set in sets.items())
     groups = {
@@ -66,14 +66,14 @@ def draw_two_scores(
 
 @styled
 def draw_drops(lesions: Mapping[str, tuple[xr.Dataset, xr.Dataset]]) -> Figure:
-    """The drop of the accuracy without each set of heads, in points, beside the mean drop without random sets.
+    """Draw the drop of the accuracy without each set of heads, in points, next to the mean drop without random sets.
 
-    The line through a dot is the interval of the drop by text; that through the mark of random sets is where 95 % of
-    them lie.
+    The line through the dot of a set is the interval of its drop, clustered by text. The line through the mark of the
+    random sets spans 95 % of them.
 
     Args:
-        lesions: by the title of a panel, a table whose random sets have as many heads, and one whose random sets have
-            as many in each layer.
+        lesions: Two tables by the title of their panel. The random sets of the first have the same number of heads; the
+            random sets of the second have the same number of heads in each layer.
     """
     first = next(iter(lesions.values()))[0]
     names = [str(name) for name in first["set"].values]

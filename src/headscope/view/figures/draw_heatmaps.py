@@ -1,8 +1,8 @@
 """Heatmaps of heads by layer: a score or a description of every head.
 
-Scores are shares, such as that of the links that a head gets right, so all their heatmaps have the scale from 0 to 1
-and can be held beside each other. A description has a scale of its own. The reported head is outlined where it stands
-out (`headscope.view.reports`), and no other.
+Scores are shares, such as the share of links that a head gets right. All their heatmaps have the scale from 0 to 1, so
+that they can be compared. A description has its own scale. The reported head is outlined only if it stands out
+(`headscope.view.reports`).
 """
 
 import math
@@ -28,14 +28,14 @@ from headscope.view.reports import Reported, format_measure, read_report
 from headscope.view.wording import format_ends, format_interval, format_number, name_variable
 
 ABREAST = 2
-"""Panels side by side; more stand below."""
+"""The number of panels in a row of the figure."""
 
 PANELS = 6.2
-"""The width of the panels side by side, in inches: with the colour bar, that of a page."""
+"""The width of the panels in a row, in inches; with the colour bar, it is the width of a page."""
 
 
 class Panel(NamedTuple):
-    """A panel: its title, a value for each head, and the report that is about these values, if there is one."""
+    """A panel: its title, a value for each head, and the report on these values, if there is one."""
 
     title: str
     values: xr.DataArray
@@ -43,29 +43,31 @@ class Panel(NamedTuple):
 
 
 class Baseline(NamedTuple):
-    """What is marked on the scale: a value, and its name in two lines."""
+    """A mark on the scale: its value, and its name in two lines."""
 
     value: float
     name: str
 
 
 def draw_score_heatmap(table: xr.Dataset, variable: str = "", row: str = "") -> Figure:
-    """A score of every head by layer, from 0 to 1, the reported head outlined where it stands out.
+    """Draw a score of every head by layer, from 0 to 1, with the reported head outlined if it stands out.
 
-    A score with two directions has a panel for each direction of one row; any other a panel for each row that the
-    corpus has, or a single one, and next to it a panel for each baseline that differs from head to head. The titles
-    have the count, the baselines and the held-out score, since the best head of a panel is chosen on the texts on
-    which it is scored; the strongest rival is marked on the scale. A description with a share of tokens to compare
-    with is shown in multiples of that share: red heads give a class more than its share, blue ones less; it has no
-    rivals, and so no outlines.
+    A score with two directions has a panel for each direction of one row. Any other score has a panel for each row that
+    the corpus has, or a single panel. A panel for each baseline that differs from head to head follows. The titles have
+    the count, the baselines and the held-out score, since the best head of a panel is chosen on the texts on which it
+    is scored. The strongest rival is marked on the scale.
+
+    A description whose baseline is a share of tokens is shown in multiples of that share: red heads give a class more
+    than its share, blue heads less. It has no rivals, and so no outlines.
 
     Args:
-        table: a head table with the score.
-        variable: of the score; by default the one by which heads are reported, if the table has only one.
-        row: of a score with directions, such as a relation; by default its first.
+        table: A head table with the score.
+        variable: The variable of the score; by default, the score by which heads are reported, if the table has only
+            one.
+        row: A row of a score with directions, such as a relation; by default, the first row.
 
     Raises:
-        TableError: the table does not describe the score, or has not this row, or no row with any item.
+        TableError: the table does not describe the score, lacks this row, or has no row with any item.
     """
     score = _find(table, variable)
     dim = score.row_dimension(table)
@@ -105,12 +107,14 @@ def draw_score_heatmap(table: xr.Dataset, variable: str = "", row: str = "") -> 
 
 
 def draw_consistency_heatmap(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Figure:
-    """A score of every head on two corpora, side by side on one scale (Zhao and Bethard 2020, figures 2, A1 to A4).
+    """Draw a score of every head on two corpora, side by side (Zhao and Bethard 2020, figures 2, A1 to A4).
+
+    Both panels share a scale.
 
     Args:
-        first: a head table of a model on one corpus.
-        second: of the same model on another corpus.
-        variable: one value for each head, as `headscope.consistency` wants it.
+        first: A head table of a model on one corpus.
+        second: A head table of the same model on another corpus.
+        variable: A variable with one value for each head, as `headscope.consistency` takes it.
 
     Raises:
         TableError: the heads cannot be compared.
@@ -142,7 +146,7 @@ def _find(table: xr.Dataset, variable: str) -> Score:
 
 
 def _draw_shares(table: xr.Dataset, score: Score, dim: str) -> Figure:
-    """Attention to classes in multiples of the share of the tokens that each class is."""
+    """Draw the attention to classes of tokens, in multiples of the share of the tokens that each class makes up."""
     places = [place for place in score.places(table) if bool(table[score.control].sel(place) > 0)]
     if not places:
         raise TableError(f"the corpus has nothing that {score.variable} could be of; measure another corpus.")
@@ -161,20 +165,20 @@ def _draw_shares(table: xr.Dataset, score: Score, dim: str) -> Figure:
 
 
 def _list_reported(table: xr.Dataset, score: Score) -> Sequence[Reported | None]:
-    """The report of each row of a score; None where no head was chosen."""
+    """Return the reported row of each row of a score, or None for a row without a chosen head."""
     report = read_report(table, score)
     return [row if row.layer else None for row in report.rows] if report else [None] * len(score.places(table))
 
 
 def _choose_baseline(reported: Reported | None, offset: Offset | None) -> Baseline | None:
-    """Return the strongest rival of the reported head, on the held-out texts; without one, the best fixed offset."""
+    """Return the strongest rival of the reported head on held-out texts or, without one, the best fixed offset."""
     if reported and (rival := reported.strongest_rival):
         return Baseline(rival.score.value, "strongest\nrival")
     return Baseline(offset.value, f"offset\n{format_offset(offset.offset)}") if offset else None
 
 
 def _choose_scale(score: Score | None, panels: Sequence[Panel], baseline: Baseline | None = None) -> Normalize:
-    """From 0 to 1 for the shares of a score; else from the lowest value to the highest, or to the baseline."""
+    """Return the scale: 0 to 1 for the shares of a score; else from the lowest value to the highest or the baseline."""
     least = min(0.0, *(float(panel.values.min()) for panel in panels))
     marks = [*(float(panel.values.max()) for panel in panels), baseline.value if baseline else math.nan]
     most = max((mark for mark in marks if mark > 0), default=1.0)
@@ -185,7 +189,7 @@ def _choose_scale(score: Score | None, panels: Sequence[Panel], baseline: Baseli
 def _describe_row(
     table: xr.Dataset, score: Score, place: Mapping[str, str], reported: Reported | None
 ) -> tuple[str, Offset | None]:
-    """A row, its count and its baselines, in lines; and the best fixed offset."""
+    """Return the name of a row with its count and its baselines, in lines, and its best fixed offset."""
     name = reported.caption if reported else " ".join(place.values()).replace("_", " ") or score.title
     if count := score.count(table, place):
         name += f" · {count:,} {table[f'{score.stem}_count'].attrs['units']}"
@@ -200,7 +204,7 @@ def _describe_row(
 
 
 def _describe_held_out(row: Reported) -> str:
-    """The reported head with its held-out score, its strongest rival, and the verdict."""
+    """Return the reported head with its held-out score, its strongest rival, and the verdict."""
     line = f"held out: {row.where}"
     if row.attends:
         line += f" from {row.attends}"
@@ -211,7 +215,7 @@ def _describe_held_out(row: Reported) -> str:
 
 
 def _title_panel(panel: Panel, attention_type: str) -> str:
-    """Return what is above the heads of one attention type: where the reported head is one, its held-out score too."""
+    """Return the title of a panel for one attention type, with the held-out score if the reported head has it."""
     title = " · ".join(filter(None, (attention_type, panel.title)))
     reported = panel.reported
     if reported is None or reported.attention_type != attention_type:
@@ -230,7 +234,7 @@ def _draw_panels(
     baseline: Baseline | None = None,
     colours: str = style.COLOURS,
 ) -> Figure:
-    """A panel for each direction and attention type, on one scale, on which the baseline is marked."""
+    """Draw a panel for each direction and attention type, on one scale that marks the baseline."""
     of_model = style.list_attention_types(table)
     columns = len(of_model) if of_model[0] else min(len(panels), ABREAST)
     wide = PANELS / max(columns, 2)
@@ -260,7 +264,7 @@ def _draw_panels(
 
 
 def _draw_heatmap(axes: Axes, panel: Panel, attention_type: str, title: str, scale: Normalize, colours: str) -> None:
-    """Draw the heads of one attention type, layer 1 at the top, and name the best one below the title."""
+    """Draw the heads of one attention type, layer 1 at the top, and name the best head below the title."""
     values = style.select_type(panel.values, attention_type)
     if not values.size:
         axes.set_axis_off()
@@ -280,13 +284,13 @@ def _draw_heatmap(axes: Axes, panel: Panel, attention_type: str, title: str, sca
 
 
 def draw_cells(axes: Axes, values: xr.DataArray, scale: Normalize, colours: str) -> float:
-    """A cell for each head of ``(layer, head)``, layer 1 at the top, hatched where it has no value.
+    """Draw a cell for each head of ``(layer, head)``, layer 1 at the top; cells without a value are hatched.
 
     Returns:
-        how fine lines must be beside cells so small, 1 at most.
+        The factor for the width of lines next to cells of this size, at most 1.
     """
     layers, heads = values["layer"].values, values["head"].values
-    fine = min(1.0, 14 / len(heads))  # thinner lines for small cells, or they would cover them
+    fine = min(1.0, 14 / len(heads))  # thicker lines would cover small cells
     edges = [np.append(numbers - 0.5, numbers[-1] + 0.5) for numbers in (heads, layers)]
     shown = np.ma.masked_invalid(values.values)
     axes.pcolormesh(*edges, shown, cmap=colours, norm=scale, edgecolors="white", linewidth=0.6 * fine)

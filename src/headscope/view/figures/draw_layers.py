@@ -1,6 +1,6 @@
-"""Targets, width and distance of attention by layer, after Clark et al. 2019.
+"""Targets, entropy and distance of attention by layer, after Clark et al. 2019.
 
-Heads that stand far out of their layer carry their name (`headscope.view.figures.draw_outliers`).
+Heads that are outliers in their layer are named (`headscope.view.figures.draw_outliers`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +29,9 @@ class Series(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One row of a figure: variables against layer, over a dashed line of uniform attention where asked for.
+    """One row of a figure: variables against layer, with a dashed line of uniform attention if `baseline` names it.
 
-    A figure's only row needs no title beside that of the figure.
+    The only row of a figure needs no title.
     """
 
     title: str
@@ -72,14 +72,14 @@ NATS = "mean entropy (nats)"
 
 
 def draw_special_tokens(table: xr.Dataset) -> Figure:
-    """Attention of each head to special tokens, by layer (Clark et al. 2019, figure 2).
+    """Draw the attention of each head to special tokens, by layer (Clark et al. 2019, figure 2).
 
     Args:
-        table: a head table with any of ``mass_cls``, ``mass_sep``, ``mass_punctuation``; where the model has no [CLS],
-            ``mass_first`` stands in. The second panel needs ``mass_sep_from_sep`` and ``mass_sep_from_other``.
+        table: A head table with any of ``mass_cls``, ``mass_sep``, ``mass_punctuation``; for a model without [CLS],
+            ``mass_first`` takes its place. The second panel needs ``mass_sep_from_sep`` and ``mass_sep_from_other``.
 
     Raises:
-        TableError: the table has none of these.
+        TableError: the table has none of these variables.
     """
     share = f"mean {get_share(table)}"
     from_where = Panel("to [SEP], by the token that attends", share, SEPARATORS)
@@ -87,9 +87,9 @@ def draw_special_tokens(table: xr.Dataset) -> Figure:
 
 
 def draw_offsets(table: xr.Dataset) -> Figure:
-    """Attention of each head to the token itself and to its neighbours, by layer (Clark et al. 2019, section 3.1).
+    """Draw each head's attention to the token itself and its neighbours, by layer (Clark et al. 2019, section 3.1).
 
-    The dashed line is e to the minus ``entropy_uniform``: what one token gets when attention is uniform.
+    The dashed line is e to the minus ``entropy_uniform``: the share of one token when attention is uniform.
 
     Raises:
         TableError: the table has none of ``mass_self``, ``mass_previous`` and ``mass_next``.
@@ -99,7 +99,7 @@ def draw_offsets(table: xr.Dataset) -> Figure:
 
 
 def draw_entropies(table: xr.Dataset) -> Figure:
-    """Entropy of the attention of each head, by layer, with the uniform distribution (Clark et al. 2019, figure 4).
+    """Draw the entropy of each head's attention and of uniform attention, by layer (Clark et al. 2019, figure 4).
 
     Raises:
         TableError: the table has neither ``entropy`` nor ``entropy_from_cls``.
@@ -109,7 +109,7 @@ def draw_entropies(table: xr.Dataset) -> Figure:
 
 
 def draw_distances(table: xr.Dataset) -> Figure:
-    """Distance of the tokens that each head attends to, by layer (Vig and Belinkov 2019).
+    """Draw the mean distance of the tokens that each head attends to, by layer (Vig and Belinkov 2019).
 
     Raises:
         TableError: the table has no ``mean_distance``.
@@ -119,14 +119,14 @@ def draw_distances(table: xr.Dataset) -> Figure:
 
 
 def draw_gradients(table: xr.Dataset) -> Figure:
-    """Gradient of the loss by the attention weights of each head, by layer (Clark et al. 2019, figure 3).
+    """Draw the gradient of the loss by the attention weights of each head, by layer (Clark et al. 2019, figure 3).
 
     Args:
-        table: a head table with any of ``gradient_cls``, ``gradient_sep``, ``gradient_punctuation`` and
-            ``gradient_other``; where the model has no [CLS], ``gradient_first`` stands in.
+        table: A head table with any of ``gradient_cls``, ``gradient_sep``, ``gradient_punctuation`` and
+            ``gradient_other``; for a model without [CLS], ``gradient_first`` takes its place.
 
     Raises:
-        TableError: the table has none of these.
+        TableError: the table has none of these variables.
     """
     title, panel = "Gradient of the loss by attention", Panel("", "mean |gradient| (nats)", GRADIENTS)
     return _draw_by_layer(table, title, panel, measured="the gradients of the loss")
@@ -136,7 +136,7 @@ def draw_gradients(table: xr.Dataset) -> Figure:
 def _draw_by_layer(
     table: xr.Dataset, title: str, *panels: Panel, measured: str = "the surface statistics of the model"
 ) -> Figure:
-    """One row for each panel that the table has numbers for, one column for each attention type."""
+    """Draw a row for each panel that the table has numbers for, with a column for each attention type."""
     rows = [panel for panel in panels if any(_present(table, series.variable) for series in panel.series)]
     if not rows:
         wanted = ", ".join(series.variable for panel in panels for series in panel.series)
@@ -158,14 +158,14 @@ def _draw_by_layer(
             axes.set_xlabel("layer" if panel is rows[-1] else "")
         columns[0].set_ylabel(panel.ylabel)
         body.legend(labelled.values(), labelled.keys(), **style.ABOVE, ncols=len(labelled))
-    # The panels have the same unit, and so one scale.
+    # The panels have the same unit, so they share a scale.
     highest = max(axes.get_ylim()[1] for axes in points)
     for axes in points:
         axes.set_ylim(0, highest)
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     note = "small points are heads, lines their mean in a layer"
     style.finish(figure, table, title, f"{note}; names, where there is room: far out of its layer (Tukey 1977)")
-    figure.draw_without_rendering()  # so that everything is in its place before names are put beside it
+    figure.draw_without_rendering()  # everything must have its final position before names are added
     for axes, of_axes in points.items():
         name_outliers(axes, of_axes)
     return figure
@@ -174,22 +174,22 @@ def _draw_by_layer(
 def _draw_panel(
     axes: Axes, table: xr.Dataset, panel: Panel, attention_type: str
 ) -> tuple[dict[str, Any], list[Points]]:
-    """Draw a panel's series for one attention type; the handles for its legend by label, and what was drawn."""
+    """Draw a panel's series for one attention type; return the handles of its legend by label, and the points."""
     shown = [series for series in panel.series if _present(table, series.variable, attention_type)]
-    if any(series.label == CLS.label for series in shown):  # where there is a [CLS], it is the first token
+    if any(series.label == CLS.label for series in shown):  # [CLS] is the first token
         shown = [series for series in shown if series.label != FIRST.label]
     handles: dict[str, Any] = {}
     points: list[Points] = []
     for place, series in enumerate(shown):
         values = style.select_type(table[series.variable], attention_type)
-        # Side by side, or the last kind of point would hide the others.
+        # Kinds of points stand side by side, or the last kind would hide the others.
         layers = values["layer"].values + 0.2 * (place - (len(shown) - 1) / 2)
         x, y = np.broadcast_arrays(layers[:, None], values.values)
         points.append(Points(values, layers))
         look: dict[str, Any] = {"color": series.colour, "marker": series.marker}
         axes.scatter(x, y, s=14, alpha=0.55, linewidth=0, gid=series.variable, clip_on=False, **look)
         look |= {"markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.6}
-        means = values.assign_coords(layer=layers).mean("head").dropna("layer")  # some layers may have no attention
+        means = values.assign_coords(layer=layers).mean("head").dropna("layer")  # some layers have no attention
         gid = f"{series.variable}-mean"
         (handles[series.label],) = axes.plot(means["layer"], means, linewidth=1.6, gid=gid, **look)
     if panel.baseline and _present(table, "entropy_uniform", attention_type):
@@ -212,7 +212,7 @@ BY_LAYER: Mapping[str, tuple[str, Callable[[xr.Dataset], Figure], Sequence[Serie
     "Distance of attention": ("distances", draw_distances, DISTANCE),
     "Gradient of the loss by attention": ("special-tokens-gradient", draw_gradients, GRADIENTS),
 }
-"""The figures of this file by title, each with the name of its file and what of a table it shows."""
+"""The figures of this module by title, each with the name of its file, its function, and the series that it shows."""
 
 
 def list_layer_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], Figure]]]:
@@ -225,7 +225,7 @@ def list_layer_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], F
 
 
 def _present(table: xr.Dataset, variable: str, attention_type: str | None = None) -> bool:
-    """True where the table has a number for this variable (of this attention type)."""
+    """Return True if the table has a number for this variable (of this attention type)."""
     if variable not in table:
         return False
     values = table[variable]

@@ -1,4 +1,4 @@
-"""The context ledger: what heads read from each part of a prompt, and what is read at each token that is written."""
+"""The context ledger: the attention of heads to each part of a prompt, in all and at each written token."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,35 +16,34 @@ from headscope.view.figures.style import ABOVE, finish, make_figure, styled
 from headscope.view.ledger_report import average_parts, list_content, list_parts
 
 HEADS = 20
-"""Heads that have a bar."""
+"""The number of heads that have a bar."""
 
 PANELS = 3
-"""Panels of the shares of each token: all heads together, and the two that read most."""
+"""The number of panels with the shares at each token: all heads together, and the two heads that read most."""
 
 LABELLED = 40
-"""Tokens up to which each has its label."""
+"""The number of tokens up to which every token has its label."""
 
 OTHERS = ("#999999", "#E6E6E6", "#555555", "#D55E00")
-"""The colours of what is no document: the system text, the template, the question and the model's own text."""
+"""The colours of the parts that are not documents: system text, template, question and the model's own text."""
 
 
 def draw_ledger(table: xr.Dataset, tokens: pd.DataFrame) -> dict[str, Figure]:
-    """The figures of a ledger by name: the shares of the heads that read most, and those of each token of a prompt.
+    """Draw the figures of a ledger by name: the shares of the heads that read most, and the shares at each token.
 
     Args:
-        table: of `headscope.analyse.ledger.tabulate_ledger`.
-        tokens: the shares of each token, of `headscope.analyse.ledger.tabulate_tokens`; those of the first prompt are
-            shown.
+        table: A table of `headscope.analyse.ledger.tabulate_ledger`.
+        tokens: The shares at each token (`headscope.analyse.ledger.tabulate_tokens`); the first prompt is drawn.
     """
     return {"ledger-heads": draw_heads(table), "ledger-tokens": draw_tokens(table, tokens)}
 
 
 @styled
 def draw_heads(table: xr.Dataset) -> Figure:
-    """The share of each part, a bar for each of the heads that read most, above them uniform attention.
+    """Draw the share of each part, in a bar for uniform attention, for all heads, and for each head that reads most.
 
-    Beside them stands the content effect with its interval, if it is known which documents hold the answers. A dot is
-    filled if the head reads them beyond their place and their length.
+    If the prompts mark the documents with the answers, the content effect with its interval is drawn next to the bars.
+    Its dot is filled if the head reads these documents beyond their place and their length.
     """
     parts, has_content = list_parts(table), "ledger_content" in table
     ranked = parts.pivot(index=["layer", "head"], columns="part", values="mass").loc[rank_readers(table)[:HEADS]]
@@ -70,7 +69,7 @@ def draw_heads(table: xr.Dataset) -> Figure:
 
 
 def _draw_content(axes: Axes, content: pd.DataFrame, places: np.ndarray) -> None:
-    """The content effects of some heads, and a tick where lengths alone would have them."""
+    """Draw the content effects of some heads, with a tick at the effect that lengths alone would have."""
     for row, place in zip(content.to_dict("records"), places, strict=True):
         axes.plot([row["lower"], row["upper"]], [place, place], color="black", linewidth=0.9)
         axes.plot(
@@ -86,7 +85,7 @@ def _draw_content(axes: Axes, content: pd.DataFrame, places: np.ndarray) -> None
 
 @styled
 def draw_tokens(table: xr.Dataset, tokens: pd.DataFrame) -> Figure:
-    """The share of each part at the prediction of each token of the model's own text, for the first prompt."""
+    """Draw the share of each part at the prediction of each token of the model's own text, for the first prompt."""
     parts, first = [str(part) for part in table["part"].values], tokens["prompt"].iloc[0]
     of_prompt = tokens[tokens["prompt"] == first]
     names = list(dict.fromkeys(of_prompt["head"]))[:PANELS]
@@ -107,15 +106,15 @@ def draw_tokens(table: xr.Dataset, tokens: pd.DataFrame) -> Figure:
 
 
 def _finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Figure:
-    """A figure with its title and where it came from, with the number of prompts."""
-    # A document is a part of a prompt here.
+    """Return the figure with its title, and with the number of prompts in its caption."""
+    # The attribute counts prompts; in a ledger, a document is a part of a prompt.
     about = {name: value for name, value in table.attrs.items() if name != "documents"}
     prompts = f"{int(table.attrs['documents']):,} prompts"
     return finish(figure, xr.Dataset(attrs=about), title, " · ".join(filter(None, [prompts, note])))
 
 
 def _draw_bars(draw: Callable[..., Any], places: range | np.ndarray, shares: pd.DataFrame, wide: float) -> None:
-    """Draw a bar for each row, by `Axes.bar` or `Axes.barh`: the shares of the parts, one behind the other."""
+    """Draw a stacked bar of the shares of the parts for each row, by `Axes.bar` or `Axes.barh`."""
     begin = np.zeros(len(shares))
     for part, colour in _choose_colours([*shares]).items():
         draw(places, shares[part], wide, begin, color=colour, label=part, linewidth=0)
@@ -123,7 +122,7 @@ def _draw_bars(draw: Callable[..., Any], places: range | np.ndarray, shares: pd.
 
 
 def _choose_colours(parts: list[str]) -> dict[str, object]:
-    """The colour of each part, in the order in which they are stacked: documents first."""
+    """Return the colour of each part, in the order in which they are stacked: documents first."""
     documents = parts[FIRST_SLOT:-3]
     system, question, template, own = parts[0], *parts[-3:]
     colours: dict[str, object] = dict(zip(documents, sns.color_palette("viridis", len(documents)), strict=True))

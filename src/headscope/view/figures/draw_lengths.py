@@ -1,4 +1,4 @@
-"""The score of reported heads by the length of the links: does a head do more than look so many words away?"""
+"""The score of reported heads by the length of the links: does a head do more than look at a fixed distance?"""
 
 import math
 from typing import Any
@@ -15,28 +15,28 @@ from headscope.view.offsets import format_offset
 from headscope.view.reports import Reported, format_measure, read_reports
 
 FREQUENT = 12
-"""Rows that are shown, most frequent first."""
+"""The number of rows that are shown, the most frequent first."""
 
 ABREAST = 3
-"""Panels side by side; more stand below."""
+"""The number of panels in a row of the figure."""
 
 FEW = 0.35
-"""The opacity of what so few links say that nobody should lean on it."""
+"""The opacity of a bar with too few links to rely on."""
 
 
 @styled
 def draw_score_by_length(table: xr.Dataset) -> Figure:
-    """A panel for each of the most frequent rows: the head's score on links of each length, all documents.
+    """Draw the score of the head on links of each length, on all documents, in a panel for each frequent row.
 
-    A fixed offset is right on all links of one length and on none of the others, so the outlined bar is all that
-    it can do. (Clark et al. 2019, table 1, have the best offset as one number.) A head that is right at other
-    lengths too does something that no offset does. Above each bar stands the number of links of this length.
+    A fixed offset is right on all links of one length and on no others, so the outlined bar is all that it can do.
+    (Clark et al. 2019, table 1, give the best offset as one number.) A head that is also right at other lengths does
+    something that no offset does. Above each bar is the number of links of this length.
 
     Args:
-        table: a head table with reported heads of a score that is broken down by length.
+        table: A head table with reported heads of a score that is broken down by length.
 
     Raises:
-        TableError: it has no reported head of such a score.
+        TableError: the table has no reported head of such a score.
     """
     reports = [report for report in read_reports(table) if any(row.parts for row in report.rows_with_heads)]
     rows = [row for report in reports for row in report.rows_with_heads if row.parts][:FREQUENT]
@@ -49,7 +49,7 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
     deep = math.ceil(len(rows) / columns)
     figure, body = make_figure(0.8 + 2.2 * max(columns, 2), 1.0 + 1.9 * deep)
     grid = body.subplots(deep, columns, squeeze=False, sharey=True, sharex=True)
-    # Above the share of 1 there is room for the longest number of links.
+    # Above a share of 1, there is room for the longest number of links.
     top = 1.12 + 0.075 * max(len(f"{part.items:,}") for row in rows for part in row.parts)
     for axes, row in zip(grid.flat, rows, strict=False):
         _draw_panel(axes, row, top)
@@ -73,9 +73,9 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
 
 
 def _draw_panel(axes: Axes, row: Reported, top: float) -> None:
-    """Draw the lengths that there are and their counts, with a gap where a word would link to itself."""
+    """Draw the score and the count of each existing length, with a gap where a word would link to itself."""
     for length, links, value in row.parts:
-        # Without its grey, a length at which the head is always wrong would look like one of which there are no links.
+        # Without the grey bar, a length at which the head is always wrong would look like a length without links.
         axes.bar(length, 1, width=0.8, color="0.93", linewidth=0)
         axes.bar(length, value, width=0.8, color="#0072B2", alpha=1 if links >= MINIMUM else FEW, linewidth=0)
         above: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": 6.5, "gid": "count"}

@@ -1,4 +1,4 @@
-"""The lesion map: sets of heads by what is harmed when they are disabled together."""
+"""The lesion map: the harm to each kind of example when a set of heads is disabled."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,11 +14,11 @@ from headscope.view.figures.style import DIVERGING, NotebookFigure, add_colour_b
 from headscope.view.lesions_report import describe_random_sets, list_lesions
 
 LEVELS = ("phenomenon", "paradigm")
-"""The parts of minimal pairs that have a map of their own."""
+"""The levels of minimal pairs that have a map."""
 
 
 def draw_lesions(table: xr.Dataset) -> dict[str, Figure]:
-    """The lesion maps by name: of each metric one of phenomena, and one of paradigms; elsewhere one of all examples."""
+    """Draw the lesion maps of each metric by name: of phenomena and paradigms or, without these, of all examples."""
     names, figures = [str(name) for name in table["subset"].values], {}
     levels = [level for level in LEVELS if any(name.startswith(f"{level} ") for name in names)] or [""]
     for metric in read_metrics(table):
@@ -32,9 +32,9 @@ def draw_lesions(table: xr.Dataset) -> dict[str, Figure]:
 
 @styled
 def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "phenomenon") -> Figure:
-    """How much each set of heads changes a metric more than random sets do, a row for each subset of a level.
+    """Draw how much more each set of heads changes a metric than random sets do, a row for each subset of a level.
 
-    Red is worse. A dot marks what suffers: a change that is worse than all that random sets do.
+    Red is worse. A dot marks a subset that suffers: its change is worse than the changes of all random sets.
     """
     frame = list_lesions(table)
     at_level = frame["subset"].str.partition(" ")[0] == level if level else frame["subset"] == frame["subset"].iloc[0]
@@ -65,6 +65,6 @@ def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "
 
 
 def _label(part: str, frame: pd.DataFrame) -> str:
-    """A subset without its level, and the metric of the whole model there."""
+    """Return the name of a subset without its level, with the metric of the whole model on it."""
     whole = float(frame.loc[frame["subset"] == part, "whole"].iloc[0])
     return f"{(part.partition(' ')[2] or part).replace('_', ' ')} ({whole:.2f})"

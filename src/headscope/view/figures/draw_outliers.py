@@ -1,4 +1,4 @@
-"""The names of heads that stand far out of their layer, written beside their points where there is room."""
+"""The names of heads that are outliers in their layer, written next to their points if there is room."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,27 +12,27 @@ from matplotlib.transforms import Bbox
 from headscope.heads import head_name
 
 FAR = 3.0
-"""Of Tukey's fences: how many times the distance between the quartiles a far out value lies beyond them."""
+"""The factor of Tukey's fences: a far out value lies more than this times the interquartile range beyond a quartile."""
 
 SEEN = 0.1
-"""The share of the height of a panel that a head must lie beyond the quartiles, or nobody sees that it is alone."""
+"""The share of a panel's height that a head must lie beyond the quartiles to be seen as an outlier."""
 
 _GAP, _REACH = 3.5, 2.2
-"""Between a point and its name, and from the middle of a point to its edge, in points of type."""
+"""The distance between a point and its name, and the radius of a point, in typographic points."""
 
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-"""Where a name can stand beside its point, the best side first."""
+"""The sides of a point on which its name can stand, the best side first."""
 
 
 class Points(NamedTuple):
-    """The values of ``(layer, head)`` that a panel shows, and where on its axis the layers stand."""
+    """The values of ``(layer, head)`` that a panel shows, and the coordinates of the layers on its axis."""
 
     values: xr.DataArray
     places: np.ndarray
 
 
 def measure_distances(values: xr.DataArray) -> xr.DataArray:
-    """How far each head of ``(layer, head)`` lies beyond the quartiles of its layer; 0 for one that is not far out.
+    """Return the distance of each head of ``(layer, head)`` beyond the quartiles of its layer; 0 unless it is far out.
 
     A head is far out if it lies beyond a quartile by more than three times the distance between the quartiles (Tukey
     1977, Exploratory Data Analysis, section 2D).
@@ -45,14 +45,14 @@ def measure_distances(values: xr.DataArray) -> xr.DataArray:
 
 
 def name_outliers(axes: Axes, points: Sequence[Points]) -> None:
-    """Write the names of far out heads beside their points, so that no name covers a point, a line or another name.
+    """Write the names of far out heads next to their points; no name covers a point, a line or another name.
 
-    The axes must have their final place and limits. The farthest head is named first; what then has no room beside its
-    point stays without a name.
+    The axes must have their final position and limits. The farthest head is named first; a head without room for its
+    name stays unnamed.
 
     Args:
-        axes: that show the points.
-        points: of each series.
+        axes: The axes that show the points.
+        points: The points of each series.
     """
     low, high = axes.get_ylim()
     candidates = []
@@ -71,7 +71,7 @@ def name_outliers(axes: Axes, points: Sequence[Points]) -> None:
 def _name_point(
     axes: Axes, name: str, place: tuple[float, float], occupied: np.ndarray, boxes: Sequence[Bbox]
 ) -> Bbox | None:
-    """Write a name on the first side of its point that is free; its box, or None where no side is."""
+    """Write a name on the first free side of its point; return its box, or None if no side is free."""
     for right, up in _SIDES:
         gap = _GAP if 0 in (right, up) else 0.7 * _GAP
         look: dict[str, Any] = {
@@ -92,7 +92,7 @@ def _name_point(
 
 
 def _list_marks(axes: Axes) -> np.ndarray:
-    """Where anything is drawn, in pixels: the points, and the lines at steps that no name fits between."""
+    """Return the positions in pixels of all points, and of steps along the lines that are closer than a name."""
     marks = [axes.transData.transform(np.asarray(points.get_offsets())) for points in axes.collections]
     for line in axes.lines:
         corners = axes.transData.transform(np.asarray(line.get_xydata(), dtype=float))

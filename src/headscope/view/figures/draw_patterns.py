@@ -17,7 +17,7 @@ NOTE = "one map a head and text, classified by a network; heterogeneous maps fol
 
 @style.styled
 def draw_shares(tables: Mapping[str, xr.Dataset]) -> Figure:
-    """The share of each pattern in all maps, with a bar for each table; runs are averaged."""
+    """Draw the share of each pattern in all maps, with a bar for each table; runs are averaged."""
     bars = {name: _average(table) for name, table in tables.items()}
     figure, body = style.make_figure(6.6, 1.6 + 0.42 * len(bars))
     axes: Axes = body.subplots()
@@ -30,7 +30,7 @@ def draw_shares(tables: Mapping[str, xr.Dataset]) -> Figure:
 
 @style.styled
 def draw_layers(table: xr.Dataset) -> Figure:
-    """The share of each pattern in the maps of each layer."""
+    """Draw the share of each pattern in the maps of each layer."""
     types = style.list_attention_types(table)
     figure, body = style.make_figure(6.6, 1.5 + len(types) * (0.5 + 0.2 * table.sizes["layer"]))
     panels = body.subplots(len(types), 1, squeeze=False)[:, 0]
@@ -47,7 +47,7 @@ def draw_layers(table: xr.Dataset) -> Figure:
 
 @style.styled
 def draw_heads(table: xr.Dataset) -> Figure:
-    """Draw the most frequent pattern of each head; the fewer of its maps show it, the paler the cell."""
+    """Draw the most frequent pattern of each head; a cell is paler if fewer of the head's maps show the pattern."""
     types = style.list_attention_types(table)
     width = 1.6 + max(3.2, 0.36 * table.sizes["head"])
     figure, body = style.make_figure(width * len(types), 1.6 + 0.3 * table.sizes["layer"])
@@ -73,7 +73,7 @@ def draw_heads(table: xr.Dataset) -> Figure:
 
 
 def _draw_bars(axes: Axes, names: list[str], shares: list[np.ndarray], labelled: xr.DataArray) -> list[Patch]:
-    """Draw a bar for each name, and return what a legend shows."""
+    """Draw a bar for each name, and return the handles of a legend."""
     patterns = [str(name) for name in labelled["pattern"].values]
     colours = _choose_colours(len(patterns))
     values = 100 * np.array(shares)
@@ -89,7 +89,7 @@ def _draw_bars(axes: Axes, names: list[str], shares: list[np.ndarray], labelled:
 
 
 def _average(table: xr.Dataset) -> xr.DataArray:
-    """The share of each pattern in the maps of all heads."""
+    """Return the share of each pattern in the maps of all heads."""
     shares = _average_runs(table["pattern_share"])
     return shares.mean([dim for dim in shares.dims if dim != "pattern"])
 
@@ -99,5 +99,5 @@ def _average_runs(shares: xr.DataArray) -> xr.DataArray:
 
 
 def _choose_colours(count: int) -> list[tuple[float, float, float]]:
-    """As many colours as there are patterns; the last, of maps that follow none, is grey."""
+    """Return a colour for each pattern; the last, for maps without a pattern, is grey."""
     return [*sns.color_palette("pastel", count - 1), (0.85, 0.85, 0.85)]

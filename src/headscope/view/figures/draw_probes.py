@@ -1,4 +1,4 @@
-"""Probes of all heads (Clark et al. 2019, section 5): what they get right, by relation and length; weights of heads."""
+"""Probes of all heads (Clark et al. 2019, section 5): accuracy, by relation and length too, and weights of heads."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,16 +17,16 @@ from headscope.view.headings import name_corpus
 from headscope.view.probes_report import list_probes
 
 RELATIONS = 15
-"""Relations that are drawn, the most frequent."""
+"""The number of relations that are drawn, the most frequent first."""
 
 COLOURS = {"right-branching": "0.6", WITHOUT_ATTENTION: "C1", "attention": "C2", WITH_ATTENTION: "C0"}
-"""The probes that are drawn by relation and length."""
+"""The colours of the probes that are drawn by relation and length."""
 
 NOTE = "bars: 95 % intervals, clustered by text"
 
 
 def draw_probes(table: xr.Dataset) -> dict[str, Figure]:
-    """The figures of a table of probes by name."""
+    """Draw the figures of a table of probes by name."""
     figures = {
         "probes": draw_accuracies(table),
         "by-relation": draw_relations(table),
@@ -39,7 +39,7 @@ def draw_probes(table: xr.Dataset) -> dict[str, Figure]:
 
 
 def list_probe_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], Figure]]]:
-    """The figures of a table of probes for an atlas, by title, each with the name of its file; none is drawn yet."""
+    """Return the figures of probes for an atlas, by title, each with the name of its file; none is drawn yet."""
     return {
         "Probes of all heads": ("probes", partial(draw_accuracies, table)),
         "Probes of all heads, by relation": ("probes-by-relation", partial(draw_relations, table)),
@@ -50,7 +50,7 @@ def list_probe_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], F
 
 @style.styled
 def draw_accuracies(table: xr.Dataset) -> Figure:
-    """What each probe gets right of all choices, and with dots what it gets right with each seed."""
+    """Draw the accuracy of each probe on all choices, with a dot for each seed."""
     rows = list_probes(table).query("relation == @ALL")
     names = list(rows["probe"])
     places = np.arange(len(names))[::-1]
@@ -72,7 +72,7 @@ def draw_accuracies(table: xr.Dataset) -> Figure:
 
 @style.styled
 def draw_relations(table: xr.Dataset) -> Figure:
-    """What probes get right of the most frequent relations."""
+    """Draw the accuracy of the probes on the most frequent relations."""
     relations = [str(name) for name in table["relation"].values if name != ALL][:RELATIONS]
     frame = list_probes(table).query("relation in @relations")
     places = np.arange(len(relations))[::-1]
@@ -96,7 +96,7 @@ def draw_relations(table: xr.Dataset) -> Figure:
 
 @style.styled
 def draw_lengths(table: xr.Dataset) -> Figure:
-    """What probes get right of links of each length."""
+    """Draw the accuracy of the probes on links of each length."""
     lengths = table["length"].values
     places = np.arange(len(lengths))
     figure, body = style.make_figure(6.2, 3.2)
@@ -119,7 +119,7 @@ def draw_lengths(table: xr.Dataset) -> Figure:
 
 @style.styled
 def draw_weights(table: xr.Dataset) -> Figure:
-    """The weight of each head in the probe without words, times the size of its attention, for both directions."""
+    """Draw the weight of each head in the probe without words, times the size of its attention, for both directions."""
     types = style.list_attention_types(table)
     strength = table["probe_weight"] * table["probe_attention_size"]
     directions = {
@@ -143,7 +143,7 @@ def draw_weights(table: xr.Dataset) -> Figure:
 
 @style.styled
 def draw_structural(table: xr.Dataset) -> Figure:
-    """What the structural probe finds in the hidden states of each layer."""
+    """Draw the UUAS of the structural probe on the hidden states of each layer."""
     layers = table["hidden_layer"].values
     figure, body = style.make_figure(5, 2.8)
     axes: Axes = body.subplots()
@@ -155,7 +155,7 @@ def draw_structural(table: xr.Dataset) -> Figure:
 
 
 def _finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Figure:
-    """Return the figure with its title and the source of its numbers, with the test texts if they are others."""
+    """Return the figure with its title and the source of its numbers, with the test corpus if it is another one."""
     tested = f"tested on {name_corpus(table.attrs['test'])}" if table.attrs.get("test") else ""
     return style.finish(figure, table, title, " · ".join(filter(None, (tested, note))))
 
@@ -165,6 +165,6 @@ def _name_score(table: xr.Dataset) -> str:
 
 
 def _read_bars(table: xr.Dataset | pd.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Shares in percent, and how far their intervals reach; not at all where one text says nothing of the others."""
+    """Return shares in percent, and the reach of their intervals, which is 0 where an interval is missing."""
     value, lower, upper = (100 * table[f"{name}{end}"].to_numpy() for end in ENDS)
     return value, np.nan_to_num(np.stack([value - lower, upper - value])).clip(0)

@@ -1,4 +1,4 @@
-"""The lift of the reported heads on the corpus on which they were chosen, and on another one."""
+"""The lift of the reported heads on the corpus on which they were chosen, and on another corpus."""
 
 import math
 from collections.abc import Sequence
@@ -18,33 +18,34 @@ from headscope.view.reports import Interval, Reported, list_rows, read_reports
 from headscope.view.verdicts import describe_replication
 
 FREQUENT = 40
-"""Rows that are shown, most frequent first; all are in the table."""
+"""The number of rows that are shown, the most frequent first; the table has all rows."""
 
 HERE, THERE = ("#0072B2", "o"), ("#D55E00", "s")
-"""Colour (of Okabe and Ito) and marker."""
+"""The colour (of Okabe and Ito) and the marker of each corpus."""
 
 APART = 0.17
-"""Above and below the line of a row, in rows."""
+"""The distance of a mark above or below the line of its row, in rows."""
 
 
 def has_replication(table: xr.Dataset) -> bool:
-    """True where a reported head has a lift on another corpus."""
+    """Return True if a reported head has a lift on another corpus."""
     return bool(_list_rows(table))
 
 
 @styled
 def draw_replication(table: xr.Dataset) -> Figure:
-    """Two intervals for each reported head: its lift over the strongest rival here and on the other corpus.
+    """Draw two intervals for each reported head: its lift over the strongest rival here and on the other corpus.
 
-    Above stands the corpus on which the head was chosen (held-out half), below the other one. A full mark lies above
-    every rival: the head stands out here, or survives there; a hollow one does not, and a pale one is not decided. The
-    strongest rival need not be the same on both, so a hollow mark may lie above 0.
+    The upper interval is on the corpus on which the head was chosen (held-out half), the lower one on the other corpus.
+    The mark is full if the head beats every rival: it stands out here, or survives there. It is hollow if the head does
+    not, and pale if that is undecided. The strongest rival can differ between the corpora, so a hollow mark may lie
+    above 0.
 
     Args:
-        table: a head table with `headscope.add_replication`.
+        table: A head table with `headscope.add_replication`.
 
     Raises:
-        TableError: it has no reported head with a lift on another corpus.
+        TableError: the table has no reported head with a lift on another corpus.
     """
     rows = _list_rows(table)
     if not rows:
@@ -68,13 +69,13 @@ def draw_replication(table: xr.Dataset) -> Figure:
 
 
 def _list_rows(table: xr.Dataset) -> list[Reported]:
-    """The rows with a reported head that has a lift on the other corpus."""
+    """Return the rows with a reported head that has a lift on the other corpus."""
     rows = list_rows(read_reports(table))
     return [row for row in rows if row.replication is not None and math.isfinite(row.replication.lift.value)]
 
 
 def _draw_row(axes: Axes, place: int, row: Reported) -> None:
-    """The lift of a head here and there, joined by a thin line."""
+    """Draw the lift of a head here and there, joined by a thin line."""
     there = row.replication
     assert there is not None
     lifts = {"here": (row.lift, row.verdict, HERE, -APART), "there": (there.lift, there.verdict, THERE, APART)}
@@ -85,7 +86,7 @@ def _draw_row(axes: Axes, place: int, row: Reported) -> None:
 
 
 def _find_limits(rows: Sequence[Reported]) -> tuple[float, float]:
-    """The limits of the axis: all lifts, and intervals as far as they leave these readable."""
+    """Return the limits of the axis: it shows all lifts, and intervals as far as the lifts remain readable."""
     lifts = [lift for row in rows if row.replication for lift in (row.lift, row.replication.lift)]
     values = np.array([lift.value for lift in lifts])
     ends = np.array([end for lift in lifts for end in _list_ends(lift)])
@@ -101,7 +102,7 @@ def _list_ends(lift: Interval) -> tuple[float, ...]:
 
 
 def _make_handles(table: xr.Dataset) -> list[Line2D]:
-    """The key: two corpora, and what full, hollow and pale marks mean."""
+    """Return the handles of the legend: the two corpora, and the meaning of full, hollow and pale marks."""
     corpora = {"here (held-out half)": HERE, f"on {name_replication(table)}": THERE}
     handles = [
         Line2D([], [], color=colour, marker=marker, linewidth=1.6, label=label)

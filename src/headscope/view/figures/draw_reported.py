@@ -1,4 +1,4 @@
-"""The reported heads of a score beside their rivals: a dot with its interval for each, as in the table of the page."""
+"""The reported heads of a score with their rivals: a dot with its interval for each, as in the table of the page."""
 
 import math
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ from headscope.view.reports import Reported, format_measure, read_reports
 from headscope.view.verdicts import describe_verdicts
 
 FREQUENT = 40
-"""Rows that are shown, most frequent first; all are in the table."""
+"""The number of rows that are shown, the most frequent first; the table has all rows."""
 
 COLOUR, OF_UNTRAINED, OF_RIVALS = "#0072B2", "#D55E00", "0.25"
-"""Of the heads, the untrained model and the other rivals (of Okabe and Ito)."""
+"""The colours of the heads, of the untrained model and of the other rivals (of Okabe and Ito)."""
 
 RIVAL: dict[str, Any] = {"color": OF_RIVALS, "marker": "|", "markersize": 10, "linewidth": 0}
 OTHERS: dict[str, dict[str, Any]] = {
@@ -33,21 +33,21 @@ OTHERS: dict[str, dict[str, Any]] = {
     },
     "permuted score": {"color": "0.45", "marker": "x", "markersize": 5, "linewidth": 0},
 }  # fmt: skip
-"""The marks beside the dot of a head, in the order in which they are drawn."""
+"""The marks around the dot of a head, in the order in which they are drawn."""
 
 
 @styled
 def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
-    """The score of each reported head on the half of the texts on which it was not chosen, beside its rivals.
+    """Draw the score of each reported head on the half of the texts where it was not chosen, with its rivals.
 
-    A line is the 95 % interval. The dot is full where the head stands out, hollow where it does not, and pale where
-    nothing can be decided: the verdicts that the page and the terminal show. Bars are rivals, the strongest
-    one thick; a diamond is the best head of the untrained model; a cross, the score that the head has with permuted
-    gold.
+    A line is the 95 % interval. The dot is full if the head stands out, hollow if it does not, and pale if that is
+    undecided, as on the page and on the terminal. Bars are rivals, and the strongest bar is thick. A diamond is the
+    best head of the untrained model. A cross is the score of the head on the permuted gold.
 
     Args:
-        table: a head table with reported heads (`headscope.add_report`).
-        variable: of the score; by default the one by which heads are reported, if the table has only one.
+        table: A head table with reported heads (`headscope.add_report`).
+        variable: The variable of the score; by default, the score by which heads are reported, if the table has only
+            one.
 
     Raises:
         TableError: no head is reported for the score.
@@ -76,7 +76,7 @@ def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
 
 
 def _draw_row(axes: Axes, place: int, row: Reported) -> None:
-    """Draw a head over its rivals, and how many items it was scored on at the right."""
+    """Draw a head over its rivals, with the number of its items at the right."""
     for kind, score in _list_others(row):
         axes.plot(score, place, **OTHERS[kind], zorder=2, gid=f"{kind} {row.label}")
     interval, value = draw_interval(axes, row.score, place, row.verdict, COLOUR, "o")
@@ -87,7 +87,7 @@ def _draw_row(axes: Axes, place: int, row: Reported) -> None:
 
 
 def _list_others(row: Reported) -> list[tuple[str, float]]:
-    """The kind and the score of each mark beside a head."""
+    """Return the kind and the score of each mark around the dot of a head."""
     others = []
     for rival in row.rivals:
         of_rule = "strongest rival" if rival.name == row.strongest else "rival"
@@ -96,7 +96,7 @@ def _list_others(row: Reported) -> list[tuple[str, float]]:
 
 
 def _make_handles(rows: Sequence[Reported]) -> list[Line2D]:
-    """The key: the verdicts and the other marks that there are."""
+    """Return the handles of the legend: the verdicts and the other marks in the figure."""
     verdicts, kinds = {row.verdict for row in rows}, {kind for row in rows for kind, _ in _list_others(row)}
     handles = [
         Line2D([], [], marker="o", markersize=6, linewidth=1.6, label=verdict, **look_like(verdict, COLOUR))

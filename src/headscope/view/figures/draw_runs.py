@@ -1,7 +1,7 @@
-"""Figures of several runs beside the model before: similarity, attention to classes of tokens, paired dots.
+"""Figures of several runs and the model before: similarity, attention to classes of tokens, paired dots.
 
-After Kovaleva et al. 2019, figures 5 to 7. They take head tables, not a comparison; `draw_pairs` takes a data frame,
-which `pair_comparisons` makes of comparisons and `pair_classes` of tables with classes of tokens.
+They follow Kovaleva et al. 2019, figures 5 to 7, and take head tables instead of a comparison. `draw_pairs` takes a
+data frame, which `pair_comparisons` makes from comparisons and `pair_classes` from tables with classes of tokens.
 """
 
 import math
@@ -28,18 +28,19 @@ from headscope.view.figures.draw_heatmaps import draw_cells
 from headscope.view.wording import check_comparison, format_runs, list_groups, name_group
 
 ABREAST = 4
-"""Panels side by side; more stand below."""
+"""The number of panels in a row of the figure."""
 
 
 @style.styled
 def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> Figure:
-    """The similarity of the maps of each head before and after fine-tuning (Kovaleva et al. 2019, figure 5).
+    """Draw the similarity of each head's maps before and after fine-tuning (Kovaleva et al. 2019, figure 5).
 
-    The mean over runs of each head, and beside it that of each layer, with a thin line for each run.
+    The heatmap shows the mean over runs for each head. Next to it are the means of the layers, with a thin line for
+    each run.
 
     Args:
-        table: a head table with ``similarity``, with the dimension ``run`` or of a single model.
-        control: the same of the runs of the task's control, shown below on the same scale.
+        table: A head table with ``similarity``, of several runs (dimension ``run``) or of a single model.
+        control: The same table for the runs of the task's control, drawn below on the same scale.
 
     Raises:
         TableError: a table has no ``similarity``, or several attention types; or no head has a value.
@@ -76,17 +77,17 @@ def draw_class_heatmaps(
     *,
     variable: str,
 ) -> Figure:
-    """Attention to classes of tokens before, after and its change, for each head (Kovaleva et al. 2019, figure 6).
+    """Draw each head's attention to classes of tokens before, after and its change (Kovaleva et al. 2019, figure 6).
 
     Args:
-        before: a head table with the variable, over layer, head and token_class.
-        after: of the runs, or of a single model after fine-tuning; the mean over runs is shown.
-        classes: a row of panels for each that the corpus has.
-        variable: ``token_class_attention`` or ``token_class_mass``, or one of these ``_from_cls``.
+        before: A head table with the variable, over layer, head and token_class.
+        after: The table of the runs, or of a single model after fine-tuning; the mean over runs is drawn.
+        classes: The classes to draw, each in a row of panels; classes that the corpus lacks are left out.
+        variable: ``token_class_attention`` or ``token_class_mass``, or one of these with the suffix ``_from_cls``.
 
     Raises:
         TableError: a table lacks the variable or has several attention types, the corpus has none of the classes, or
-            the table after lacks one.
+            the table after lacks one of them.
     """
     for table in (before, after):
         _check_classes(table, variable)
@@ -118,14 +119,14 @@ def draw_class_heatmaps(
 
 
 def pair_comparisons(comparisons: Mapping[str, xr.Dataset], which: str = "best") -> pd.DataFrame:
-    """The data of `draw_pairs` from comparisons: a row for each of them, each group and each run.
+    """Return the data of `draw_pairs` from comparisons: a row for each comparison, group and run.
 
     Args:
-        comparisons: by what stands above the panel of each.
+        comparisons: The comparisons by the title of their panel.
         which: ``best`` for the head that is best before, ``average`` for the mean of all heads, or a head: ``8-4``.
 
     Returns:
-        columns ``entry``, ``group``, ``run``, ``before`` and ``after``.
+        A data frame with the columns ``entry``, ``group``, ``run``, ``before`` and ``after``.
     """
     rows = []
     for entry, comparison in comparisons.items():
@@ -154,16 +155,16 @@ def pair_classes(
     variable: str,
     layer: int | None = None,
 ) -> pd.DataFrame:
-    """The data of `draw_pairs` from classes of tokens: the mean over heads of the attention to each class.
+    """Return the data of `draw_pairs` from classes of tokens: the mean over heads of the attention to each class.
 
-    With ``token_class_attention_from_cls`` and the last layer it is figure 7 of Kovaleva et al. 2019.
+    With ``token_class_attention_from_cls`` and the last layer, it is figure 7 of Kovaleva et al. 2019.
 
     Args:
-        before: the head table of the model before.
-        after: of the runs, or of a single model.
-        control: the same of the task's control.
-        variable: over layer, head and token_class.
-        layer: only its heads; all by default.
+        before: The head table of the model before.
+        after: The table of the runs, or of a single model.
+        control: The table of the task's control.
+        variable: A variable over layer, head and token_class.
+        layer: The layer whose heads are used; by default, all layers.
 
     Raises:
         TableError: a table lacks the variable, a class that the table before has, or the layer.
@@ -184,14 +185,15 @@ def pair_classes(
 def draw_pairs(
     frame: pd.DataFrame, about: xr.Dataset, what: str, *, units: str = "", one_scale: bool = False
 ) -> Figure:
-    """Before and after, a panel for each entry: runs as thin lines and their mean as a thick one, by group.
+    """Draw before and after, a panel for each entry: by group, runs as thin lines and their mean as a thick line.
 
     Args:
-        frame: columns ``entry``, ``group`` (``task`` or ``control``), ``run``, ``before`` and ``after``.
-        about: a head table or a comparison: its model and corpus are named.
-        what: what the numbers are, for the title.
-        units: of the numbers.
-        one_scale: of all panels; else each has its own.
+        frame: A data frame with the columns ``entry``, ``group`` (``task`` or ``control``), ``run``, ``before`` and
+            ``after``.
+        about: A head table or a comparison, for the names of the model and the corpus.
+        what: The meaning of the numbers, for the title.
+        units: The unit of the numbers.
+        one_scale: Draw all panels on one scale; by default, each panel has its own.
 
     Raises:
         TableError: the frame has no rows.
@@ -226,7 +228,7 @@ def draw_pairs(
 
 
 def _slopes(axes: Axes, rows: pd.DataFrame, group: str) -> None:
-    """Draw the runs of a group, thin, and their mean; the control ends beside the task, so that both are seen."""
+    """Draw the runs of a group as thin lines, and their mean; task and control end side by side, so that both show."""
     ends = np.array([0.0, 1.0 + (0.06 if group == "control" else -0.06)])
     look: dict[str, Any] = {"color": COLOURS[group], "marker": MARKERS[group], "clip_on": False}
     for _, row in rows.iterrows():
@@ -238,7 +240,7 @@ def _slopes(axes: Axes, rows: pd.DataFrame, group: str) -> None:
 
 
 def _layer_means(axes: Axes, values: xr.DataArray, group: str, lowest: float) -> None:
-    """Draw the mean of each layer beside its row of heads, and that of each run."""
+    """Draw the mean of each layer next to its row of heads, and the mean of each run."""
     layers = values["layer"].values
     for row in values.mean("head").transpose("run", "layer").values if values.sizes["run"] > 1 else ():
         axes.plot(row, layers, color=COLOURS[group], linewidth=0.6, alpha=0.5, gid="run")

@@ -1,4 +1,4 @@
-"""What charts of dots with intervals share: a line for each row, and marks that look like their verdicts."""
+"""Shared parts of charts of dots with intervals: a line for each row, and marks whose look shows their verdict."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from headscope.analyse.report import STANDS_OUT, UNDECIDED
 from headscope.view.reports import Interval
 
 PALE = 0.4
-"""The opacity of a mark about which nothing can be decided."""
+"""The opacity of a mark with an undecided verdict."""
 
 
 def lay_out_rows(axes: Axes, labels: Sequence[str]) -> None:
@@ -26,7 +26,7 @@ def lay_out_rows(axes: Axes, labels: Sequence[str]) -> None:
 def draw_interval(
     axes: Axes, interval: Interval, place: int | float, verdict: str, colour: str, marker: str
 ) -> tuple[Line2D, Line2D]:
-    """Draw an interval at a height, and its value in the look of its verdict; the line and the mark."""
+    """Draw an interval at a height, and its value in the look of its verdict; return the line and the mark."""
     look = look_like(verdict, colour)
     line: dict[str, Any] = {"color": colour, "alpha": look["alpha"], "linewidth": 1.6, "solid_capstyle": "butt"}
     (ends,) = axes.plot([interval.lower, interval.upper], [place] * 2, **line, zorder=3)
@@ -35,7 +35,7 @@ def draw_interval(
 
 
 def look_like(verdict: str, colour: str) -> dict[str, Any]:
-    """The look of a mark with this verdict: full where the head beats all its rivals, pale where it is undecided."""
+    """Return the look of a mark: full if the verdict is that the head beats all its rivals, pale if it is undecided."""
     full = verdict in {STANDS_OUT, SURVIVES}
     return {
         "color": colour, "markerfacecolor": colour if full else "white", "markeredgewidth": 1.4,

@@ -1,6 +1,6 @@
-"""The style of all figures, and what they share: panels by attention type, ticks, captions; `save` writes a figure.
+"""The style and the shared parts of all figures: panels by attention type, ticks, captions; `save` writes a figure.
 
-No global state of pyplot is used, and nothing is shown.
+The module uses no global state of pyplot, and shows nothing.
 """
 
 import io
@@ -35,25 +35,25 @@ STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "figure.constrained_layout.use": True,
-    "pdf.fonttype": 42,  # TrueType, which publishers ask for
+    "pdf.fonttype": 42,  # TrueType, which publishers require
     "svg.fonttype": "none",
-    "svg.hashsalt": "headscope",  # else the ids in an SVG are random and no two runs give the same file
-    "text.parse_math": False,  # names of models and relations may hold dollar signs
+    "svg.hashsalt": "headscope",  # without it, the ids in an SVG are random and no two runs give the same file
+    "text.parse_math": False,  # names of models and relations may contain dollar signs
 }
-"""Settings that hold while a figure is made or written."""
+"""The settings of matplotlib while a figure is made or written."""
 
 COLOURS, DIVERGING = "viridis", "RdBu_r"
 
 ABOVE: dict[str, Any] = {"loc": "outside upper left", "frameon": False}
-"""Of a legend of a subfigure: above its panels, where it covers no point and leaves them their width."""
+"""The settings of a subfigure's legend: above its panels, where it covers no point and takes none of their width."""
 
 TITLE, CAPTION = "title", "caption"
-"""The ids of the words around the panels."""
+"""The ids of the title and of the caption."""
 
 Arguments = ParamSpec("Arguments")
 
 FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-"""The files of a figure, and the dates that are left out of them."""
+"""The formats of a figure, and the dates that are left out of each file."""
 
 
 class NotebookFigure(Figure):
@@ -68,19 +68,18 @@ class NotebookFigure(Figure):
 
 
 def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False, pdf: bool = True) -> list[Path]:
-    """Write a figure as ``name.png`` (150 dpi), ``name.svg`` and ``name.pdf``, each whole or not at all.
+    """Write a figure as ``name.png`` (150 dpi), ``name.svg`` and ``name.pdf``, each either whole or not at all.
 
-    In SVG and PDF text stays text. The same figure gives the same bytes. Letters that a file name may not hold on some
-    system (as in the relation ``nsubj:*``) become ``_``; the returned paths say what the files are called.
+    In SVG and PDF, text stays text. The same figure gives the same bytes. Characters that some system forbids in a file
+    name (as in the relation ``nsubj:*``) become ``_``; the returned paths have the actual names.
 
     Args:
-        figure: as a function of these modules returns it.
-        folder: is made where there is none.
-        name: of the files, without a suffix.
-        bare: without the title above the panels and the small line below them, for a paper, which has a caption of
-            its own. The panels keep their size. ``figure.get_suptitle()`` and ``figure.get_supxlabel()`` are what is
-            left out.
-        pdf: also as PDF, which takes longer than the other two together, since it holds the letters of its fonts.
+        figure: A figure from a function of these modules.
+        folder: The folder of the files, which is created if it is missing.
+        name: The name of the files, without a suffix.
+        bare: Leave out the title above the panels and the small line below them, for a paper with its own caption. The
+            panels keep their size. ``figure.get_suptitle()`` and ``figure.get_supxlabel()`` return the omitted text.
+        pdf: Write the PDF too. It takes longer than the other two together, since it holds the letters of its fonts.
 
     Raises:
         HeadscopeError: the disk refuses a file.
@@ -99,11 +98,11 @@ def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False, p
 
 @contextmanager
 def _laid_out(figure: Figure) -> Iterator[None]:
-    """Everything has its place and keeps it: to find it anew for each file would take longer than to write them."""
+    """Lay out the figure once and keep the layout: a new layout for each file would take longer than writing it."""
     layout = figure.get_layout_engine()
     if layout is not None:
         layout.execute(figure)
-    # With any engine, even "none", matplotlib draws everything twice for each file.
+    # With any layout engine, even "none", matplotlib draws everything twice for each file.
     with mpl.rc_context({"figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)
         try:
@@ -114,10 +113,10 @@ def _laid_out(figure: Figure) -> Iterator[None]:
 
 @contextmanager
 def _without_words(figure: Figure) -> Iterator[None]:
-    """The figure without its title and its caption, and lower by their height."""
+    """Hide the title and the caption within the context, and reduce the height of the figure by theirs."""
     words, height = [text for text in figure.texts if text.get_gid() in {TITLE, CAPTION}], figure.get_figheight()
     layout = figure.get_layout_engine()
-    room = 2 * layout.get()["h_pad"] if layout else 0.0  # that matplotlib leaves around each of them
+    room = 2 * layout.get()["h_pad"] if layout else 0.0  # the padding of matplotlib around each of them
     figure.set_figheight(height - sum(text.get_window_extent().height / figure.dpi + room for text in words))
     for text in words:
         text.set(visible=False, in_layout=False)
@@ -130,12 +129,12 @@ def _without_words(figure: Figure) -> Iterator[None]:
 
 
 def file_stem(name: str) -> str:
-    """The name of a file without its suffix, in which letters that some system does not take are ``_``."""
+    """Return the name of a file without its suffix; characters that some system forbids become ``_``."""
     return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "figure"
 
 
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Return the same function of a figure, which draws in the style of all figures."""
+    """Return a function that draws the same figure in the style of all figures."""
 
     @wraps(draw)
     def draw_styled(*arguments: Arguments.args, **settings: Arguments.kwargs) -> Figure:
@@ -146,12 +145,12 @@ def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
 
 def list_attention_types(table: xr.Dataset) -> list[str]:
-    """The attention types of the model; one without a name where the table has no such dim."""
+    """Return the attention types of the model; a single empty name if the table has no such dimension."""
     return [str(name) for name in table["attention_type"].values] if "attention_type" in table.dims else [""]
 
 
 def select_type(values: xr.DataArray, attention_type: str) -> xr.DataArray:
-    """The values of one attention type, layer before head, up to the last layer and head that it has."""
+    """Return the values of one attention type, layer before head, up to the last layer and head with a value."""
     if "attention_type" in values.dims:
         values = values.sel(attention_type=attention_type)
     values = values.transpose("layer", ...)
@@ -162,20 +161,20 @@ def select_type(values: xr.DataArray, attention_type: str) -> xr.DataArray:
 
 
 def set_integer_ticks(axes: Axes, which: str, positions: np.ndarray) -> None:
-    """At most about twelve whole numbers."""
+    """Set at most about twelve ticks at whole numbers."""
     step = math.ceil(len(positions) / 12) if len(positions) else 1
     (axes.set_xticks if which == "x" else axes.set_yticks)(positions[::step])
 
 
 def height_of_cells(table: xr.Dataset, wide: float = 2.9) -> float:
-    """The height of a panel with a cell for each head that is so wide, in inches."""
+    """Return the height of a panel of width `wide` with a cell for each head, in inches."""
     return min(5.0, max(1.8, wide * table.sizes["layer"] / table.sizes["head"]))
 
 
 def add_colour_bar(
     figure: FigureBase, panels: Any, scale: Normalize, colours: str, label: str, **look: Any
 ) -> Colorbar:
-    """The colour bar of some panels, without a frame."""
+    """Add the colour bar of some panels, without a frame, and return it."""
     bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, **{"pad": 0.02, "aspect": 18, **look})
     bar.set_label(label)
     bar.outline.set_visible(False)
@@ -183,56 +182,56 @@ def add_colour_bar(
 
 
 def annotate(figure: Figure, table: xr.Dataset, what: str, note: str, *keys: str) -> Figure:
-    """Return a figure with a caption, and above the title, the model and the key of the marks."""
+    """Return a figure with a caption and, above it, a title, the model and the key of the marks."""
     title = "\n".join([what, name_model(table.attrs["model"]), *keys])
     return finish(figure, table.assign_attrs(model=""), title, note)
 
 
 def make_figure(width: float, height: float) -> tuple[Figure, SubFigure]:
-    """Return a figure of so many inches, to which its title adds some, and its body for panels and a legend."""
+    """Return a figure of this size in inches, to which its title adds, and its body for panels and a legend."""
     figure = NotebookFigure(figsize=(width, height))
     return figure, add_body(figure)
 
 
 def finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Figure:
-    """Return a figure with its title, and its caption, which says where it came from."""
+    """Return a figure with its title, and with a caption that names its source."""
     add_title(figure, title)
     add_caption(figure, table, note)
     return figure
 
 
 def centre(values: xr.DataArray | pd.DataFrame) -> Normalize:
-    """Return the scale that reaches as far below 0 as above, to the value that is farthest from it."""
+    """Return the scale that reaches the same distance below and above 0: the largest absolute value."""
     most = float(np.nanmax(np.abs(values.to_numpy()))) or 1.0
     return Normalize(-most, most)
 
 
 def hide_rest(grid: np.ndarray, used: int) -> None:
-    """Hide the panels of a grid behind those that are used."""
+    """Hide the panels of a grid after the first `used` panels."""
     for axes in grid.flat[used:]:
         axes.set_axis_off()
 
 
 def add_body(figure: FigureBase) -> SubFigure:
-    """The part of a figure below its title; between the two there is room for a legend (`ABOVE`)."""
+    """Add the part of a figure below its title; there is room for a legend between the two (`ABOVE`)."""
     return figure.add_subfigure(figure.add_gridspec()[0])
 
 
 def add_title(figure: Figure, text: str) -> None:
-    """Add a title, on the left above everything else; long lines break, and the figure grows by all lines."""
+    """Add a title at the top left; long lines are wrapped, and the figure grows by the height of the lines."""
     text = wrap(text, int(12 * figure.get_figwidth()))
     figure.set_figheight(figure.get_figheight() + 0.19 * len(text.split("\n")))
     figure.suptitle(text, x=0.01, ha="left", fontsize="medium", gid=TITLE)
 
 
 def wrap(text: str, width: int) -> str:
-    """Text whose lines have at most so many characters."""
+    """Return text whose lines have at most `width` characters."""
     return "\n".join(part for line in text.split("\n") for part in textwrap.wrap(line, width, break_on_hyphens=False))
 
 
 def add_caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
-    """Model, corpus and size, small and grey at the bottom: a figure says where it came from."""
-    # Not the folders, which mean nothing elsewhere: the table has them.
+    """Add model, corpus and size in small grey type at the bottom, so that a figure names its source."""
+    # The names have no folders, which mean nothing elsewhere; the table has them.
     parts = [name_model(table.attrs.get("model", "")), name_corpus(table.attrs.get("corpus", ""))]
     if "documents" in table.attrs:
         parts.append(f"{int(table.attrs['documents']):,} documents")
