@@ -1,4 +1,4 @@
-// The chosen sentence in all heads: its real maps, on one canvas.
+// The chosen sentence in all heads: its actual maps, on one canvas.
 import { colour, paletteOf } from "./colours.js";
 import { element, find, percent, renew } from "./dom.js";
 import { headName, page, scoreOf } from "./numbers.js";
@@ -6,12 +6,12 @@ import { chooseText } from "./sentences.js";
 import { choose } from "./state.js";
 import { hasHead, readWeights, texts } from "./texts.js";
 
-const EDGE = 26, GAP = 3, FRAME = 3; // pixels: for the numbers of layers and heads, between maps, of the frame
+const EDGE = 26, GAP = 3, FRAME = 3; // pixels: margin for the numbers of layers and heads, gap between maps, width of the frame
 const STEPS = 100;
 const [box, canvas, words] = [find("all-box"), find("all-picture"), find("all-words")];
 let current = null; // {state, place, maps: {weights, layers, heads, queries, keys}, from, to}
-let row = null; // the word that attends and is pointed at
-let turns = 0; // of drawing; only the last one counts
+let row = null; // the attending word under the mouse
+let turns = 0; // count of drawings; only the last one is finished
 
 function placeCells({ layers, heads }) {
   const [width, height] = [box.clientWidth - EDGE, box.clientHeight - EDGE];
@@ -20,7 +20,7 @@ function placeCells({ layers, heads }) {
 
 const boxOf = ({ layer, head }, { width, height }) => [EDGE + head * width, EDGE + layer * height, width - GAP, height - GAP];
 
-// The colours of weights as pixels, without their opacity.
+// Return the colours of weights as pixels without opacity.
 function listShades() {
   const palette = paletteOf(false);
   return Uint32Array.from({ length: STEPS + 1 }, (_, step) => {
@@ -29,10 +29,10 @@ function listShades() {
   });
 }
 
-// How many tokens share a pixel, so that each has one at least.
+// Return the number of tokens that share a pixel, so that each map fits its box.
 const foldOf = ({ queries, keys }, { width, height }, ratio) => Math.max(1, Math.floor(Math.max(keys / (ratio * width), queries / (ratio * height))));
 
-// Of weights that share a pixel, the largest is shown.
+// Paint the map of a head; a pixel shows the largest of its weights.
 function paintMap(paper, sheet, image, shades, { maps, from }, place, cell, fold) {
   const { weights, heads, queries, keys } = maps, start = (place.layer * heads + place.head) * queries * keys;
   const pixels = new Uint32Array(image.data.buffer), largest = new Uint8Array(pixels.length), chosen = new Uint8Array(sheet.height);
@@ -102,7 +102,7 @@ function writeWords({ from, place }) {
   }));
 }
 
-// The largest weights of a head, in words.
+// Describe the largest weights of a head in words.
 function describe(head) {
   const { maps, from, to, place, state } = current;
   if (!hasHead(texts[place], state, head)) return `Head ${headName(head)} has no attention.`;
@@ -131,7 +131,7 @@ export async function drawAll(state) {
   const turn = ++turns;
   if (state.mode !== "all") return;
   const place = chooseText(state, scoreOf(state)), read = await readWeights(place, state);
-  if (turn !== turns) return; // something else was chosen meanwhile
+  if (turn !== turns) return; // the reader has chosen something else meanwhile
   current = { state, place, ...read };
   row = null;
   find("all-name").textContent = `This sentence in all ${read.maps.layers * read.maps.heads} heads`;

@@ -1,5 +1,5 @@
-// The verdict on the chosen head: the answer in words, bars for head, rule and untrained model, and the sentences in which
-// the head is right, and others in which it is wrong.
+// The verdict on the chosen head: the answer in words, bars for head, rule and untrained model, sentences in which the
+// head is right, and sentences in which it is wrong.
 import { drawBars } from "./bars.js";
 import { element, find, minus, number, percent } from "./dom.js";
 import { addressOf, attentionType, findRow, flat, headName, isShown, page, plainOf, readChange, readVariable, scoreOf } from "./numbers.js";
@@ -7,10 +7,10 @@ import { drawArcs } from "./pictures.js";
 import { choose } from "./state.js";
 import { examplesOf, hasHead, judge, readAttention, texts } from "./texts.js";
 
-const SHOWN = 3; // examples of each kind
+const SHOWN = 3; // number of examples of each kind
 const KINDS = { clear: "Where the reported head does well", fails: "Where it does badly" };
 const BADGES = { stands_out: "\u25cf stands out", does_not: "\u25cb does not stand out", undecided: "? cannot decide", not_yet: "not yet" };
-let turns = 0; // of drawing; only the last one counts
+let turns = 0; // count of drawings; only the last one is finished
 
 const nameHead = (state) => `Head ${headName(state.head)}${page.attention_types.length ? ", " + page.attention_types[attentionType(state)] : ""}`;
 
@@ -18,11 +18,11 @@ const isReported = (row, state) => row.head === headName(state.head) && isShown(
 
 const average = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-// A value as one reads it: shares in percent, others with their unit.
+// Format a value for readers: shares in percent, other values with their unit.
 const isShare = (units) => /share|accuracy|F1|precision|recall/.test(units);
 const format = (value, units) => (value === null ? "\u2013" : isShare(units) ? percent(value) : `${minus(number(value))} ${units}`);
 
-// The value of a head beside those of all heads.
+// Compare the value of a head with the values of all heads.
 function describeValue(state) {
   const { values, title, units, names, baselineText } = readVariable(state);
   const value = values[state.head.layer][state.head.head];
@@ -37,7 +37,7 @@ function describeValue(state) {
   return `${claim}, ${rank}; mean ${format(average(all), units)}${baseline}.${note}`;
 }
 
-// What a head does of all items of a question; nothing of changes, and of questions without right and wrong.
+// State what a head does on all items of a question; empty for changes, and for questions without right and wrong.
 function describeClaim(state, value) {
   const score = scoreOf(state);
   if (!score?.ranked || !score.count || state.half === "held-out half" || readChange(state)) return "";
@@ -48,7 +48,7 @@ function describeClaim(state, value) {
 
 const nameEnds = ([, lower, upper]) => (lower === null || upper === null ? "" : `, 95\u202f% interval ${percent(lower)} to ${percent(upper)}`);
 
-// Bars of a row with a head: the head, the best rule and the untrained model, on the same held-out items.
+// List bars for a row with a head: the head, the best rule and the untrained model, on the same held-out items.
 function listRowBars(row, state) {
   const items = `${row.n.toLocaleString("en")} held-out ${row.plain.items}`;
   const bar = (label, { score }, about) => ({ label, value: score[0], interval: score.slice(1), text: percent(score[0]), about: `${about}: ${percent(score[0])} of ${items}${nameEnds(score)}.` });
@@ -65,7 +65,7 @@ function listRowBars(row, state) {
   ];
 }
 
-// Bars of any other number: the head, the mean of all heads, the highest of them, and uniform attention.
+// List bars for any other number: the head, the mean of all heads, the highest head, and uniform attention.
 function listValueBars(state) {
   const { values, units, baseline, baselineText, about } = readVariable(state), all = flat(values);
   const value = values[state.head.layer][state.head.head];
@@ -115,7 +115,7 @@ async function drawExample(example, state, score) {
   return item;
 }
 
-// Where a sentence is wider than its place, the first word that is to be right stands in the middle.
+// In a sentence that is wider than its box, scroll the first gold word to the middle.
 function scrollToGold(picture) {
   const first = picture.querySelector("text.right, text.wrong");
   if (first) picture.scrollLeft = first.getAttribute("x") - picture.clientWidth / 2;
@@ -146,9 +146,9 @@ export async function drawExamples(state) {
   const turn = ++turns;
   const shown = row && score && texts.length && hasHead(texts[0], state, state.head);
   const examples = shown ? await listExamples(state, score) : [];
-  if (turn !== turns) return; // something else was chosen meanwhile
+  if (turn !== turns) return; // the reader has chosen something else meanwhile
   place.replaceChildren(...examples);
-  requestAnimationFrame(() => place.querySelectorAll(".sentence").forEach(scrollToGold)); // when there is a layout
+  requestAnimationFrame(() => place.querySelectorAll(".sentence").forEach(scrollToGold)); // after the layout is known
   find("answer-note").hidden = !examples.length;
   find("examples-absent").hidden = examples.length > 0;
 }

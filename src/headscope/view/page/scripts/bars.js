@@ -1,4 +1,5 @@
-// Horizontal bars with a label and a value each: {label, isThis, value, interval, tick, kind, text, about}, from 0 to `top`.
+// Horizontal bars from 0 to `top`, each with a label and a value: {label, isThis, value, interval, tick, kind, text,
+// about}.
 import { element } from "./dom.js";
 
 const share = (value, top) => `${(100 * Math.min(1, Math.max(0, value / top))).toFixed(1)}%`;

@@ -1,4 +1,4 @@
-// The heads with the highest values of what the grid shows. Of a comparison, movers.js lists those that differ most.
+// The heads with the highest values in the grid. In a comparison, movers.js lists the heads that differ most instead.
 import { element, find, minus, number } from "./dom.js";
 import { addressOf, headName, readChange, readVariable, scoreOf } from "./numbers.js";
 

@@ -1,5 +1,5 @@
-// The colours of the grid: one blue for amounts, blue to red for changes, as hexadecimal RGB. Amounts are monotone in
-// luminance, from the ground of the page on.
+// The colours of the grid as hexadecimal RGB: blue for amounts, blue to red for changes. The luminance of amounts is
+// monotone, starting at the background of the page.
 import { isDark } from "./theme.js";
 
 const AMOUNTS = {
@@ -8,15 +8,15 @@ const AMOUNTS = {
 };
 const RED_BLUE = ["053061", "2166ac", "4393c3", "92c5de", "f7f7f7", "f4a582", "d6604d", "b2182b", "67001f"];
 
-const MIDDLE = 0.179; // the luminance on which black and white can be read equally well (WCAG 2.2)
+const MIDDLE = 0.179; // the luminance at which black and white text are equally readable (WCAG 2.2)
 
-// Relative luminance of a colour, from 0 to 1 (WCAG 2.2).
+// Return the relative luminance of a colour, from 0 to 1 (WCAG 2.2).
 function luminance(parts) {
   const [red, green, blue] = parts.map((part) => part / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-// Red, green and blue at a share between 0 and 1.
+// Return red, green and blue at a share between 0 and 1.
 function blend(share, palette) {
   const place = Math.min(Math.max(share, 0), 1) * (palette.length - 1);
   const low = Math.min(Math.floor(place), palette.length - 2);
@@ -26,13 +26,13 @@ function blend(share, palette) {
   });
 }
 
-// Colours of amounts from none to all, as pixels.
+// List the colours of amounts from 0 to 1, as pixels.
 export const listColours = (count) => [...Array(count).keys()].map((step) => [...blend(step / (count - 1), paletteOf(false)), 255]);
 
-// A colour of red, green and blue parts, and that of a text which can be read on it.
+// Return a colour of red, green and blue parts, and a text colour that is readable on it.
 export const paintOf = (parts) => ({ parts, ground: `rgb(${parts.join()})`, ink: luminance(parts) > MIDDLE ? "#000" : "#fff" });
 
-// The colour at a share between 0 and 1.
+// Return the colour at a share between 0 and 1.
 export const colour = (share, palette) => paintOf(blend(share, palette));
 
 export const paletteOf = (diverging) => (diverging ? RED_BLUE : AMOUNTS[isDark() ? "dark" : "light"]);

@@ -1,12 +1,12 @@
-// The lists above the grid and the sentences: each is called like what it chooses.
+// The lists above the grid and the sentences; the id of each list is the name of what it selects.
 import { element, find, words } from "./dom.js";
 import { nameScore, numbersOf, page, readVariable, scoreOf, VIEWS } from "./numbers.js";
 import { fontOf, measure } from "./layout.js";
 import { choose } from "./state.js";
 
 const NAMES = ["half", "view", "against", "variable", "direction", "attention_type", "text", "level", "picture"];
-const ARROW = 22, SMALLEST = 9; // pixels: the mark of a list, the smallest letters
-let listed = null; // the view whose variables are listed
+const ARROW = 22, SMALLEST = 9; // pixels: width of a list's arrow, smallest font size
+let listed = null; // the view whose variables are in the list
 
 function nameOption(score) {
   const title = nameScore(score, page.directions[0]);
@@ -41,7 +41,7 @@ export function buildControls() {
   for (const name of NAMES) find(name).addEventListener("change", (event) => choose({ [name]: event.target.value }));
 }
 
-// The chosen question is written whole, in smaller letters where it is long.
+// Show the whole chosen question, in a smaller font if it is long.
 function fitQuestion() {
   const select = find("variable");
   select.style.fontSize = "";

@@ -1,4 +1,4 @@
-// Elements and numbers of the page. Names come from models and corpora: they enter the page as text, never as HTML.
+// Elements and numbers of the page. Names come from models and corpora; they enter the page as text, never as HTML.
 
 const SVG = document.querySelector("svg").namespaceURI;
 
@@ -14,7 +14,7 @@ export const element = (tag, text = null, attributes = {}) => dress(document.cre
 
 export const shape = (tag, attributes = {}, text = null) => dress(document.createElementNS(SVG, tag), text, attributes);
 
-// Puts nodes in the place of those in a box; the one that had the focus hands it to that in its place.
+// Replace the nodes in a box; if a node had the focus, the node in its place gets it.
 export function renew(box, ...nodes) {
   const at = [...box.children].indexOf(document.activeElement);
   box.replaceChildren(...nodes);
@@ -28,7 +28,7 @@ export const signed = (offset) => (offset < 0 ? "\u2212" : "+") + Math.abs(offse
 export const number = (value, digits = 2) =>
   (value ?? null) === null ? "\u2013" : value.toFixed(digits).replace(/^-(0\.0*)$/, "$1");
 
-// A number with the sign that has the width of a plus.
+// Replace the hyphen of a number by a minus sign, which is as wide as a plus.
 export const minus = (text) => text.replace("-", "\u2212");
 
 export const percent = (share) => `${(100 * share).toFixed(0)}\u202f%`;

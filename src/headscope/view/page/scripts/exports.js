@@ -1,20 +1,20 @@
-// What is shown, to take along: the Python that gives the same number, tables as CSV, pictures as SVG and PNG.
+// Exports of what the page shows: Python that reads the same number, tables as CSV, pictures as SVG and PNG.
 import { colour, paletteOf } from "./colours.js";
 import { element, find, number, shape } from "./dom.js";
 import { attentionType, headName, numbersOf, page, readChange, readVariable, scoreOf, statisticOf } from "./numbers.js";
 
-const CELL = 42, ROW = 24, LABELS = 34, TITLE = 30; // pixels of the picture of the grid
-const SCALE = 2; // pixels of a PNG for one of the page
+const CELL = 42, ROW = 24, LABELS = 34, TITLE = 30; // pixels, in the picture of the grid
+const SCALE = 2; // pixels of a PNG for each pixel of the page
 const PAINT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-size", "font-weight", "font-style", "font-family", "text-anchor", "visibility"];
 let state = null;
 
-// True of what the page has, also in a tab that is not open.
+// Return true for a part that the page has, even in a closed tab.
 const isShown = (part) => part !== null && !part.closest('[hidden]:not([role="tabpanel"])');
 const REPORTED = document.querySelector("#reported-rows .sortable"), NEEDED = document.querySelector("#needed-rows .sortable");
 
 const quote = (text) => JSON.stringify(text);
 
-// The Python that reads the number of the chosen head from the table beside the page, and that which disables the head.
+// Write Python that reads the number of the chosen head from the table's file, and that disables the head.
 function writePython() {
   const { variable, place } = (scoreOf(state) ?? statisticOf(state)).select;
   const directed = readVariable(state).directed ? { direction: state.direction } : {};
@@ -39,13 +39,13 @@ function save(name, type, content) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-// The name of a file: model, what it shows, and the head, without what a file system may refuse.
+// Return the name of a file: the model and the content, without characters that a file system may refuse.
 function nameFile(what, ending) {
   const parts = [document.querySelector("h1").textContent, what].join("-");
   return `${parts.replaceAll(/[^\p{L}\p{N}]+/gu, "-").replaceAll(/^-+|-+$/g, "").slice(0, 80)}.${ending}`;
 }
 
-// A cell of a CSV file. What a spreadsheet would take for a formula gets an apostrophe.
+// Return a cell of a CSV file. Text that a spreadsheet would read as a formula gets an apostrophe.
 function writeCell(content) {
   const text = String(content ?? "").replaceAll(/\s+/g, " ").trim();
   const safe = /^[=+\-@]/.test(text) && isNaN(text) ? `'${text}` : text;
@@ -54,7 +54,7 @@ function writeCell(content) {
 
 const writeTable = (rows) => rows.map((row) => row.map(writeCell).join(",")).join("\r\n") + "\r\n";
 
-// The text of a cell, of a row its code; parts that stand in lines of their own are kept apart.
+// Return the text of a cell, or the code of a row; separate lines of a cell stay separate.
 function readCell(cell) {
   if (cell.dataset.code) return cell.dataset.code;
   if (!cell.childElementCount) return cell.textContent;
@@ -64,7 +64,7 @@ function readCell(cell) {
   return copy.textContent.replaceAll("\u2195", "");
 }
 
-// The rows of a table; a heading that spans it becomes a column of its own, of this name.
+// Read the rows of a table; a heading across all columns becomes a column with the name `parts`.
 function readTable(table, parts = "") {
   const rows = [];
   let group = null;
@@ -104,7 +104,7 @@ function drawGridPicture() {
   return svg;
 }
 
-// A picture of the page with the paint that its style gives it, on the page's ground.
+// Copy a picture with its computed colours, on the background of the page.
 function drawAlone(picture) {
   const copy = picture.cloneNode(true);
   const [originals, copies] = [picture, copy].map((svg) => svg.querySelectorAll("*"));
@@ -134,7 +134,7 @@ const nameHead = (what) => () => `head-${headName(state.head)}-${what}`;
 const copyPicture = (name) => () => drawAlone(find(name).querySelector("svg"));
 const copyTable = (name) => () => readTable(find(name));
 
-// A canvas as a picture of its own, on the page's ground.
+// Copy a canvas into a picture, on the background of the page.
 function copyCanvas(name) {
   const { width, height } = find(name);
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, width, height });
@@ -148,7 +148,7 @@ function readMap() {
   return [["layer", "head", "x", "y", "cluster"], ...rows.filter((row) => row[2] !== null)];
 }
 
-// What can be exported: {label, name, table, picture, shown}; the name is that of the file.
+// The exports: {label, name, table, picture, shown}, where `name` is the name of the file.
 const EXPORTS = {
   grid: { label: "head grid", name: nameGrid, table: readGrid, picture: drawGridPicture },
   statistics: { label: "statistics of the head", name: nameHead("statistics"), table: copyTable("profile-statistics"), shown: () => isShown(find("profile-statistics")) },

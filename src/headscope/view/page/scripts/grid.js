@@ -1,5 +1,5 @@
-// The head grid: a button for each head, coloured by the chosen variable, or by what the head sends a word to; and what
-// the colours mean.
+// The head grid: a button for each head, coloured by the chosen variable or by the target of a word; and the meaning of
+// the colours.
 import { colour, paintOf, paletteOf } from "./colours.js";
 import { element, find, minus, number, percent, shorten } from "./dom.js";
 import { fontOf, measure } from "./layout.js";
@@ -9,23 +9,25 @@ import { texts } from "./texts.js";
 import { isDark } from "./theme.js";
 import { colourNames, explainGrid, shade, WEAKEST } from "./word.js";
 
-const MOST_NUMBERS = 16; // heads in a layer; of more, the numbers have no room
-const STEP = 4; // from one head whose number stands above it to the next, where there is no room for all
-const SMALLEST = 6, LARGEST = 62, ROOMY = 28, LOW = 13, EDGE = 2, WORD = 20; // pixels: the height of a cell, from which on there is room below the grid, in a cell; beside a word in a cell, for a word
-const LISTED = 5; // words in the legend
+const MOST_NUMBERS = 16; // the largest number of heads in a layer for which cells show numbers
+const STEP = 4; // with more heads, only every fourth head number is written above the grid
+// Pixels: a cell is SMALLEST to LARGEST high. With cells below ROOMY, there is no room under the grid; in a cell below
+// LOW, there is no room for text. EDGE is the margin of a text in a cell, and WORD the least width for a word.
+const SMALLEST = 6, LARGEST = 62, ROOMY = 28, LOW = 13, EDGE = 2, WORD = 20;
+const LISTED = 5; // number of words in the legend
 const narrow = matchMedia("(max-width: 760px)");
-let painted = ""; // what the buttons show
+let painted = ""; // a key for what the buttons show
 const followsWord = (state) => state.word !== null && texts.length > 0; // specimen.js then draws the grid
 
 const buttonAt = ({ layer, head }) => find("grid").querySelector(`button[data-layer="${layer}"][data-head="${head}"]`);
 
-// One head at a time can be reached with Tab; arrow keys do the rest.
+// Let the Tab key reach one head of the grid; arrow keys reach the others.
 function reach(place) {
   for (const button of find("grid").querySelectorAll('button[tabindex="0"]')) button.tabIndex = -1;
   buttonAt(place).tabIndex = 0;
 }
 
-// `point` is called with the head under the mouse or the focus, and with null when the mouse leaves.
+// Build the grid. `point` is called with the head under the mouse or the focus, and with null when the mouse leaves.
 export function buildGrid(point) {
   const grid = find("grid");
   grid.style.setProperty("--heads", page.heads);
@@ -72,24 +74,24 @@ export function buildGrid(point) {
       End: (p) => ({ ...p, head: last.head }),
     }[event.key];
     if (!at || !move || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault(); // other keys are those of the page
+    event.preventDefault(); // the page handles other keys
     choose({ head: headName(move(at)) });
     buttonAt(move(at)).focus();
   });
 }
 
-// Presses the button of the chosen head.
+// Mark the button of the chosen head as pressed.
 function press(head) {
   for (const button of find("grid").querySelectorAll('[aria-pressed="true"]')) button.setAttribute("aria-pressed", "false");
   buttonAt(head).setAttribute("aria-pressed", "true");
   reach(head);
 }
 
-// The height of a cell, so that the grid takes what the other parts of its column leave.
+// Set the height of a cell so that the grid fills the space that its column leaves.
 function fitGrid() {
   const [column, grid] = [find("overview"), find("grid")];
   if (narrow.matches) {
-    column.classList.remove("crowded"); // a column as high as what is in it
+    column.classList.remove("crowded"); // the column is as high as its content
     grid.classList.remove("low");
     grid.style.removeProperty("--cell");
     return;
@@ -103,8 +105,8 @@ function fitGrid() {
   grid.style.setProperty("--cell", `${Math.max(SMALLEST, Math.min(LARGEST, left)).toFixed(1)}px`);
 }
 
-// Draws the grid by the chosen variable or, with `word`, by what each head sends a word to (word.js). Buttons are painted
-// only where another thing is shown than before.
+// Draw the grid by the chosen variable or, with `word`, by the target of a word in each head (word.js). Buttons are
+// painted only if their content has changed.
 export function drawGrid(state, word = null) {
   const question = [state.view, state.against, state.variable, state.direction, state.half];
   const shown = [...(word ? [word.place, word.unit, word.isIn] : question), state.attention_type, isDark()].join("\n");
@@ -121,7 +123,7 @@ export const drawQuestion = (state) => followsWord(state) || drawGrid(state);
 
 const listButtons = () => [...find("grid").querySelectorAll("button")].map((button) => [button, { layer: Number(button.dataset.layer), head: Number(button.dataset.head) }]);
 
-// A button with its colour, what stands in it and what it says; without a colour there is nothing to show.
+// Set the colour, the text and the description of a button; without a colour, the head has no value.
 function dress(button, place, { paint, text, says, spoken = says }) {
   const name = headName(place);
   button.classList.toggle("missing", !paint);
@@ -131,7 +133,7 @@ function dress(button, place, { paint, text, says, spoken = says }) {
   button.setAttribute("aria-label", `head ${name}: ${spoken}`);
 }
 
-// What colours mean that are no amounts: {hex, label, count} each; `rest` says what is not listed.
+// Write the meaning of colours that are not amounts: {hex, label, count} each; `rest` sums up the unlisted colours.
 function writeLegend(sentence, entries, rest = "") {
   find("legend").replaceChildren(sentence, ...entries.flatMap(({ hex, label, count }) => {
     const entry = element("span"), square = element("i");
@@ -141,13 +143,13 @@ function writeLegend(sentence, entries, rest = "") {
   }), rest);
 }
 
-// The font of the cells, with `isSmall` of smaller letters, and their room.
+// Set the font of the cells, smaller with `isSmall`, and return it with the room in a cell.
 function setLetters([[button]], isSmall) {
   find("grid").classList.toggle("small", isSmall);
   return { font: fontOf(getComputedStyle(button)), room: button.offsetWidth - EDGE };
 }
 
-// Writes words as wide as a cell has room, the words of a name below one another if need be.
+// Fit words to the width of a cell, with the words of a name on separate lines if necessary.
 function fitWords(buttons) {
   const { font, room } = setLetters(buttons, true);
   const isFit = (word) => measure(word, font) <= room;
@@ -176,7 +178,7 @@ function paintWord({ label, labels, choices, order, colours, isIn }) {
   );
 }
 
-// Heads by a name instead of a number, such as their main role; a name that has no room is in the legend alone.
+// Paint heads by a name instead of a number, such as their main role; a name without room is only in the legend.
 function paintNames({ values, names, about }) {
   const buttons = listButtons(), write = fitWords(buttons), colours = colourNames(names);
   const isWhole = (name) => write(name).replaceAll("\n", " ") === name;
@@ -188,7 +190,7 @@ function paintNames({ values, names, about }) {
   writeLegend(about, counts.filter((each) => each.label && each.count).sort((a, b) => b.count - a.count));
 }
 
-// Writes numbers as wide as a cell has room, in smaller letters and with fewer digits if need be.
+// Fit numbers to the width of a cell, in a smaller font and with fewer digits if necessary.
 function fitNumbers(buttons, values, digits) {
   const name = (value, places) => minus(number(value, places).replace(/^(-?)0\./, "$1."));
   const isFit = (places, isSmall) => {

@@ -1,5 +1,5 @@
-// Guess the head: three sentences with the attention of a head whose name is hidden, and four rows to choose from. The
-// share of right guesses tells whether one can see in the attention what the labels say.
+// Guess the head: three sentences with the attention of a hidden head, and four rows to choose from. The share of right
+// guesses tells whether the attention shows what the labels say.
 import { element, find, percent } from "./dom.js";
 import { addressOf, describeScore, numbersOf, page, readHead } from "./numbers.js";
 import { drawArcs } from "./pictures.js";
@@ -21,13 +21,13 @@ const scoreOfRow = (row) => numbersOf({ view: page.name }).scores.find((score) =
 const baseOf = (row) => row.name.split(":")[0];
 const nameRow = (row) => row.plain.title;
 
-// Rows with a direction that have a sentence in which the head is right; the others cannot be seen in arcs.
+// List the rows with a direction and a sentence in which the head is right; arcs cannot show other rows.
 function listRows() {
   const directed = page.rows.filter((row) => scoreOfRow(row)?.directed);
   return directed.filter((row) => baseOf(row) !== "all" && examplesOf(row.key).some((each) => each.kind === "clear"));
 }
 
-// One row, and others with other heads that are no subtypes of the same relation.
+// Choose a row, and other rows with other heads that are not subtypes of the same relation.
 function ask(rows) {
   const row = pick(rows);
   const options = [row];
@@ -38,7 +38,7 @@ function ask(rows) {
   return { row, options: shuffle(options) };
 }
 
-// A sentence with the arcs of the head; with its gold links once the answer is given.
+// Draw a sentence with the arcs of the head; after the answer, also with its gold links.
 async function drawSentence(row, place, answered) {
   const text = texts[place];
   const attention = await readAttention(place, row, "words", [readHead(row.head)]);

@@ -1,16 +1,16 @@
-// The map: heads that attend alike are near one another. Its colours are those of the grid.
+// The map of heads: heads that attend alike are close together. It has the colours of the grid.
 import { colour, paletteOf } from "./colours.js";
 import { find, number, shape } from "./dom.js";
 import { attentionType, headName, page, readVariable } from "./numbers.js";
 import { choose } from "./state.js";
 
 const SIZE = 900, MARGIN = 24; // pixels
-const MOST_NAMES = 160; // heads; the names of more have no room
+const MOST_NAMES = 160; // with more heads, names have no room
 const picture = find("map-picture");
-let points = []; // {layer, head, x, y, cluster}, in pixels, of the attention type that is shown
-let chosen = null; // the place among them of the chosen head
+let points = []; // {layer, head, x, y, cluster} of the heads of the shown attention type, in pixels
+let chosen = null; // the index of the chosen head in points
 
-// The places of the heads in pixels; both axes have one scale, since distances are what the map is about.
+// Return the coordinates of the heads in pixels; both axes have one scale, since the map shows distances.
 function listPoints(side) {
   const { x, y, clusters } = page.map;
   const known = [];
@@ -23,7 +23,7 @@ function listPoints(side) {
   return known.map((each) => ({ ...each, x: MARGIN + (each.x - left) * scale, y: MARGIN + (top - each.y) * scale }));
 }
 
-// The nearest head in the direction of an arrow key.
+// Find the nearest head in the direction of an arrow key.
 function findNext(key) {
   const [right, down] = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[key];
   const from = points[chosen];
@@ -37,7 +37,7 @@ function findNext(key) {
   return next;
 }
 
-// `point` is called with the head under the mouse, and with null when the mouse leaves.
+// Build the map. `point` is called with the head under the mouse, and with null when the mouse leaves.
 export function buildHeadMap(point) {
   if (!page.map) return;
   find("map").parentElement.hidden = false;
@@ -77,7 +77,7 @@ export function drawHeadMap(state) {
   }
   const radius = points.length > MOST_NAMES ? 6 : 13;
   const nodes = points.map((each, place) => drawPoint(each, place, view, radius));
-  if (chosen >= 0) nodes.push(...nodes.splice(chosen, 1)); // on top of its neighbours
+  if (chosen >= 0) nodes.push(...nodes.splice(chosen, 1)); // draw it above its neighbours
   svg.append(...nodes);
   picture.replaceChildren(svg);
   find("map-about").textContent =

@@ -1,4 +1,4 @@
-// The keys of the page, the same wherever one is, but for boxes in which one types.
+// The keys of the page; they work everywhere except in form fields and dialogs.
 import { find } from "./dom.js";
 import { addressOf, findBest, headName, numbersOf, page, readVariable, scoreOf } from "./numbers.js";
 import { chooseText } from "./sentences.js";
@@ -31,7 +31,7 @@ function present(on) {
   choose({ mode: "one" });
 }
 
-// Let go of the last thing that was opened.
+// Leave the followed word, the view of all heads, or the presentation, in this order.
 function leave() {
   if (state.word !== null) choose({ word: null });
   else if (state.mode === "all") choose({ mode: "one" });
@@ -65,7 +65,7 @@ export function buildKeys() {
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest?.("input, select, textarea, dialog"), isScrolled = event.target.closest?.('[role="tabpanel"], .scroll');
     if (typing || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (isScrolled && /^(Arrow|Home)/.test(event.key)) return; // they scroll there
+    if (isScrolled && /^(Arrow|Home)/.test(event.key)) return; // these keys scroll there
     if (/^[1-9]$/.test(event.key)) return chooseSentence(Number(event.key));
     if (!(event.key in ACTS)) return;
     event.preventDefault();
@@ -78,6 +78,6 @@ export function drawModes(shown) {
   document.querySelector(".pair").hidden = !texts.length;
   for (const mode of ["one", "all"]) find(`mode-${mode}`).setAttribute("aria-pressed", String(state.mode === mode));
   for (const name of ["overview", "verdict", "more"]) find(name).hidden = state.mode === "all";
-  find("specimen").hidden = state.mode === "all" || page.against !== ""; // a comparison is of no one model
+  find("specimen").hidden = state.mode === "all" || page.against !== ""; // a comparison has no single model
   find("all").hidden = state.mode !== "all";
 }

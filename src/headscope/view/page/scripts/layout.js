@@ -1,18 +1,18 @@
-// Words in lines, as large as they fit into a place, with room for arcs above and below.
+// The layout of words in lines: the largest font that fits into a box, with room for arcs above and below.
 
 const SIZES = [38, 35, 32, 30, 28, 26, 24, 22, 20, 18, 17, 16, 15, 14]; // pixels, the largest first
-const SPECIAL = 0.55; // of the size: special tokens are smaller
-const GAP = 0.42, TIGHT = 0.08; // of the size: between words, and where the text has no space between them
-const ABOVE = 0.95, BELOW = 0.4, LINE = 0.9; // of the size: at least, around a line of words
-const HIGHEST = 2.3, FLATTER = [1.7, 1.2, 0.8, 0.55]; // of the size: how high an arc rises, and where the smallest letters leave less room
+const SPECIAL = 0.55; // times the font size: special tokens are smaller
+const GAP = 0.42, TIGHT = 0.08; // times the font size: between words, and between words without a space in the text
+const ABOVE = 0.95, BELOW = 0.4, LINE = 0.9; // times the font size: least room above and below a line, and the height of its words
+const HIGHEST = 2.3, FLATTER = [1.7, 1.2, 0.8, 0.55]; // times the font size: height of the highest arc, and lower heights to try with the smallest font
 const pen = document.createElement("canvas").getContext("2d");
 const widths = new Map();
 
-// Scripts that break anywhere, and punctuation that begins no line.
+// Scripts with line breaks anywhere, and punctuation that cannot begin a line.
 const BREAKS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u, CLOSES = /^[^\p{L}\p{N}\p{Ps}\p{Pi}]+$/u;
 const RIGHT_TO_LEFT = /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u;
 
-// The font of a style; one with figures of one width has no short form of its own.
+// Return the font of a style; the shorthand `font` is empty for a font with tabular figures.
 export const fontOf = ({ fontWeight, fontSize, fontFamily }) => `${fontWeight} ${fontSize} ${fontFamily}`;
 
 export function measure(label, font) {
@@ -24,10 +24,10 @@ export function measure(label, font) {
   return widths.get(key);
 }
 
-// How far an arc rises: the further its ends are apart, the higher.
+// Return the height of an arc, which grows with the distance between its ends.
 const riseOf = (distance, size, highest) => Math.min(highest * size, Math.max(0.55 * size, 0.27 * distance));
 
-// The lines of some boxes, each {width, gap, breaks}, within a width: {x, line} of each box, and the number of lines.
+// Break boxes {width, gap, breaks} into lines of a width; return {x, line} of each box, and the number of lines.
 function breakLines(boxes, width) {
   let [x, line] = [0, 0];
   const places = boxes.map((box, at) => {
@@ -41,7 +41,7 @@ function breakLines(boxes, width) {
   return { places, lines: line + 1 };
 }
 
-// The narrowest width that needs no more lines, so that lines are even.
+// Break boxes at the narrowest width with the same number of lines, so that lines are even.
 function balance(boxes, width) {
   const { lines } = breakLines(boxes, width);
   let [low, high] = [width / 2, width];
@@ -59,7 +59,7 @@ function listBoxes(units, size, fonts) {
     gap: size * (tight ? TIGHT : GAP),
     breaks: at > 0 && (!tight || (BREAKS.test(label) && !CLOSES.test(label))),
   }));
-  // A box that may not begin a line goes with the one before it.
+  // A box that cannot begin a line moves together with the box before it.
   for (let at = boxes.length - 1; at >= 0; at--) {
     const next = boxes[at + 1];
     boxes[at].reach = boxes[at].width + (next && !next.breaks ? next.gap + next.reach : 0);
@@ -67,13 +67,14 @@ function listBoxes(units, size, fonts) {
   return boxes;
 }
 
-// Lays units out, each {label, word, tight}, where `tight` says that no space is before it. Arcs, {from, to} each, are
-// drawn `above`, others `below`; without a height the largest letters do. Returns the size, of each unit {x, width, line}, from its left edge, the base of each
-// line, the rise of an arc, and the height of all.
+// Lay out units {label, word, tight}; `tight` means that no space precedes the unit. Arcs {from, to} are drawn `above`
+// or `below`. Without a height, the largest font is used. Return the font size, {x, width, line} of each unit from its
+// left edge, the base of each line, the height of an arc, and the total height.
 export function layOut(units, above, below, { width, height, fonts, largest = Infinity }) {
   const sizes = SIZES.filter((size) => size <= largest), written = units.filter(({ word }) => word >= 0);
   const isReversed = 2 * written.filter(({ label }) => RIGHT_TO_LEFT.test(label)).length > written.length;
-  // The largest letters that fit; then flatter arcs; then words stand still, whatever the arcs, and the sentence scrolls.
+  // Try the largest font that fits, then flatter arcs; if none fits, give words a place that suits any arcs, and let
+  // the sentence scroll.
   const attempts = [...sizes.map((size) => ({ size, highest: HIGHEST })), ...(height ? FLATTER.map((highest) => ({ size: sizes.at(-1), highest })) : [])];
   if (height) attempts.push({ size: sizes.at(-1), highest: HIGHEST, isLong: true });
   for (const { size, highest, isLong = false } of attempts) {
@@ -82,7 +83,7 @@ export function layOut(units, above, below, { width, height, fonts, largest = In
     const middle = (unit) => laid[unit].x + laid[unit].width / 2;
     const rise = ({ from, to }) => riseOf(Math.abs(middle(from) - middle(to)), size, highest);
     if (height && lines * (ABOVE + LINE + BELOW) * size > height && !isLong) continue;
-    // How high the highest arc of each line rises.
+    // Return the height of the highest arc of each line.
     const listHighest = (arcs) => {
       const rises = new Array(lines).fill(0);
       for (const arc of arcs) {

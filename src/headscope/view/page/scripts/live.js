@@ -1,4 +1,4 @@
-// Texts that the reader types, with the attention of the model behind the page.
+// Texts that the reader types, with the attention of the model of a live page.
 import { find } from "./dom.js";
 import { ask, isLive } from "./server.js";
 import { choose } from "./state.js";
@@ -12,7 +12,7 @@ async function showText() {
     const answer = await ask("attention", { text: find("live-text").value });
     choose({ text: String(addText(answer.text)), mode: "one" });
     note.textContent = answer.note;
-    find("live-text").blur(); // the keys are those of the page again
+    find("live-text").blur(); // the keys of the page work again
   } catch (error) {
     note.textContent = error.message;
   } finally {
@@ -23,11 +23,11 @@ async function showText() {
 export function buildLive() {
   find("live").hidden = !isLive;
   find("live-absent").hidden = isLive;
-  find("live-run").addEventListener("click", showText); // no form: the frame of a notebook may submit none
+  find("live-run").addEventListener("click", showText); // no form, since the frame of a notebook may not submit one
   find("live-text").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     showText();
   });
-  if (isLive && location.protocol !== "about:") find("live-text").focus(); // a notebook keeps its focus
+  if (isLive && location.protocol !== "about:") find("live-text").focus(); // the focus stays in the notebook
 }

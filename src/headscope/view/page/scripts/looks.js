@@ -1,4 +1,4 @@
-// Where the chosen head looks in all texts: the shares of its attention, with the mean of all heads.
+// The targets of the chosen head in all texts: the shares of its attention, with the mean of all heads.
 import { drawBars } from "./bars.js";
 import { find, percent } from "./dom.js";
 import { attentionType, flat, headName, numbersOf } from "./numbers.js";
@@ -7,7 +7,7 @@ const NAMES = {
   mass_self: "itself", mass_previous: "the token before", mass_next: "the token after", mass_first: "the first token",
   mass_cls: "[CLS]", mass_sep: "[SEP]", mass_punctuation: ". and ,",
 };
-const LEAST = 0.005; // of a share that some head has
+const LEAST = 0.005; // a target to which no head gives a larger share is left out
 
 export function drawLooks(state, place = state.head) {
   const side = attentionType(state), { layer, head } = place, name = headName(place);

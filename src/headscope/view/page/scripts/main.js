@@ -1,4 +1,4 @@
-// Builds the parts of the page and draws them whenever the reader chooses something else.
+// The main module: it builds the parts of the page, and draws them when the reader chooses something else.
 import { buildAll, drawAll } from "./allheads.js";
 import { buildExamples, drawAnswer, drawExamples } from "./answer.js";
 import { drawBest } from "./best.js";
@@ -25,10 +25,10 @@ import { buildTheme, isDark, onTheme } from "./theme.js";
 import { buildThumbnails, drawThumbnails } from "./thumbnails.js";
 import { buildWhatIf, drawWhatIf } from "./whatif.js";
 
-const LATEST = { timeout: 500 }; // milliseconds until what waits is done in any case
+const LATEST = { timeout: 500 }; // milliseconds after which a waiting panel is drawn in any case
 
-// Draws a panel at once where its tab is open. Elsewhere it waits until nothing else is to be done, so that what the
-// reader looks at answers first.
+// Draw a panel at once if its tab is open. Other panels wait until the browser is idle, so that the visible parts
+// respond first.
 function drawInTab(name, draw) {
   const panel = find(`panel-${name}`);
   let [waiting, last] = [0, ""];
@@ -47,7 +47,7 @@ function drawInTab(name, draw) {
 
 let waiting = 0;
 
-// Parts that scroll can be reached with Tab.
+// Let the Tab key reach parts that scroll.
 function reachLater() {
   cancelIdleCallback(waiting);
   waiting = requestIdleCallback(reachScrolled, LATEST);
@@ -59,8 +59,8 @@ function reachScrolled() {
   boxes.forEach((box, place) => (scrolls[place] ? box.setAttribute("tabindex", "0") : box.removeAttribute("tabindex")));
 }
 
-// Links to parts of the page open the tab that the part is in. A page in a notebook has no address of its own, so that
-// its links would lead to the notebook.
+// Let links to parts of the page open the tab of the part. A page in a notebook has no address, so its links would lead
+// to the notebook.
 function followLinks() {
   document.addEventListener("click", (event) => {
     const link = event.target.closest('a[href^="#"]');
@@ -82,7 +82,7 @@ function drawMaps(state) {
   drawHeadMap(state);
 }
 
-// The neurons stand below the sentence whose tokens they are of.
+// Draw the sentences, then the neurons of the tokens of the shown sentence.
 function drawTexts(state) {
   drawSentences(state);
   drawNeurons(state);
@@ -93,7 +93,7 @@ function build() {
   buildTables();
   followLinks();
   if (!hasVariables) {
-    hideParts(); // and leave what stands in tabs below one another
+    hideParts(); // and show the content of the tabs one below the other
     return;
   }
   let current = null;
@@ -129,5 +129,5 @@ function build() {
 build();
 requestIdleCallback(() => {
   document.body.removeAttribute("aria-busy");
-  performance.mark("built"); // for who measures how long it takes
+  performance.mark("built"); // for measurements of the loading time
 }, LATEST);

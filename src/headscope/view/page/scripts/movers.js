@@ -1,4 +1,4 @@
-// The heads of which two views differ most and, of one model after another, how surely they differ.
+// The heads that differ most between two views and, for a single model after, how surely they differ.
 import { element, find, number } from "./dom.js";
 import { addressOf, attentionType, headName, page, readChange, readVariable, scoreOf } from "./numbers.js";
 
@@ -6,7 +6,8 @@ const SHOWN = 8;
 
 const SURE = ["higher", "lower"];
 
-// The verdicts on a score of all texts, and the ends of intervals, by layer and head; null where nothing was tested.
+// Return the verdicts on a score on all texts, with the ends of intervals, by layer and head; null if nothing was
+// tested.
 function readVerdicts(state) {
   const score = scoreOf(state);
   const isTested = score?.change && state.view === page.name && state.against === page.against;
@@ -26,7 +27,7 @@ function listHeads({ before, after }, verdicts) {
   return heads.sort((a, b) => Math.abs(b.after - b.before) - Math.abs(a.after - a.before));
 }
 
-// A verdict on a head, with the interval of its difference where it is sure.
+// Describe a verdict on a head, with the interval of its difference if the verdict is sure.
 function describeVerdict({ verdict, ends }) {
   if (!SURE.includes(verdict)) return verdict ? `, ${verdict}` : "";
   const sizes = ends.map(Math.abs).sort((a, b) => a - b).map((end) => number(end, 3));

@@ -1,4 +1,4 @@
-// Why a token attends to another: its query and the other's key, neuron by neuron, from the model behind the page.
+// Why a token attends to another: its query and the key of the other token, neuron by neuron, from a live model.
 import { colour, paletteOf } from "./colours.js";
 import { element, find, minus, number, percent, shape } from "./dom.js";
 import { headName, scoreOf } from "./numbers.js";
@@ -6,14 +6,14 @@ import { chooseText } from "./sentences.js";
 import { ask, isLive } from "./server.js";
 import { describeText, readSides, texts } from "./texts.js";
 
-const LABELS = 60, WIDEST = 820, HIGH = 22, GAP = 6; // pixels: of the names, of a row, between rows
+const LABELS = 60, WIDEST = 820, HIGH = 22, GAP = 6; // pixels: width of the labels, largest width, height of a row, gap between rows
 const ROWS = { query: "query", key: "key", products: "product" };
 let state = null;
-let listed = ""; // the text and attention type whose tokens are listed
+let listed = ""; // the text and the attention type whose tokens are in the lists
 
 const currentPlace = () => chooseText(state, scoreOf(state));
 
-// A row of cells for each of query, key and products, each with colours of its own range around 0.
+// Draw a row of cells for each of query, key and products; the colours of each row have their own range around 0.
 function drawCells(answer) {
   const size = answer.query.length, width = Math.max(3, Math.min(14, Math.floor(WIDEST / size)));
   const height = 3 * (HIGH + GAP);
@@ -30,7 +30,7 @@ function drawCells(answer) {
   return svg;
 }
 
-// The neurons whose products are largest, either way.
+// Describe the neurons with the largest products, positive or negative.
 function describe(answer, head, from, to) {
   const order = [...answer.products.keys()].sort((a, b) => Math.abs(answer.products[b]) - Math.abs(answer.products[a]));
   const largest = order.slice(0, 3).map((neuron) => `${neuron + 1} (${minus(number(answer.products[neuron]))})`).join(", ");
@@ -44,7 +44,7 @@ async function run() {
   find("neurons").setAttribute("aria-busy", "true");
   try {
     const answer = await ask("neurons", { ...describeText(text), attention_type: state.attention_type, head, from, to });
-    if (asked !== listed) return; // the reader chose another text meanwhile
+    if (asked !== listed) return; // the reader has chosen another text meanwhile
     find("neurons-value").textContent = describe(answer, head, sides[0].tokens[from], sides[1].tokens[to]);
     find("neurons-picture").replaceChildren(drawCells(answer));
   } catch (error) {

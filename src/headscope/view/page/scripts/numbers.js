@@ -1,8 +1,8 @@
-// The numbers of the page, packed in #atlas-data, and what the grid shows of them.
+// The numbers of the page, packed in #atlas-data, and the numbers that the grid shows.
 import { find, number, signed, words } from "./dom.js";
 import { canUnpack, unpackJson } from "./packed.js";
 
-// Hides the parts that every page has and that show numbers.
+// Hide the parts of the page that show numbers.
 export function hideParts() {
   for (const part of ["search", "overview", "verdict", "specimen"]) (part === "search" ? document.querySelector(part) : find(part)).hidden = true;
 }
@@ -13,52 +13,52 @@ if (!canUnpack) {
   throw new Error(find("too-old").textContent);
 }
 
-document.body.setAttribute("aria-busy", "true"); // until main.js has built the page
+document.body.setAttribute("aria-busy", "true"); // main.js removes it when the page is built
 
 export const page = await unpackJson(find("atlas-data").textContent);
 
 export const headName = ({ layer, head }) => `${layer + 1}-${head + 1}`;
 
-// The head of a name such as 3-1, or L2H0, which counts from 0, with layer and head counted from 0; null if the model has
-// no such head. `headscope.heads.find_head` reads the same names.
+// Return the layer and head, both counted from 0, of a name such as 3-1, or L2H0, which counts from 0; null if the
+// model has no such head. `headscope.heads.find_head` reads the same names.
 export function readHead(name) {
   const match = /^\s*(\d{1,9})-(\d{1,9})\s*$|^\s*l(\d{1,9})h(\d{1,9})\s*$/i.exec(name ?? "");
   const place = match && (match[1] ? { layer: Number(match[1]) - 1, head: Number(match[2]) - 1 } : { layer: Number(match[3]), head: Number(match[4]) });
   return place && place.layer in [...Array(page.layers).keys()] && place.head in [...Array(page.heads).keys()] ? place : null;
 }
 
-// The address of a row that has a head.
+// Return the address of a row with a head.
 export function addressOf({ key, direction, attention_type, head }) {
   const places = { variable: key, direction, attention_type, head };
   return String(new URLSearchParams(Object.entries(places).filter(([, value]) => value)));
 }
 
-// The held-out score of a row that has a head, in words.
+// Describe the held-out score of a row with a head.
 export const describeScore = (row) => `${row.measure} ${row.score[0].toFixed(2)}`;
 
 export const attentionType = (state) => Math.max(0, page.attention_types.indexOf(state.attention_type));
 
-// The names of the tables that the page has: that of the page itself, and those of the same heads.
+// The names of the views: the view that the page is named for, then the other views of the same heads.
 export const VIEWS = [page.name, ...page.views.map((view) => view.name)];
 
-// The statistics and scores of the view that is shown.
+// Return the statistics and scores of the shown view.
 export const numbersOf = (state) => page.views.find((view) => view.name === state.view) ?? page;
 
 export const statisticOf = (state) => numbersOf(state).statistics.find((row) => row.name === state.variable);
 
 export const scoreOf = (state) => numbersOf(state).scores.find((row) => row.key === state.variable);
 
-// The values of heads that have one.
+// Return the values of the heads that have a value.
 export const flat = (values) => values.flat(Infinity).filter((value) => value !== null);
 
-// The row of the question that is shown, with its reported head; those are of the view that the page is named for.
+// Return the row of the shown question, with its reported head; only the view that the page is named for has rows.
 export const findRow = (state) => (state.view === page.name ? page.rows.find((row) => row.key === state.variable) : undefined);
 
-// True if a row is of the direction and the attention type that are shown.
+// Return true if a row has the shown direction and attention type.
 export const isShown = (row, state) =>
   (!row.direction || row.direction === state.direction) && (!row.attention_type || row.attention_type === state.attention_type);
 
-// What the heads of a score are compared with: {baseline, baselineText}, the strongest rule if the shown row has one.
+// Return the baseline of a score, {baseline, baselineText}: the strongest rule if the shown row has one.
 function readBaseline(score, state) {
   const row = findRow(state), rule = row && isShown(row, state) ? row.rivals.find((rival) => rival.is_best) : null;
   if (rule) return { baseline: rule.score[0], baselineText: `strongest rule, held out: ${number(rule.score[0])}` };
@@ -70,23 +70,23 @@ function describeBaseline(score) {
   return score.control_value === null ? "" : `${score.control}: ${number(score.control_value)}`;
 }
 
-// The rows of all views that have one unit, since these share a scale.
+// List the rows of all views with the same unit and measure, which share a scale.
 const alike = (list, { units, measure }, isSame) =>
   VIEWS.flatMap((view) => numbersOf({ view })[list].filter(isSame)).filter((row) => row.units === units && row.measure === measure);
 
-// The ends of the colours: from 0 on or, of changes, as far below it as above.
+// Return the ends of the colour scale: from 0 or, for changes, symmetric around 0.
 function span(values, baseline, diverging = false) {
   const top = Math.max(...flat(values).map((value) => (diverging ? Math.abs(value) : value)), baseline ?? 0);
   return { low: diverging ? -top : 0, top, diverging };
 }
 
-// A row in plain words.
+// Return a row in plain words.
 export const plainOf = (score, direction) => score.plain[score.directed ? direction : ""];
 
-// The name of a row in plain words.
+// Return the plain name of a row.
 export const nameScore = (score, direction) => (score.ranked ? plainOf(score, direction).title : score.label);
 
-// A variable in one view; null if the view has none of this name.
+// Read a variable in one view; null if the view has no such variable.
 function readView(state) {
   const score = scoreOf(state);
   if (score) {
@@ -124,16 +124,16 @@ function readView(state) {
   };
 }
 
-// What another view changes of a variable: {before, after}, by head, as `readVariable` has values; null where the views
-// have no unit in common.
+// Return the values of the shown variable in two views, {before, after}, by head; null if the views have no unit in
+// common.
 export function readChange(state) {
   if (!state.against || state.against === state.view) return null;
   const [before, after] = [state.against, state.view].map((view) => readView({ ...state, view }));
   return before && after && before.units === after.units ? { before: before.values, after: after.values } : null;
 }
 
-// What the grid shows: {values[layer][head], low, top, diverging, label, title, names, units, about, baseline, baselineText};
-// the title is its name in plain words; of values that are codes, the names say what they mean.
+// Return what the grid shows: {values[layer][head], low, top, diverging, label, title, names, units, about, baseline,
+// baselineText}. `title` is the plain name. If values are codes, `names` has their meanings.
 export function readVariable(state) {
   const shown = readView(state), change = readChange(state);
   if (!change) return shown;
@@ -142,7 +142,7 @@ export function readVariable(state) {
   return { ...shown, values, ...span(values, null, true), label: `${shown.label} (${state.view} less ${state.against})`, baseline: null, baselineText: "" };
 }
 
-// The head with the largest value or, of changes, with the largest change.
+// Find the head with the largest value or, for changes, with the largest change.
 export function findBest({ values, diverging }) {
   let [place, largest] = [{ layer: 0, head: 0 }, -Infinity];
   values.forEach((row, layer) => row.forEach((value, head) => {

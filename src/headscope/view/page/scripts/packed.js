@@ -1,13 +1,13 @@
-// What stands packed in the page: gzip in base64.
+// Packed data of the page: gzip in base64.
 
-export const canUnpack = typeof DecompressionStream !== "undefined"; // browsers of before May 2023 may have none
+export const canUnpack = typeof DecompressionStream !== "undefined"; // browsers from before May 2023 may lack it
 
 async function decompress(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// The bytes of a text in base64; browsers of before 2025 have no function of their own for it.
+// Return the bytes of a text in base64; browsers from before 2025 have no built-in function for it.
 export function readBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));

@@ -1,12 +1,12 @@
-// Pictures of the attention between the units of a text, as texts.js reads it. Each returns the SVG and a sentence about
-// what is drawn.
+// Pictures of the attention between the units of a text, which texts.js reads. Each function returns the SVG and a
+// sentence about the picture.
 import { percent, shape, shorten } from "./dom.js";
 
-const MOST_LINES = 400, WEAKEST = 0.03; // of the lines that are drawn
-const STEP = 22, GAP = 170; // pixels: from word to word, between the columns of words
-const CELL = 16, LABELS = 120, SMALLEST = 2, WIDEST = 960; // pixels, of the matrix
-const ASIDE = 2; // pixels between the lines of several heads
-const SPACE = 9, HIGHEST = 90; // pixels: between words in a line, and up to the highest arc
+const MOST_LINES = 400, WEAKEST = 0.03; // the largest number of lines, and the smallest weight of a line
+const STEP = 22, GAP = 170; // pixels: between words in a column, between the columns of words
+const CELL = 16, LABELS = 120, SMALLEST = 2, WIDEST = 960; // pixels: size of a cell of the matrix, margin for labels, smallest cell, largest width
+const ASIDE = 2; // pixels between the lines of different heads
+const SPACE = 9, HIGHEST = 90; // pixels: between words in a line, and height of the highest arc
 
 const svgOf = (width, height) => shape("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-labelledby": "sentence-about" });
 const nameLink = (attention, from, to, weight) => `${attention.from[from].label} \u2192 ${attention.to[to].label}: ${percent(weight)}`;
@@ -14,7 +14,7 @@ const paper = document.createElement("canvas").getContext("2d");
 paper.font = `bold 14px ${getComputedStyle(document.body).fontFamily}`;
 const widthOf = (label) => paper.measureText(label).width;
 
-// The attention of each unit to each, the largest first.
+// List the weights between units, the largest first.
 function listWeights(map, weakest) {
   const weights = [];
   map.forEach((row, from) => row.forEach((weight, to) => weight >= weakest && weights.push({ from, to, weight })));
@@ -29,10 +29,10 @@ function label(unit, link, attributes) {
   return node;
 }
 
-// The gold link of each unit that attends.
+// Return the gold link of each attending unit.
 const indexLinks = (gold) => new Map(gold.toReversed().map((link) => [link.from, link]));
 
-// The lines of the first head and, in other colours, of any others.
+// Draw the lines of the first head and, in other colours, of any further heads.
 export function drawLines(attention, gold, names) {
   const { from, to, maps } = attention;
   const column = 12 + Math.max(...[...from, ...to].map((unit) => widthOf(shorten(unit.label))));
@@ -44,7 +44,7 @@ export function drawLines(attention, gold, names) {
   const weights = maps.flatMap((map, head) => listWeights(map, WEAKEST).map((link) => ({ ...link, head }))).sort((a, b) => b.weight - a.weight);
   const strongest = weights.slice(0, MOST_LINES);
   for (const { from: query, to: key, weight, head } of strongest.toReversed()) {
-    const aside = maps.length > 1 ? ASIDE * (head - (maps.length - 1) / 2) : 0; // so that no line hides another
+    const aside = maps.length > 1 ? ASIDE * (head - (maps.length - 1) / 2) : 0; // so that no line hides another one
     const line = shape("line", { class: head ? `weight beside beside-${head}` : "weight", "data-from": query, x1: column, y1: y(query) + aside, x2: column + GAP, y2: y(key) + aside, "stroke-opacity": Math.min(1, 0.1 + weight).toFixed(2), "stroke-width": (0.5 + 3.5 * weight).toFixed(1) });
     line.append(shape("title", {}, `${maps.length > 1 ? `head ${names[head]}, ` : ""}${nameLink(attention, query, key, weight)}`));
     svg.append(line);
@@ -66,7 +66,7 @@ export function drawMatrix(attention, gold) {
   const square = (query, key, attributes) => shape("rect", { "data-from": query, x: LABELS + key * cell, y: LABELS + query * cell, width: cell, height: cell, ...attributes });
   for (const { from: query, to: key, weight } of listWeights(map, 0.01)) {
     const node = square(query, key, { class: "cell", "fill-opacity": Math.sqrt(Math.min(1, weight)).toFixed(2) });
-    if (cell === CELL) node.append(shape("title", {}, nameLink(attention, query, key, weight))); // else too small to point at
+    if (cell === CELL) node.append(shape("title", {}, nameLink(attention, query, key, weight))); // smaller cells are too small for a tooltip
     svg.append(node);
   }
   for (const link of gold) svg.append(square(link.from, link.to, { class: link.right ? "gold right" : "gold" }));
@@ -78,15 +78,15 @@ export function drawMatrix(attention, gold) {
   return [svg, "Rows attend, columns are attended to; the darker, the more."];
 }
 
-// Where each unit that attends stands in the line of units that are attended to. Both sides of an encoder-decoder read
-// the same words; special tokens of the decoder have no place there.
+// Return the position of each attending unit in the line of units that are attended to. Both sides of an
+// encoder-decoder read the same words; special tokens of the decoder have no position there.
 function placeInLine({ from, to }) {
   const [queries, keys] = [from, to].map((units) => [...units.keys()].filter((place) => units[place].word >= 0));
   return new Map(queries.map((query, word) => [query, keys[word]]));
 }
 
-// Arcs above a line of words, from each to the other word that it attends to most; below it the gold links. `only` leaves
-// the arcs of other units out. A score compares words alone, so special tokens have no arcs either.
+// Draw arcs above a line of words, from each word to the other word that it attends to most, and the gold links below.
+// With `only`, draw the arcs of this unit alone. Special tokens have no arcs, since scores compare words only.
 export function drawArcs(attention, gold, only = null) {
   const { from, to, maps: [map] } = attention;
   const places = placeInLine(attention), links = indexLinks(gold);

@@ -1,11 +1,11 @@
-// The profile of a head beside the grid: its statistics, its nearest heads, and its scores that are furthest above the
-// best fixed offset.
+// The profile of a head next to the grid: its statistics, its nearest heads, and the scores with the largest lead over
+// the best fixed offset.
 import { element, find, number, signed, words } from "./dom.js";
 import { addressOf, attentionType, flat, headName, nameScore, numbersOf, page } from "./numbers.js";
 
 const BEST_SCORES = 6;
 
-// A cell is a text, or a text and what stands smaller behind it (below it where there is no room).
+// Make a cell from a text, or from a text and a smaller text after it (or below it if there is no room).
 function cell(tag, content, attributes) {
   const [text, small] = [content].flat();
   const node = element(tag, text, attributes);
@@ -24,7 +24,7 @@ function fill(table, rows) {
   find(`${table}-note`).hidden = rows.length === 0;
 }
 
-// Of a comparison, the last column has the other view in place of the baseline.
+// List statistics; in a comparison, the last column has the other view in place of the baseline.
 function listStatistics({ statistics }, side, { layer, head }, against) {
   return statistics.filter((row) => row.listed).map((row) => {
     const other = against && numbersOf({ view: against }).statistics.find(({ name, units }) => name === row.name && units === row.units);
@@ -54,7 +54,7 @@ function listScores({ scores }, side, { layer, head }) {
   return rows.sort((a, b) => b.gain - a.gain).map((row) => row.cells);
 }
 
-// Links to the heads whose attention is most like that of a head.
+// Draw links to the heads with the most similar attention.
 function drawNeighbours(side, { layer, head }) {
   const neighbours = page.map?.neighbours[side]?.[layer][head] ?? [];
   const links = neighbours.flatMap(([otherLayer, otherHead, distance]) => {
@@ -71,7 +71,7 @@ export function drawProfile(state, place = state.head) {
   const name = `Head ${headName(place)}${page.attention_types.length ? ", " + page.attention_types[side] : ""}`;
   const scores = listScores(numbers, side, place);
   find("profile-name").textContent = name;
-  find("profile-about").textContent = numbers === page ? page.about[side][place.layer][place.head] : ""; // not of other views
+  find("profile-about").textContent = numbers === page ? page.about[side][place.layer][place.head] : ""; // other views have no such sentence
   drawNeighbours(side, place);
   find("shares").textContent = numbers.shares;
   find("scores-name").textContent = `${name}: its best scores, on all texts`;

@@ -1,16 +1,16 @@
-// The search: a row, a variable or a head by its name, and where it leads.
+// The search for a row, a variable or a head by name, with a link to each result.
 import { element, find, number } from "./dom.js";
 import { addressOf, describeScore, findBest, flat, headName, numbersOf, page, readHead, readVariable, VIEWS } from "./numbers.js";
 import { follow } from "./state.js";
 import { reveal } from "./tabs.js";
 
-const MOST = 12; // entries that are shown
+const MOST = 12; // the largest number of shown entries
 const [box, list] = [find("search"), find("search-results")];
 let state = null;
-let active = -1; // the entry that Enter chooses
+let active = -1; // the index of the entry that the Enter key chooses
 
-// The entries: {name, text to search in, detail, address, target}; an address may lead to a part of the page. Lists of
-// heads come first, those of needed heads and of heads that another view changes most.
+// List the lists of heads, which come first: needed heads, and heads that another view changes most. An entry is {name,
+// text to search in, detail, address, target}; its address may lead to a part of the page.
 function listLists() {
   const heads = page.needed;
   const needed = { name: "Needed heads", text: ["needed heads", "without a head"], detail: `${heads.length}: ${heads.slice(0, 5).join(", ")}`, address: "", target: "needed" };
@@ -19,7 +19,7 @@ function listLists() {
   return [...(heads.length ? [needed] : []), ...(other ? [changed] : [])];
 }
 
-// Rows with a head, those that stand out before others.
+// List the rows with a head; rows whose head stands out come first.
 function listRows() {
   const order = (row) => (row.mark === "*" ? 1 : 0);
   return page.rows.toSorted((a, b) => order(b) - order(a)).map((row) => ({
@@ -42,7 +42,7 @@ function listVariables() {
   });
 }
 
-// Words of the page, each with what it means.
+// List the terms of the page, each with its explanation.
 function listTerms() {
   return Object.entries(page.terms).map(([key, meaning]) => {
     const name = key.replaceAll("_", " ");
@@ -58,7 +58,8 @@ function listHeads(query) {
   return [{ name: `Head ${name}`, text: [query], detail: about, address: addressOf({ head: name }) }];
 }
 
-// How well an entry fits: 0 its whole name, 1 the beginning of its name, 2 of a word, 3 a part; nothing if it does not.
+// Rank an entry: 0 if the query is its whole name, 1 the beginning of its name, 2 the beginning of a word, 3 any part;
+// null without a match.
 function rank({ text }, query) {
   const texts = text.map((part) => part.toLowerCase());
   if (texts.includes(query)) return 0;
@@ -128,7 +129,7 @@ export function buildSearch() {
     else return;
     event.preventDefault();
   });
-  list.addEventListener("mousedown", (event) => event.preventDefault()); // the box keeps the focus until the click
+  list.addEventListener("mousedown", (event) => event.preventDefault()); // the text box keeps the focus until the click
   list.addEventListener("click", (event) => event.target.closest("li") && lead(event.target.closest("li")));
 }
 

@@ -1,4 +1,4 @@
-// The sentences: a text of the corpus, with the attention of the head that the grid shows.
+// The sentences: a text of the corpus with the attention of the head that the grid shows.
 import { element, find, percent, shorten, words } from "./dom.js";
 import { headName, nameScore, page, readHead, scoreOf } from "./numbers.js";
 import { drawArcs, drawLines, drawMatrix } from "./pictures.js";
@@ -9,12 +9,12 @@ import { examplesOf, hasHead, isJudged, judge, readAttention, texts } from "./te
 const DRAW = { lines: drawLines, arcs: (attention, gold) => drawArcs(attention, gold), matrix: drawMatrix };
 const KINDS = { clear: "the reported head does well", fails: "it does badly" };
 const [picture, table] = [find("sentence-picture"), find("sentence-table")];
-const MOST = 3; // units that the table names
-let shown = null; // the state
-let pointed = null; // the unit that attends and is pointed at
-let turns = 0; // of drawing; only the last one counts
+const MOST = 3; // number of units that the table names
+let shown = null; // the shown state
+let pointed = null; // the attending unit under the mouse
+let turns = 0; // count of drawings; only the last one is finished
 
-// The places of the largest weights from 1 % on, at most `MOST`, the largest first.
+// Return the indices of the largest weights of 1 % or more: at most `MOST`, the largest first.
 function listLargest(weights) {
   const places = [];
   weights.forEach((weight, place) => {
@@ -38,7 +38,7 @@ function fillTable({ from, to, maps: [map] }, gold) {
   }));
 }
 
-// Only the lines of the word that is pointed at.
+// Show only the lines of the word under the mouse.
 function point(place) {
   pointed = place;
   picture.classList.toggle("pointed", place !== null);
@@ -47,7 +47,7 @@ function point(place) {
   find("sentence-pointed").textContent = row ? `${row.cells[0].textContent} \u2192 ${row.cells[1].textContent || "nothing above 1\u202f%"}` : "";
 }
 
-// The texts, those that are examples of the row first.
+// List the texts; examples of the row come first.
 function listTexts(row) {
   const name = (place) => `${place + 1}: ${shorten(texts[place].words.join(" "), 70)}`, question = row && nameScore(row, shown.direction);
   const group = (label, places) => {
@@ -63,7 +63,7 @@ function listTexts(row) {
   find("text").replaceChildren(...groups.filter(([, places]) => places.length).map(([label, places]) => group(label, places)));
 }
 
-// The place of the text that is shown: the chosen one, or the best example of the row.
+// Return the index of the shown text: the chosen text, or the best example of the row.
 export function chooseText(state, row) {
   if (state.text) return Number(state.text);
   const examples = row ? examplesOf(row.key) : [];
@@ -78,7 +78,7 @@ function describe(state, row, gold, about) {
 }
 
 export function buildSentences() {
-  find("sentences").parentElement.hidden = page.against !== "" || !(texts.length || isLive); // a comparison is of no one model
+  find("sentences").parentElement.hidden = page.against !== "" || !(texts.length || isLive); // a comparison has no single model
   find("beside-add").addEventListener("click", () => choose({ beside: [...shown.beside, headName(shown.head)].join() }));
   picture.addEventListener("mouseover", (event) => {
     const place = event.target.dataset.from;
@@ -94,7 +94,7 @@ export function buildSentences() {
   });
 }
 
-// The heads whose lines are drawn beside those of the chosen one.
+// Draw buttons for the further heads, and return the heads whose lines are drawn in the sentence.
 function drawBeside(state) {
   const name = headName(state.head);
   find("beside").hidden = state.picture !== "lines";
@@ -130,7 +130,7 @@ export async function drawSentences(state) {
   const names = [headName(state.head), ...drawBeside(state).filter((name) => hasHead(texts[place], state, readHead(name)))];
   picture.setAttribute("aria-busy", "true");
   const attention = await readAttention(place, state, state.level, names.map(readHead));
-  if (turn !== turns) return; // something else was chosen meanwhile
+  if (turn !== turns) return; // the reader has chosen something else meanwhile
   picture.setAttribute("aria-busy", "false");
   const gold = row ? judge(texts[place], row, state.direction, attention) : [];
   const [svg, about] = DRAW[state.picture](attention, gold, names);

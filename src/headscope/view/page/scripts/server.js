@@ -1,11 +1,11 @@
-// The model behind a page: that of the server of `headscope explore`, or of the kernel of a notebook. Other pages have none.
+// The model of a live page: the server of `headscope explore`, or the kernel of a notebook. Other pages have no model.
 import { find } from "./dom.js";
 
 const source = find("live-data");
 
 export const isLive = source !== null;
 
-const isFramed = location.protocol === "about:"; // in a notebook, whose widget passes on what is asked
+const isFramed = location.protocol === "about:"; // in a notebook, where the widget passes questions on
 let asked = 0;
 
 async function askServer(name, question) {
@@ -18,7 +18,7 @@ async function askServer(name, question) {
 }
 
 function askNotebook(name, question) {
-  const id = `${++asked} ${Math.random()}`; // another view of the same widget hears the answers too
+  const id = `${++asked} ${Math.random()}`; // unique, since other views of the same widget hear the answers too
   return new Promise((done, refuse) => {
     function listen(event) {
       if (event.source !== parent || event.data?.id !== id) return;
@@ -31,5 +31,5 @@ function askNotebook(name, question) {
   });
 }
 
-// The answer to a question; an error with a sentence where there is none.
+// Return the answer to a question; without an answer, throw an error with a sentence.
 export const ask = isFramed ? askNotebook : askServer;

@@ -1,9 +1,10 @@
-// What is annotated in a sentence and a question is about: mentions of one person or thing, negations and what they negate.
+// The annotated spans of a sentence that a question is about: mentions of one person or thing, negations and their
+// scopes.
 import { texts } from "./texts.js";
 import { colourNames } from "./word.js";
 
 const MENTION = "mention", CUE = "cue";
-const KINDS = { antecedent: MENTION }; // of the spans of a question; others are called as it is
+const KINDS = { antecedent: MENTION }; // the kind of span for a question; other kinds have the name of their question
 const ABOUT = { [MENTION]: "bars: mentions, those of one person or thing with one number" };
 const MARKED = "bars: the negation, black, and the words that it negates, teal";
 
@@ -12,11 +13,12 @@ const kindOf = (score) => {
   return KINDS[name] ?? name;
 };
 
-// True of a question about such spans. Like relations, it compares words alone.
+// Return true for a question about such spans. As for relations, its score compares words only.
 export const isOfSpans = (score) => texts.some((text) => listSpans(text, score).length > 0);
 
-// The spans of a text, the longest first: {start, end, kind, label, colour, level, number}: words from start to before the
-// end, how many shorter ones lie inside, and the number of a chain. A mention that is alone says nothing.
+// List the spans of a text, the longest first: {start, end, kind, label, colour, level, number}. `end` is exclusive,
+// `level` counts shorter spans that overlap, and `number` is the number of the chain. A mention without another mention
+// of its chain is left out.
 export function listSpans(text, score) {
   const own = kindOf(score), all = text.spans.map(([start, end, label, kind]) => ({ start, end, label, kind }));
   const has = (name) => all.some(({ kind }) => kind === name);

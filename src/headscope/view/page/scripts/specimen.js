@@ -1,5 +1,5 @@
-// The sentence, large: the other word that each word attends to most in the chosen head, and what is right of it. Pointed
-// at, a word shows what all heads send it to, or who looks at it.
+// The large sentence: the other word that each word attends to most in the chosen head, and which of these are right. A
+// word under the mouse shows its target in all heads, or the words that look at it.
 import { element, find, percent, renew, shape, shorten } from "./dom.js";
 import { drawGrid } from "./grid.js";
 import { layOut } from "./layout.js";
@@ -11,18 +11,18 @@ import { choose, WAYS } from "./state.js";
 import { hasHead, isCausal, isTyped, judge, listTexts, readAttention, texts } from "./texts.js";
 import { explainCounts, followWord, WEAKEST } from "./word.js";
 
-const INSET = 4; // pixels at both ends of a line, since letters and marks reach beyond the width of a word
-const LONGEST = 30; // letters of a word
-const MANY = 0.01; // of the heads: a word that fewer choose has no arc
+const INSET = 4; // pixels at both ends of a line, since letters and marks are wider than the measured width of a word
+const LONGEST = 30; // the largest number of letters of a word
+const MANY = 0.01; // share of the heads; a target of fewer heads has no arc
 const stage = find("stage");
 const narrow = matchMedia("(max-width: 760px)");
-let current = null; // {state, place, attention, gold, units} of what is drawn
-let [pointed, followed] = [null, null]; // the unit that is pointed at, and what all heads send it to where that is drawn
-let sheet = {}; // the words as they stand: {key, svg, behind, before, texts}
-let turns = 0; // of drawing; only the last one counts
+let current = null; // {state, place, attention, gold, units} of the drawing
+let [pointed, followed] = [null, null]; // the unit under the mouse, and its targets in all heads while they are drawn
+let sheet = {}; // the drawn words: {key, svg, behind, before, texts}
+let turns = 0; // count of drawings; only the last one is finished
 
-// The units of a line, with what stands before each; those of both sides have one place by their word. Special tokens have
-// one only where both sides are the same.
+// List the units of a line. `tight` means that no space precedes the unit. `query` is the index of its word among the
+// attending units; a special token has one only if both sides are the same.
 function listUnits(text, { from, to, isAlike }) {
   const queries = new Map([...from.keys()].map((query) => [from[query].word, query]));
   return to.map((unit, place) => {
@@ -32,12 +32,12 @@ function listUnits(text, { from, to, isAlike }) {
   });
 }
 
-// True of a question that leads back: of each word it is asked which other word attends to it most.
+// Return true for a question in the reverse direction: which other word attends most to each word?
 const leadsBack = (state) => (scoreOf(state)?.directed ?? false) && state.direction === "head_to_dependent";
 
-// The unit that each word attends to most: of relations among other words, of other questions among all other tokens. With
-// `isBack` the word that attends to it most. `of` is the word that is asked about. Weak choices are left out, but for
-// those that are right or wrong.
+// List the unit that each word attends to most: among other words for relations, else among all other tokens. With
+// `isBack`, list the word that attends to it most. `of` is the word in question. Weak choices are left out unless they
+// are judged.
 function listChoices({ maps: [map] }, units, isLink, isBack, judged) {
   const asked = units.map(({ word, query }) => word >= 0 && query !== null);
   return units.flatMap(({ query }, place) => {
@@ -68,7 +68,7 @@ function write(svg, units, laid) {
   });
 }
 
-// A bar below the words of each span, on every line that it is on; a mention has the number of its chain.
+// Draw a bar below the words of each span, on each of its lines; a mention has the number of its chain.
 function underline(svg, units, laid, spans) {
   for (const { start, end, kind, colour, level, number } of spans) {
     const places = [...units.keys()].filter((place) => units[place].word >= start && units[place].word < end);
@@ -83,7 +83,7 @@ function underline(svg, units, laid, spans) {
   }
 }
 
-// The path of an arc; between two lines it leads from the lower edge of the upper one to the upper edge of the lower one.
+// Return the path of an arc; between two lines, it leads from the bottom of the upper line to the top of the lower one.
 function trace(laid, { from, to }, way = -1) {
   const [start, end] = [laid.middle(from), laid.middle(to)], [a, b] = [from, to].map((unit) => laid.boxes[unit].line);
   const [top, bottom] = [(line) => laid.bases[line] - 0.82 * laid.size, (line) => laid.bases[line] + 0.3 * laid.size];
@@ -95,8 +95,8 @@ function trace(laid, { from, to }, way = -1) {
   return { d: `M${start} ${y}C${start} ${y + bend} ${end} ${last - bend} ${end} ${last}`, x: end, y: last };
 }
 
-// Begins a picture: {behind, before}, what is drawn behind the words and before them. Words that are where they were are
-// left there, and take the kinds of this picture alone.
+// Begin a picture and return its layers {behind, before} behind and before the words. Words with an unchanged position
+// stay, with the classes of this picture.
 function begin(laid, label, kinds) {
   const { place, units } = current, height = Math.max(narrow.matches ? 0 : stage.clientHeight - 4, Math.ceil(laid.height));
   const key = [place, units.length, stage.clientWidth, height, laid.size, ...laid.bases].join();
@@ -164,13 +164,13 @@ function describeHead(state, gold) {
   return `${absent}${arcs}, from ${percent(WEAKEST)} on${below}.${view}`;
 }
 
-// What the best rule does in the sentence, which is drawn below it.
+// Describe what the best rule, drawn below the sentence, gets right in it.
 function describeRule(gold) {
   const right = gold.filter(({ pick }) => pick?.right).length;
   return current.rule && gold.some(({ pick }) => pick) ? ` Brown, below: the rule \u201c${current.rule.plain}\u201d, right for ${right} of ${gold.length}.` : "";
 }
 
-// The rule whose picks the texts have: the best one of the row, in the direction in which its head is reported.
+// Find the rule whose choices the texts have: the best rule of the row, in the direction of its reported head.
 function findRule(state) {
   const row = state.view === page.name && page.rows.find((each) => each.key === state.variable && (!each.direction || each.direction === state.direction));
   return row ? row.rivals.find((rival) => rival.is_best) ?? null : null;
@@ -195,7 +195,7 @@ function drawWord(word) {
   find("stage-about").textContent = explainCounts(units[word.unit].whole, word);
 }
 
-// Show what all heads send a unit to; null shows the chosen head again.
+// Show the targets of a unit in all heads; null shows the chosen head again.
 async function point(unit) {
   if (unit === pointed || !current) return;
   pointed = unit;
@@ -209,7 +209,7 @@ async function point(unit) {
 
 const drawStage = () => (followed ? drawWord(followed) : drawHead());
 
-// The mark of a text: whether the head is right there, or that the reader wrote it.
+// Return the mark of a text: how far the head is right in it, or that the reader wrote it.
 async function markText(place, state, score) {
   if (isTyped(place)) return ["yours", "a text of your own"];
   if (!score || !hasHead(texts[place], state, state.head)) return ["", ""];
@@ -254,7 +254,7 @@ export async function drawSpecimen(state) {
   }
   stage.setAttribute("aria-busy", "true");
   const attention = await readAttention(place, state, "words", [state.head]);
-  if (turn !== turns) return; // something else was chosen meanwhile
+  if (turn !== turns) return; // the reader has chosen something else meanwhile
   const gold = score ? judge(texts[place], score, state.direction, attention) : [];
   const units = listUnits(texts[place], attention);
   current = { state, place, attention, gold, units, spans: listSpans(texts[place], score), rule: findRule(state) };
@@ -265,7 +265,7 @@ export async function drawSpecimen(state) {
   else await point(state.word);
 }
 
-// Pin a word, or the next one that attends, in the address.
+// Pin the next or the previous attending word in the address.
 export function stepWord(step) {
   if (!current) return;
   const { units, state } = current, count = units.length;

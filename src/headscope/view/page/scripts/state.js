@@ -1,4 +1,4 @@
-// What the reader chose. It is the address of the page as well (#variable=entropy&head=3-1), so that it can be linked to.
+// The choices of the reader. They are also the address of the page (#variable=entropy&head=3-1), for links.
 import { find, words } from "./dom.js";
 import { findBest, headName, numbersOf, page, readHead, readVariable, scoreOf, VIEWS } from "./numbers.js";
 import { texts } from "./texts.js";
@@ -7,17 +7,17 @@ const LEVELS = ["words", "tokens"], PICTURES = ["lines", "arcs", "matrix"], MODE
 const TABS = [...document.querySelectorAll('[role="tab"]')].map((tab) => tab.id.replace("tab-", ""));
 const listeners = [];
 
-export const WAYS = ["out", "in"]; // where the followed word is sent, or who looks at it
+export const WAYS = ["out", "in"]; // the targets of the followed word, or the words that look at it
 
-export const MOST_BESIDE = 4; // heads whose lines stand beside those of the chosen one; there is a colour for each
+export const MOST_BESIDE = 4; // number of further heads whose lines can be drawn; each has a colour
 
-// head: {layer, head}, both counted from 0. text: its place among the texts; empty for the best example of the row.
-// against: the view that is taken off the one that is shown; empty if the values themselves are shown.
-// beside: names of the heads whose lines in a sentence stand beside those of the chosen one.
-// word: the unit of the text that is followed through all heads, counted from 0; null if there is none.
-// way: what is shown of that word, one of WAYS.
-// tab: what stands below the sentence. mode: one head, or the sentence in all of them. half: the texts that scores of the
-// grid are of; heads are chosen on the other half of the texts.
+// head: {layer, head}, both counted from 0. text: the index of the text; empty for the best example of the row.
+// against: the view that is subtracted from the shown view; empty if the values themselves are shown.
+// beside: names of the further heads whose lines are drawn in a sentence.
+// word: the index of the unit that is followed through all heads, counted from 0; null without one.
+// way: what is shown about that word, one of WAYS.
+// tab: the panel below the sentence. mode: one head, or the sentence in all heads. half: the texts that the scores of
+// the grid come from; heads are chosen on the other half of the texts.
 const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0], beside: [], word: null, way: WAYS[0], tab: TABS[0], mode: MODES[0], half: HALVES[0] };
 const DEFAULTS = { ...state };
 
@@ -43,7 +43,7 @@ const CHOICES = {
   half: () => HALVES,
 };
 
-// Take over what an address or a control says, as far as the page has it.
+// Take the values from an address or a control, if the page has them.
 function take(changes) {
   for (const [name, list] of Object.entries(CHOICES)) {
     if (list().includes(changes[name])) state[name] = changes[name];
@@ -77,7 +77,7 @@ export function readAddress() {
   return address;
 }
 
-// A page inside a notebook has no address of its own.
+// Write the state into the address; a page inside a notebook has no address.
 function writeAddress(write) {
   try {
     history[write](null, "", "#" + readAddress());
@@ -88,7 +88,7 @@ export const tell = () => listeners.forEach((listener) => listener(state));
 
 export const onChange = (...every) => listeners.push(...every);
 
-// Change what is shown. With `apart` the way back leads to what was shown before.
+// Change what is shown. With `apart`, the back button leads to what was shown before.
 export function choose(changes, { apart = false } = {}) {
   find("notice").textContent = "";
   if (apart) writeAddress("replaceState");
@@ -101,7 +101,7 @@ const parse = (address) => Object.fromEntries(new URLSearchParams(address));
 
 export const follow = (address) => choose(parse(address), { apart: true });
 
-// What an address names that this page does not have, in a sentence.
+// Explain in a sentence which part of an address this page does not have.
 function explainMissing(address) {
   const { head, variable } = address;
   if (head && !readHead(head)) return `There is no head ${head}: this model has ${page.layers} layers of ${page.heads} heads, counted from 1. Shown instead: ${headName(state.head)}.`;
@@ -110,7 +110,7 @@ function explainMissing(address) {
   return missing ? `This page has no ${words(missing)} ${address[missing]}.` : "";
 }
 
-// What an address does not name is as it is at first.
+// Take the state from the address; parts that it does not name get their defaults.
 function takeAddress() {
   const address = parse(location.hash.slice(1)), { head, variable, direction, attention_type } = state;
   Object.assign(state, DEFAULTS, { head, variable, direction, attention_type });
@@ -119,7 +119,7 @@ function takeAddress() {
   tell();
 }
 
-// Without an address, the page opens on a reported head.
+// Begin with the address or, without one, with a reported head.
 export function begin() {
   take({});
   state.head = null;

@@ -6,7 +6,7 @@ import { follow, readAddress } from "./state.js";
 const links = [...document.querySelectorAll("#reported-rows tbody a, #needed-rows tbody a")];
 const rowOf = (link) => link.closest("tr");
 
-// Marks the rows whose links lead to what is shown.
+// Mark the rows whose links lead to what the page shows.
 export function markRows() {
   const address = readAddress();
   for (const link of links) {
@@ -19,14 +19,14 @@ export function markRows() {
 function linkRow(link) {
   rowOf(link).classList.add("linked");
   rowOf(link).addEventListener("click", (event) => {
-    const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey; // a link to open in a new tab
+    const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey; // the reader opens a link in a new tab
     if (elsewhere || event.defaultPrevented || String(getSelection())) return;
     event.preventDefault();
     follow(link.hash.slice(1));
   });
 }
 
-// Scores of different kinds do not compare: rows are sorted below their own heading.
+// Sort the rows of each heading separately, since different scores cannot be compared.
 function sortBy(table, header) {
   const column = header.cellIndex;
   const way = header.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
@@ -36,7 +36,7 @@ function sortBy(table, header) {
   for (const body of table.tBodies) {
     const rows = [...body.querySelectorAll("tr:not(.group)")].sort((a, b) => {
       const [left, right] = [key(a), key(b)];
-      if (left === "" || right === "") return (left === "") - (right === ""); // no number: last, either way
+      if (left === "" || right === "") return (left === "") - (right === ""); // rows without a number come last in both orders
       const order = isNaN(left) || isNaN(right) ? left.localeCompare(right, "en") : left - right;
       return way === "ascending" ? order : -order;
     });

@@ -1,4 +1,4 @@
-// The tabs: one panel is open. Panels that this page has nothing for have no tab.
+// The tabs: one panel is open. A panel without content on this page has no tab.
 import { find } from "./dom.js";
 import { choose } from "./state.js";
 
@@ -15,7 +15,7 @@ export function buildTabs() {
     const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: shown.length - 1 }[event.key];
     if (at < 0 || next === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    event.stopPropagation(); // arrows move between heads elsewhere
+    event.stopPropagation(); // elsewhere, arrow keys move between heads
     const tab = shown[(next + shown.length) % shown.length];
     choose({ tab: nameOf(tab) });
     tab.focus();
@@ -32,7 +32,7 @@ export function drawTabs(state) {
   }
 }
 
-// Open the panel that an element is in, and bring the element into sight.
+// Open the panel of an element, and scroll to the element.
 export function reveal(element, place = { block: "nearest" }) {
   const panel = element.closest('[role="tabpanel"]');
   if (panel) choose({ tab: panel.id.replace("panel-", ""), mode: "one" });

@@ -1,22 +1,23 @@
-// The texts of the page with the attention of all heads, from the JSON in #sentences-data; a live page may begin without.
+// The texts of the page with the attention of all heads, from the JSON in #sentences-data; a live page may begin
+// without.
 import { find } from "./dom.js";
 import { page } from "./numbers.js";
 import { unpackBytes } from "./packed.js";
 
 const source = find("sentences-data") ?? find("live-data");
 const data = { texts: [], examples: [], reads: {}, rows: [], steps: 1, judged: true, ...(source && JSON.parse(source.textContent)) };
-const unpacked = new Map(); // by part, text and attention type: weights in whole percent, and what is right, a byte each
+const unpacked = new Map(); // by part, text and attention type: weights in whole percent, and what is right, one byte each
 
-const MOST = 9; // texts that have a key
+const MOST = 9; // number of texts that have a key
 
-// False of examples that an older version wrote: what is right then follows from weights in whole percent.
+// False for examples from an older version; then the right items are computed from weights in whole percent.
 export const isJudged = data.judged;
 
 export const texts = data.texts;
 
-const typed = new Set(); // places of texts that the reader wrote
+const typed = new Set(); // indices of texts that the reader wrote
 
-// The place of a text of the reader's own, which is added behind the others.
+// Add a text of the reader after the others, and return its index.
 export function addText(text) {
   typed.add(texts.length);
   return texts.push(text) - 1;
@@ -26,24 +27,25 @@ export const isTyped = (place) => typed.has(place);
 
 export const examplesOf = (row) => data.examples.filter((each) => each.row === row);
 
-// The attention type of a text that is shown: the chosen one, or the only one that it has.
+// Return the shown attention type of a text: the chosen type, or its only type.
 const typeOf = (text, state) => state.attention_type || Object.keys(text.weights)[0];
 
-// True if the chosen attention type has a head: a decoder may have fewer layers than its encoder, and in a hybrid model
-// not all layers have attention.
+// Return true if the chosen attention type has a head: a decoder may have fewer layers than its encoder, and in a
+// hybrid model some layers have no attention.
 export function hasHead(text, state, { layer, head }) {
   const [layers, heads] = text.shapes[typeOf(text, state)];
   return layer < layers && head < heads && !(layer + 1 in page.without_attention);
 }
 
-// A text of the page as the model behind it is asked about it. `tokens` is what the model reads of it, where that is cut.
+// Return a text as a question to the model needs it. `tokens` is the number of tokens that the model reads of a cut
+// text.
 export function describeText(text) {
   const { tokens } = text.sides.encoder ?? text.sides.decoder;
   const { words, content, offsets, boundary, random_tokens, messages, begun = false } = text;
   return { words, content, offsets, boundary, random_tokens, messages, begun, tokens: tokens.length };
 }
 
-// The tokens that attend, and those that are attended to: {tokens, token_words} each.
+// Return the tokens that attend, and the tokens that are attended to: {tokens, token_words} each.
 export const readSides = (text, state) => data.reads[typeOf(text, state)].map((side) => text.sides[side]);
 
 async function unpack(part, place, type) {
@@ -52,8 +54,8 @@ async function unpack(part, place, type) {
   return unpacked.get(name);
 }
 
-// Where the first of some heads gets each item of a text right, and where the item counts: {counts, right}, a number each
-// that holds 1 for the first direction and 2 for the second; null of a text that was not judged.
+// Read which items of a text the first head gets right, and which items count: {counts, right}. In each number, the bit
+// 1 is for the first direction, and the bit 2 for the second. Return null for a text that was not judged.
 async function readJudged(place, type, [{ layer, head }]) {
   const { items, counts, right, shapes } = texts[place];
   if (!right?.[type]) return null;
@@ -61,7 +63,7 @@ async function readJudged(place, type, [{ layer, head }]) {
   return { counts: counts[type], right: (await unpack("right", place, type)).subarray(start, start + items.length) };
 }
 
-// Words and special tokens, or tokens: {label, word, tokens}, in order.
+// List words and special tokens, or tokens, in order: {label, word, tokens}.
 function listUnits(words, { tokens, token_words }, level) {
   const units = [];
   tokens.forEach((token, place) => {
@@ -73,8 +75,8 @@ function listUnits(words, { tokens, token_words }, level) {
   return units;
 }
 
-// The weights of a head between units. To a word the attention to its tokens is added up, from a word it is averaged
-// (Clark et al. 2019, section 4.1).
+// Read the weights of a head between units: attention to the tokens of a word is summed, attention from them is
+// averaged (Clark et al. 2019, section 4.1).
 function readMap(weights, heads, from, to, { layer, head }) {
   const [queries, keys] = [from, to].map((units) => units.at(-1).tokens.at(-1) + 1);
   const start = (layer * heads + head) * queries * keys;
@@ -89,8 +91,8 @@ function readMap(weights, heads, from, to, { layer, head }) {
   });
 }
 
-// The attention of heads on the text at a place: {from, to, maps, judged, isAlike}: units that attend, units that are
-// attended to, of each head the weights by unit, what the first head gets right, and whether both sides are one.
+// Read the attention of heads on a text: {from, to, maps, judged, isAlike}. These are the attending units, the units
+// attended to, the weights of each head by unit, what the first head gets right, and whether both sides are the same.
 export async function readAttention(place, state, level, heads) {
   const text = texts[place], type = typeOf(text, state);
   const [weights, judged] = [await unpack("weights", place, type), await readJudged(place, type, heads)];
@@ -99,7 +101,8 @@ export async function readAttention(place, state, level, heads) {
   return { from, to, judged, isAlike: query === key, maps: heads.map((head) => readMap(weights, text.shapes[type][1], from, to, head)) };
 }
 
-// The unit that a unit attends to most in each head: [layer][head], {to, weight}; null where a layer has no attention.
+// Return the unit that a unit attends to most in each head, [layer][head] {to, weight}; null in layers without
+// attention.
 export async function readChoices(place, state, query) {
   const { from, to, maps } = await readWeights(place, state);
   const units = listUnits(texts[place].words, to, "words"), { tokens } = listUnits(texts[place].words, from, "words")[query];
@@ -120,8 +123,8 @@ const askHeads = ({ layers, heads }, choose) => {
   return [...Array(layers).keys()].map((layer) => columns.map((head) => (layer + 1 in page.without_attention ? null : choose(layer, head))));
 };
 
-// The other word that attends most to a unit in each head: [layer][head], {to, weight}; null where every word gives it less
-// than `least`. Of each unit, `queries` has the place of the word among those that attend; null of a special token.
+// Return the other word that attends most to a unit in each head, [layer][head] {to, weight}; null if every word gives
+// it less than `least`. `queries` has the index of each unit among the attending words; null for a special token.
 export async function readAttenders(place, state, unit, queries, least) {
   const { from, to, maps } = await readWeights(place, state), words = listUnits(texts[place].words, from, "words");
   const keys = listUnits(texts[place].words, to, "words")[unit].tokens;
@@ -140,29 +143,29 @@ export async function readAttenders(place, state, unit, queries, least) {
   return askHeads(maps, choose);
 }
 
-// The weights of all heads between the tokens of a text, in steps from 0 to 1, and the sides that they are between.
+// Read the weights of all heads between the tokens of a text, in steps from 0 to 1, and the two sides of tokens.
 export async function readWeights(place, state) {
   const type = typeOf(texts[place], state), weights = await unpack("weights", place, type);
   const [from, to] = readSides(texts[place], state), [layers, heads] = texts[place].shapes[type];
   return { from, to, maps: { weights, layers, heads, queries: from.tokens.length, keys: to.tokens.length } };
 }
 
-// The texts to show for a row, its examples first, as many as there are keys; the chosen one is among them.
+// List the texts for a row, its examples first, one for each key; the chosen text is among them.
 export function listTexts(row, chosen) {
   const places = [...new Set([...examplesOf(row).map((each) => each.text), ...texts.keys()])].slice(0, MOST);
   return places.includes(chosen) ? places : [...places.slice(0, MOST - 1), chosen];
 }
 
-// The place of the first unit of each word.
+// Return the index of the first unit of each word.
 function indexWords(units) {
   const places = new Map();
   units.forEach((unit, place) => unit.word >= 0 && !places.has(unit.word) && places.set(unit.word, place));
   return places;
 }
 
-// For each item of a row of a score: {from, to, right, pick}, in units, as the score counted it: from the word that attends
-// to the one that it is to attend to; of several, to that which gets most. `pick` is what the best rule of the row does:
-// {from, to, right} in words; null where there is none.
+// Judge each item of a row of a score: {from, to, right, pick}, in units, as the score counted it. It leads from the
+// attending word to its gold word; of several gold words, to the one with the largest weight. `pick` is the choice of
+// the best rule of the row, {from, to, right} in words; null without one.
 export function judge(text, row, direction, attention) {
   const { from, to, judged, maps: [map] } = attention;
   const [queries, keys] = [from, to].map(indexWords), back = row.directed && direction === "head_to_dependent";
@@ -181,13 +184,13 @@ export function judge(text, row, direction, attention) {
   });
 }
 
-// What a rule does with an item: from the one end it leads to a word, which is right if it is the other end.
+// Read the choice of a rule for an item: it leads from one end to a word, and is right if this word is the other end.
 function readPick([from, to] = [-1, -1], source, targets) {
   if (to < 0) return null;
   return { from, to, right: from === source ? targets.includes(to) : to === source };
 }
 
-// The links of a text that a row of a score is about, from the word that attends to the one that it is to attend to.
+// List the links of a text for a row of a score, from the attending word to its gold word.
 function listLinks(text, row, direction) {
   const name = row.slice(row.indexOf(":") + 1);
   const base = name.endsWith(":*") ? name.slice(0, -2) : null;
@@ -196,11 +199,11 @@ function listLinks(text, row, direction) {
   return links.map(([source, target]) => (direction === "head_to_dependent" ? [target, source] : [source, target]));
 }
 
-// True of a decoder that is alone: a word sees only what stands before it, and links that point ahead do not count.
+// Return true for a decoder alone: a word sees only earlier words, and links that point ahead do not count.
 export const isCausal = (text) => Object.keys(text.shapes).join() === "decoder";
 
-// The same of links that were not judged, by the weights that the page has. From dependents: right if the dependent
-// attends most, of all other words, to its head. To dependents: right if, of all other words, the head attends most to it.
+// Judge links of an older version by the weights of the page. From a dependent, a link is right if of all other words
+// it attends most to its head; to a dependent, if of all other words the head attends most to it.
 function judgeWeights(text, { key }, direction, { from, to, maps: [map] }) {
   const [queries, keys] = [from, to].map(indexWords);
   const counts = ([source, target]) => queries.has(source) && keys.has(target) && !(isCausal(text) && source < target);

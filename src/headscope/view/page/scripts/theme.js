@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, until the reader chooses.
+// The light or dark theme: that of the system, until the reader chooses one.
 import { find } from "./dom.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)"), root = document.documentElement;

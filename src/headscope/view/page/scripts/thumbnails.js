@@ -1,15 +1,15 @@
-// The average attention maps of all heads, on one canvas; that of the chosen head larger beside it.
+// The average attention maps of all heads on one canvas, and a larger map of the chosen head.
 import { find } from "./dom.js";
 import { listColours } from "./colours.js";
 import { attentionType, headName, numbersOf, page } from "./numbers.js";
 import { readBase64 } from "./packed.js";
 import { choose } from "./state.js";
 
-const CELL = 2, GAP = 4, LABELS = 24, LARGE = 14, FRAME = 3; // pixels: of a cell of a map, between maps, of a cell of the large map, of the frame of the chosen head
-const STEPS = 254, MISSING = 255; // of the square root of a weight; a cell without a value
+const CELL = 2, GAP = 4, LABELS = 24, LARGE = 14, FRAME = 3; // pixels: size of a cell, gap between maps, margin for labels, size of a cell of the large map, width of the chosen head's frame
+const STEPS = 254, MISSING = 255; // steps of the square root of a weight; the byte of a cell without a value
 const [canvas, large] = [find("thumbnails-picture"), find("thumbnails-head")];
-const bytes = new Map(); // cells by view, a byte each
-const base = { sheet: document.createElement("canvas"), shows: "", frame: null }; // all maps of a view, without the frame of the chosen head; where that is
+const bytes = new Map(); // the cells of each view, one byte each
+const base = { sheet: document.createElement("canvas"), shows: "", frame: null }; // all maps of a view without the frame of the chosen head, and the place of that frame
 let current = null;
 
 function readCells(numbers) {
@@ -17,7 +17,7 @@ function readCells(numbers) {
   return bytes.get(numbers);
 }
 
-// The map of a head as an image of `cell` pixels a cell.
+// Paint the map of a head as an image with `cell` pixels for each cell.
 function paintMap(state, { layer, head }, cell, colours = listColours(STEPS + 1)) {
   const numbers = numbersOf(state), { bins } = numbers.maps, cells = readCells(numbers);
   const start = (((attentionType(state) * page.layers + layer) * page.heads) + head) * bins * bins;
@@ -37,7 +37,7 @@ function placeOf(event) {
   return layer >= 0 && head >= 0 && layer < page.layers && head < page.heads ? { layer, head } : null;
 }
 
-// `point` is called with the head under the mouse, and with null when the mouse leaves.
+// Build the maps. `point` is called with the head under the mouse, and with null when the mouse leaves.
 export function buildThumbnails(point) {
   if (!page.maps) return;
   find("thumbnails").parentElement.hidden = false;
@@ -81,7 +81,7 @@ function drawAll(state) {
     drawBase(state, style);
     [canvas.width, canvas.height] = [sheet.width, sheet.height];
     paper.drawImage(sheet, 0, 0);
-  } else { // what the frame of the head before hides
+  } else { // restore what the frame of the previous head hides
     const { x, y } = base.frame;
     paper.clearRect(x - FRAME, y - FRAME, step + 2 * FRAME, step + 2 * FRAME);
     paper.drawImage(sheet, x - FRAME, y - FRAME, step + 2 * FRAME, step + 2 * FRAME, x - FRAME, y - FRAME, step + 2 * FRAME, step + 2 * FRAME);

@@ -1,11 +1,11 @@
-// What if: the model behind the page reads a text without some heads, and beside that with placebos of them.
+// What if: the model of a live page reads a text without some heads and, for comparison, with placebos of them.
 import { element, find, minus, number, percent } from "./dom.js";
 import { headName, page } from "./numbers.js";
 import { ask, isLive } from "./server.js";
 import { describeText, texts } from "./texts.js";
 
-const heads = new Set(); // names of those that are ticked off
-let shown = null; // the text of the page that stands in the box
+const heads = new Set(); // names of the heads to disable
+let shown = null; // the text of the page that is in the text box
 let current = ""; // the name of the chosen head
 
 const nameHead = (state) => `${page.attention_types.length ? state.attention_type + " " : ""}${headName(state.head)}`;
@@ -31,7 +31,7 @@ function writeRow(tag, cells) {
   return row;
 }
 
-// Where the change of the heads lies among those of the placebos.
+// Describe where the change by the heads lies among the changes by the placebos.
 function describeValue({ measure, whole, without, placebos }) {
   if (whole === null) return "";
   const change = without - whole, others = placebos.map((value) => value - whole);
@@ -71,7 +71,7 @@ export function buildWhatIf() {
   find("what-if-run").addEventListener("click", run);
 }
 
-// The text that is shown is the one to ask about, until the reader types another.
+// Ask about the shown text, until the reader types another one.
 export function drawWhatIf(state) {
   if (!isLive) return;
   current = nameHead(state);
