@@ -1,23 +1,23 @@
-"""Head table -> head table: what the numbers are worth. No torch here.
+"""Statistics of head tables: each function takes a head table and returns one with more variables. Needs no torch.
 
 ==================  ===========================================================================
-`assess`            the uncertainty of all scores that a table has: the next four at once
+`assess`            the uncertainty of all scores of a table: the next four functions at once
 `add_intervals`     confidence intervals of scores, clustered by text
-`add_significance`  p-values of heads and of the best of all heads, corrected for their number
-`add_report`        for each score, the head chosen on one half and scored on the other,
-                    beside the best fixed offset and an untrained model
+`add_significance`  p-values of each head and of the best head, corrected for the number of heads
+`add_report`        for each score, the head that is best on one half of the texts and its score
+                    on the other half, next to the best fixed offset and an untrained model
 `shortlist_heads`   all heads that stand out, chosen on one half and judged on the other
 `add_replication`   the score of the reported heads on another corpus, and whether their lift
                     survives there
-`add_regression`    what a head's attention depends on: the gold or the distance
+`add_regression`    whether a head's attention depends on the gold or on the distance
 `consistency`       the agreement of the heads' scores on two corpora
-`consistencies`     the same, run by run
-`add_head_map`      a map of the heads, and clusters of those that attend alike
-`add_behaviours`    what each head does, in a word
-`name_behaviours`   the same in words, head by head
+`consistencies`     the same agreement in each of several runs
+`add_head_map`      a map of the heads, and clusters of heads that attend alike
+`add_behaviours`    the behaviour of each head, as a code
+`name_behaviours`   the behaviour of each head, in words
 `check_heads`       which reported heads are kept, and which are lost, in another model
-`match_heads`       which head of the model before has become which
-`compare_variable`  what tuning changed in the heads, and whether more than its control
+`match_heads`       which head of a tuned model matches which head of the model before
+`compare_variable`  the change of the heads by tuning, compared with the change by a control
 `rank_sum`          the exact test of two samples of runs
 `list_highest`      the heads with the largest values of a variable, by name
 ==================  ===========================================================================

@@ -16,7 +16,7 @@ from headscope.errors import TableError
 from headscope.score import main_score
 
 RESAMPLED = 1000
-"""Bootstrap samples of the folds of each corpus."""
+"""The number of bootstrap samples of the folds of each corpus."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class Consistency:
     """The agreement of the scores of a model's heads on two corpora.
 
     Attributes:
-        variable: the score.
-        heads: how many were compared.
-        tau: Kendall's tau-b; NaN where all heads score the same on one corpus.
-        p: of no association, were heads independent. They are not (heads of one layer, heads that do the same), so
-            it is too small.
-        lower: end of the 95 % interval of tau, for these heads and endless texts like those of the two corpora; NaN
-            where the score is not a ratio of sums by fold that both tables have.
-        upper: the other end.
+        variable: The score.
+        heads: The number of heads that were compared.
+        tau: Kendall's tau-b; NaN if all heads have the same score on one corpus.
+        p: The p-value of no association if heads were independent. They are not (heads of one layer, heads with the
+            same function), so it is too small.
+        lower: The lower end of the 95 % interval of tau, for these heads and unlimited texts like the texts of the two
+            corpora; NaN if the score is not a ratio of sums by fold that both tables have.
+        upper: The upper end of this interval.
     """
 
     variable: str
@@ -42,32 +42,32 @@ class Consistency:
     upper: float
 
     def __str__(self) -> str:
-        """One line, with what the p-value takes for granted."""
+        """Return one line with tau, its interval, the p-value and the assumption of the p-value."""
         interval = f"[{self.lower:.3f}, {self.upper:.3f}]"
         return f"{self.variable}: tau {self.tau:.3f} {interval} over {self.heads} heads, {_describe_p(self.p)}"
 
 
 def consistency(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Consistency:
-    """Kendall's rank correlation between the scores of a model's heads on two corpora.
+    """Measure Kendall's rank correlation between the scores of a model's heads on two corpora.
 
-    A head that marks something should mark it in texts of another kind too (Zhao and Bethard 2020, section 4.2; their
-    formula leaves out ties, their figures are tau-b).
+    A head that marks a relation should mark it in other kinds of text too (Zhao and Bethard 2020, section 4.2; their
+    formula leaves out ties, but their figures are tau-b).
 
-    For the interval the folds of each corpus are sampled again, with replacement, 1,000 times. Chance in the scores
-    pulls tau towards 0, and the samples have that chance twice, so quantiles of theirs would lie too low. The
-    interval is tau less the bootstrap's bias, and 1.96 times the bootstrap's root mean square error to either side.
-    Simulated, with little to much chance in the scores, it covers the tau of endless texts in 87 to 99 % (the
-    quantiles: in 0 to 88 %).
+    For the interval, the folds of each corpus are resampled with replacement, 1,000 times. Noise in the scores pulls
+    tau towards 0, and the bootstrap samples have this noise twice, so their quantiles would be too low. The interval is
+    tau less the bootstrap's bias, plus and minus 1.96 times the bootstrap's root mean square error. In simulations with
+    little to much noise in the scores, it covers the tau of unlimited texts in 87 to 99 % of the cases (the quantiles:
+    in 0 to 88 %).
 
     Args:
-        first: a head table of a model on one corpus.
-        second: of the same model on another corpus.
-        variable: one value for each head; of a score with rows or directions, select one in both tables first.
-            Default: the score of the tables, if they have one only.
+        first: A head table of a model on one corpus.
+        second: A head table of the same model on another corpus.
+        variable: The name of a variable with one value for each head. If a score has rows or directions, select one in
+            both tables first. Default: the score of the tables, if they have only one.
 
     Raises:
-        TableError: the tables are of different shapes, of different weights or of the same corpus; or a table lacks the
-            variable, or has more than one value for each head.
+        TableError: The tables have different shapes or weights, or the same corpus; or a table lacks the variable, or
+            has more than one value for each head.
 
     >>> import headscope
     >>> first, second = (headscope.read_table(path) for path in ("stories.nc", "reviews.nc"))  # doctest: +SKIP
@@ -90,11 +90,11 @@ class Consistencies:
     """The agreement of the scores of the heads on two corpora, in each of several runs.
 
     Attributes:
-        variable: the score.
-        heads: how many were compared.
-        runs: the names of the runs; one without a name where the tables are of a single model.
+        variable: The score.
+        heads: The number of heads that were compared.
+        runs: The names of the runs; a single empty name if the tables are of a single model.
         taus: Kendall's tau-b of each run.
-        ps: of no association, were heads independent, which they are not.
+        ps: The p-value of no association in each run, if heads were independent, which they are not.
     """
 
     variable: str
@@ -105,21 +105,21 @@ class Consistencies:
 
     @property
     def mean(self) -> float:
-        """Of the taus."""
+        """The mean of the taus."""
         return float(np.mean(self.taus))
 
     @property
     def sd(self) -> float:
-        """Of the taus, of these runs themselves (ddof 0), as in table A5 of Zhao and Bethard 2020."""
+        """The standard deviation of the taus over these runs (ddof 0), as in table A5 of Zhao and Bethard 2020."""
         return float(np.std(self.taus))
 
     @property
     def significant(self) -> int:
-        """Runs with p < 0.05."""
+        """The number of runs with p < 0.05."""
         return sum(p < ALPHA for p in self.ps)
 
     def __str__(self) -> str:
-        """One line."""
+        """Return one line with the mean tau, its deviation over runs and the number of significant runs."""
         if len(self.taus) == 1:
             return f"{self.variable}: tau {self.mean:.3f} over {self.heads} heads, {_describe_p(self.ps[0])}"
         return (
@@ -129,19 +129,19 @@ class Consistencies:
 
 
 def consistencies(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Consistencies:
-    """Kendall's rank correlation between the scores of the heads on two corpora, run by run.
+    """Measure Kendall's rank correlation between the scores of the heads on two corpora, in each run.
 
-    As in Zhao and Bethard 2020, section 6 and tables 4 and A5. Whether two groups of runs differ in it is asked of
-    their ``taus`` by `headscope.analyse.rank_sum`.
+    This follows Zhao and Bethard 2020, section 6 and tables 4 and A5. To test whether two groups of runs differ, give
+    their ``taus`` to `headscope.analyse.rank_sum`.
 
     Args:
-        first: the head table of runs on one corpus, with the dimension ``run``; or of a single model.
-        second: of the same runs on another corpus.
-        variable: one value for each head; a head without one on either corpus or in any run is left out. Default: the
-            score of the tables, if they have one only.
+        first: The head table of runs on one corpus, with the dimension ``run``; or the table of a single model.
+        second: The head table of the same runs on another corpus.
+        variable: The name of a variable with one value for each head. A head without a value on either corpus or in any
+            run is left out. Default: the score of the tables, if they have only one.
 
     Raises:
-        TableError: the tables are of different shapes, weights or runs, or of the same corpus; or a table lacks the
+        TableError: The tables have different shapes, weights or runs, or the same corpus; or a table lacks the
             variable, or has more than one value for each head.
     """
     _check_comparable(first, second)
@@ -157,7 +157,7 @@ def consistencies(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> 
 
 
 def _correlate(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-    """Kendall's tau-b and its p-value; NaN of fewer than two heads."""
+    """Return Kendall's tau-b and its p-value; NaN for fewer than two heads."""
     return tuple(scipy.stats.kendalltau(first, second)) if len(first) > 1 else (math.nan, math.nan)
 
 
@@ -166,7 +166,7 @@ def _describe_p(p: float) -> str:
 
 
 def _check_same_runs(first: xr.Dataset, second: xr.Dataset) -> None:
-    """Refuse tables that are not of the same runs."""
+    """Raise an error if the tables are not of the same runs."""
     names = name_table(first, "the first table"), name_table(second, "the second table")
     runs = [list(map(str, table["run"].values)) if "run" in table.dims else [] for table in (first, second)]
     if runs[0] != runs[1]:
@@ -192,7 +192,7 @@ def _interval(
 
 
 def _resample(sums: Float[np.ndarray, "2 head fold"], random: np.random.Generator) -> Float[np.ndarray, "sample head"]:
-    """Scores on folds sampled with replacement from those that have any; 0 where nothing is left to divide by."""
+    """Return the scores on folds resampled with replacement from the folds with items; 0 if the denominator is 0."""
     sums = sums[..., sums[1].any(0)]
     folds = sums.shape[-1]
     times = random.multinomial(folds, np.full(folds, 1 / folds), RESAMPLED)
@@ -201,7 +201,7 @@ def _resample(sums: Float[np.ndarray, "2 head fold"], random: np.random.Generato
 
 
 def _check_comparable(first: xr.Dataset, second: xr.Dataset) -> None:
-    """Refuse tables whose heads have nothing to do with each other, and those of one corpus."""
+    """Raise an error if the tables differ in shapes, weights or the form of their texts, or have the same corpus."""
     shapes = [describe_shape(table) for table in (first, second)]
     if shapes[0] != shapes[1]:
         raise TableError(f"one table has {shapes[0]} and the other {shapes[1]}; measure one model on two corpora.")

@@ -1,4 +1,4 @@
-"""What each head does, in a word, to colour a map of heads by: Clark et al. 2019, figure 6."""
+"""The behaviour of each head in a few words, to colour a map of heads by: Clark et al. 2019, figure 6."""
 
 import json
 from collections import defaultdict
@@ -19,20 +19,20 @@ BROAD = "broad"
 
 
 def add_behaviours(table: xr.Dataset, *, share: float = 0.5, breadth: float = 0.9) -> xr.Dataset:
-    """`table` with ``behaviour``, what each head does, as the place of its name in the attribute ``names``.
+    """Add ``behaviour``: for each head, the index of its behaviour's name in the attribute ``names``.
 
-    `name_behaviours` gives the names; that of a head that does nothing of these is empty.
+    `name_behaviours` returns the names. A head without any of these behaviours has an empty name.
 
-    The first of these that is true of a head:
+    A head has the first behaviour of these that applies:
 
     1. it is the reported head of a row of a score, and stands out: the name of the row, such as ``obj``, or of several;
-    2. a target has at least `share` of its attention: the target that has most, such as ``the next token``;
-    3. its entropy is at least `breadth` of that of uniform attention: ``broad``.
+    2. a target gets at least `share` of its attention: the target that gets most, such as ``the next token``;
+    3. its entropy is at least `breadth` of the entropy of uniform attention: ``broad``.
 
     Args:
-        table: a head table, with its report (`add_report`) if it has scores.
-        share: of a head's attention, as a mean over tokens.
-        breadth: share of the entropy of uniform attention, in nats.
+        table: A head table, with its report (`add_report`) if it has scores.
+        share: The least share of a head's attention, as a mean over tokens, that makes a target its behaviour.
+        breadth: The least share of the entropy of uniform attention, in nats, that makes a head broad.
     """
     dims = [dim for dim in HEAD if dim in table.dims and dim != "direction"]
     sizes = [table.sizes[dim] for dim in dims]
@@ -45,7 +45,7 @@ def add_behaviours(table: xr.Dataset, *, share: float = 0.5, breadth: float = 0.
     if targets:
         titles = np.array([values.attrs["target"] for values in targets], dtype=object)
         shares = np.nan_to_num(np.stack([values.values for values in targets]), nan=-1.0)
-        # Of equal shares (the first token is often [CLS]) the first counts.
+        # If shares are equal (the first token is often [CLS]), the first target counts.
         behaviours = np.where(shares.max(0) >= share, titles[shares.argmax(0)], behaviours)
     marks: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
     for head, row, verdict in list_verdicts(table, dims):
@@ -62,10 +62,10 @@ def add_behaviours(table: xr.Dataset, *, share: float = 0.5, breadth: float = 0.
 
 
 def name_behaviours(table: xr.Dataset) -> xr.DataArray:
-    """What each head does, in words.
+    """Return the behaviour of each head, in words.
 
     Raises:
-        TableError: the table does not say; `add_behaviours` adds it.
+        TableError: The table has no ``behaviour``; `add_behaviours` adds it.
     """
     if "behaviour" not in table:
         raise TableError("the head table has no behaviour; add it by headscope.add_behaviours first.")
@@ -74,7 +74,7 @@ def name_behaviours(table: xr.Dataset) -> xr.DataArray:
 
 
 def _is_broad(table: xr.Dataset, dims: Sequence[str], breadth: float) -> Bool[np.ndarray, "*head"] | bool:
-    """True for the heads whose entropy is near that of uniform attention."""
+    """Return True for the heads whose entropy is near the entropy of uniform attention."""
     if not {"entropy", "entropy_uniform"} <= {*table.data_vars}:
         return False
     entropy, uniform = (table[name].transpose(*dims).values for name in ("entropy", "entropy_uniform"))

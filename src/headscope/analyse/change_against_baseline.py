@@ -1,7 +1,7 @@
 """Change against baseline: whether heads that are good before tuning improve more ("the rich get richer").
 
-Zhao and Bethard 2020 (section 5, table A4) correlate the score of a head with its change. Chance in the score before
-is in both, with opposite signs, so the correlation is too low, the more so the more chance there is.
+Zhao and Bethard 2020 (section 5, table A4) correlate the score of a head with its change. Noise in the score before
+tuning is part of both, with opposite signs. So the correlation is too low, and more noise makes it lower.
 """
 
 import math
@@ -20,16 +20,16 @@ from headscope.analyse.student import t_interval
 from headscope.analyse.uncertainty import sums_of_heads
 
 Sums = Float[np.ndarray, "2 head fold"]
-"""What is right of each head in each fold, and what there is."""
+"""The numerator (right items) and the denominator (all items) of the score of each head in each fold."""
 
 HALVES = 10
-"""Random halves of the folds, each taken in both orders."""
+"""The number of random splits of the folds into halves; each split is used in both orders."""
 
 LEFT_OUT = 16
-"""Groups of folds that are left out in turn, to see how far the corrected tau depends on the texts."""
+"""The number of groups of folds that are left out in turn, to see how far the corrected tau depends on the texts."""
 
 FEWER_HALVES = 2
-"""The halves of which a tau without a group of folds is the mean."""
+"""The number of random splits for each tau with a group of folds left out."""
 
 BIAS = (
     "A head's change is its score after less its score before, so chance in the score before is in both with opposite "
@@ -46,16 +46,17 @@ INTERVAL = "Student's t over runs; variance between runs, and over texts (jackkn
 def correlate_change(
     before: xr.Dataset, groups: Mapping[str, xr.Dataset], variable: str, known: xr.DataArray
 ) -> dict[str, xr.Variable]:
-    """Kendall's tau between the value of each head before tuning and its change, in each run.
+    """Correlate the value of each head before tuning with its change (Kendall's tau), in each run.
 
     ``baseline_tau`` and its p-value ``baseline_p`` are as published. ``baseline_tau_corrected`` takes the value before
-    from one half of the folds of the corpus and the change from the other, so that chance is not in both; it is the
-    mean over random halves, each in both orders. What chance is left pulls it towards 0. It is NaN where the variable
-    is not a ratio of sums by fold that all tables have, and its attribute ``note`` says so. Only `known` heads count.
+    tuning from one half of the folds of the corpus and the change from the other half, so that they do not share noise.
+    It is the mean over random splits, each in both orders. The remaining noise pulls it towards 0. It is NaN if the
+    variable is not a ratio of sums by fold that all tables have; then its attribute ``note`` says so. Only `known`
+    heads count.
 
-    ``baseline_tau_mean``, with ``_lower`` and ``_upper``, is the mean of the corrected one over the runs of a group and
-    the interval for endless runs and texts. All runs share the model before and its texts, so an interval over runs
-    alone is too narrow.
+    ``baseline_tau_mean`` is the mean of the corrected tau over the runs of a group; ``_lower`` and ``_upper`` are the
+    ends of its interval for unlimited runs and texts. All runs share the model before tuning and its texts, so an
+    interval over runs alone would be too narrow.
     """
     most = max(table.sizes.get("run", 1) for table in groups.values())
     taus, means = np.full((3, len(groups), most), math.nan), np.full((3, len(groups)), math.nan)
@@ -95,7 +96,7 @@ def _values(table: xr.Dataset, variable: str) -> Float[np.ndarray, " head"]:
 
 
 def _average(taus: Float[np.ndarray, " run"], pairs: Sequence[tuple[Sums, Sums]]) -> tuple[float, float, float]:
-    """Return the mean over runs, and the ends of its interval."""
+    """Return the mean of the taus over runs, and the ends of its interval."""
     present = np.flatnonzero(np.any([sums[1].any(0) for pair in pairs for sums in pair], axis=0))
     parts = np.array_split(np.random.default_rng(0).permutation(present), min(LEFT_OUT, len(present)))
     without = [np.mean([_corrected(*pair, FEWER_HALVES, part) for pair in pairs]) for part in parts]
@@ -109,7 +110,7 @@ def _average(taus: Float[np.ndarray, " run"], pairs: Sequence[tuple[Sums, Sums]]
 def _corrected(
     before: Sums, after: Sums, halves: int | None = None, left_out: Int[np.ndarray, " fold"] | None = None
 ) -> float:
-    """Return the mean tau over random halves of the folds in which there is anything, each in both orders."""
+    """Return the mean tau over random halves of the folds that have items, each pair of halves in both orders."""
     present = np.flatnonzero(before[1].any(0) | after[1].any(0))
     present = present if left_out is None else np.setdiff1d(present, left_out)
     if len(present) < 2:
@@ -127,6 +128,6 @@ def _corrected(
 
 
 def _scores(sums: Float[np.ndarray, "2 head fold"], folds: Bool[np.ndarray, " fold"]) -> Float[np.ndarray, " head"]:
-    """The ratio of the sums of some folds; 0 where there is nothing to divide by."""
+    """Return the ratio of the sums of the selected folds; 0 if the denominator is 0."""
     above, below = sums[..., folds].sum(-1)
     return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))

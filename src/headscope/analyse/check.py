@@ -1,4 +1,4 @@
-"""Do reported heads still do in another model what they did? The change of each on the texts on which it was scored."""
+"""Check reported heads in another model: the change of each head's score on the texts on which it was scored."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,13 +19,13 @@ from headscope.errors import TableError
 from headscope.score import HEAD, Score, read_scores
 
 KEPT, LOST = "kept", "lost"
-"""The verdicts on what a head did; a third is `UNDECIDED`."""
+"""Two of the verdicts on a head; the third is `UNDECIDED`."""
 
 TOLERANCE = 0.05
-"""The loss of a score that is still counted as none."""
+"""The loss of a score that still counts as no loss."""
 
 ROW = "row"
-"""The dimension of what is checked: a reported head and the row of a score."""
+"""The dimension of the checked rows: each is a reported head with the row of a score."""
 
 METHOD = (
     "Each head was chosen on the even folds of the corpus, in the old model; here it is scored on the odd ones, in "
@@ -35,36 +35,37 @@ METHOD = (
     "among {rows} heads (Benjamini and Hochberg 1995), is below {level:g}. Otherwise, and on fewer than {clusters} "
     "texts: cannot decide."
 )
-"""How the verdicts are found; stored with them."""
+"""A description of how the verdicts are found; stored with them."""
 
 
 def check_heads(old: xr.Dataset, new: xr.Dataset, *, tolerance: float = TOLERANCE, every: bool = False) -> xr.Dataset:
-    """What has become of each reported head of a table in another model, with a verdict.
+    """Judge for each reported head of a table whether another model keeps or loses it.
 
-    A loss is a change below ``-tolerance``. That a head is *lost* is claimed of one among many, so its one-sided
-    p-value (that the true change is no loss) is corrected over all heads that are checked, by Benjamini and Hochberg's
-    false discovery rate; a rate of 0.025 is allowed, which for a single head is one end of the interval. That all are
-    *kept* is claimed of all of them together, and each must show it: such an intersection-union test has its level
-    without a correction (Berger 1982), so here the interval alone decides.
+    A loss is a change below ``-tolerance``. *Lost* is claimed of one head among many. So its one-sided p-value (of a
+    true change that is no loss) is corrected over all checked heads, by Benjamini and Hochberg's false discovery rate.
+    The allowed rate is 0.025; for a single head, this is one end of the interval. *Kept* is claimed of all heads
+    together, and each must show it: such an intersection-union test has its level without a correction (Berger 1982),
+    so here the interval alone decides.
 
-    Heads were chosen by the old model, on the even folds; both models are scored on the odd ones. The interval is that
-    of `headscope.analyse.paired.measure_change`.
+    Heads were chosen by the old model, on the even folds; both models are scored on the odd folds. The interval is the
+    interval of `headscope.analyse.paired.measure_change`.
 
     Args:
-        old: with reported heads (`headscope.analyse.add_report`), and the sums by fold of their scores.
-        new: of another model of the same shape, on the same corpus, with the same sums; its reports are not looked at.
-        tolerance: the loss that is still counted as none, a share from 0 on.
-        every: check all reported heads, not only those that stand out.
+        old: A head table with reported heads (`headscope.analyse.add_report`) and the sums by fold of their scores.
+        new: The head table of another model of the same shape, on the same corpus, with the same sums. Its own reports
+            are ignored.
+        tolerance: The loss that still counts as no loss, a share of at least 0.
+        every: Check all reported heads, not only heads that stand out.
 
     Returns:
         A dataset over `ROW`, with the coordinates ``score`` (variable), ``label``, ``attention_type`` (if the table has
         several), ``layer``, ``head``, ``direction``, and the variables ``before``, ``after``, ``change``,
         ``change_lower``, ``change_upper``, ``p``, ``q``, ``count`` (items), ``clusters`` (texts) and ``verdict``:
-        `KEPT`, `LOST` or `UNDECIDED`, which it also is on fewer than `CLUSTERS` texts. The attribute ``method`` says
-        how they are found.
+        `KEPT`, `LOST` or `UNDECIDED` (always `UNDECIDED` on fewer than `CLUSTERS` texts). The attribute ``method`` says
+        how the verdicts are found.
 
     Raises:
-        TableError: the old table has no head to check; the new one has other heads, texts or items, holds runs, or
+        TableError: The old table has no head to check; or the new table has other heads, texts or items, holds runs, or
             lacks a score.
     """
     first, second = name_table(old, "the old table"), name_table(new, "the new table")
@@ -105,10 +106,14 @@ _VARIABLES = {
 
 
 def list_checked_scores(old: xr.Dataset, *, every: bool = False) -> list[Score]:
-    """The scores of a table with reported heads that stand out, or with any reported heads at all.
+    """List the scores of a table that have at least one reported head to check.
+
+    Args:
+        old: A head table with reported heads.
+        every: Count all reported heads, not only heads that stand out.
 
     Raises:
-        TableError: there is none.
+        TableError: No score has such a head.
     """
     name = name_table(old, "the old table")
     reporting = [
@@ -126,7 +131,7 @@ def list_checked_scores(old: xr.Dataset, *, every: bool = False) -> list[Score]:
 
 
 def _select(old: xr.Dataset, score: Score, every: bool) -> xr.DataArray:
-    """True for the rows of a score whose reported head is checked; a row that says what another says is not."""
+    """Return True for the rows whose reported head is checked; rows that repeat another row are not checked."""
     prefix, dim = score.report_prefix, score.row_dimension(old)
     reported: xr.DataArray = old[f"{prefix}reported_layer"] > 0
     if folded := find_folded(old, score):
@@ -137,7 +142,7 @@ def _select(old: xr.Dataset, score: Score, every: bool) -> xr.DataArray:
 def _compare(
     old: xr.Dataset, new: xr.Dataset, score: Score, tolerance: float, every: bool, same: bool, names: tuple[str, str]
 ) -> dict[str, np.ndarray]:
-    """The columns of one score, but for q and the verdict."""
+    """Return the columns of one score, without q and the verdict."""
     first, name = names
     if missing := [part for part in (*score.numerator, *score.denominator) if part not in new]:
         raise TableError(f"{name} has no {missing[0]}, which {score.variable} needs; measure that score there too.")
@@ -165,7 +170,7 @@ def _compare(
 
 
 def _list_places(place: Mapping[str, xr.DataArray], dim: str, chosen: np.ndarray) -> np.ndarray:
-    """The label of the reported heads along a dimension; empty of a score that does not have it."""
+    """Return the labels of the reported heads along a dimension; empty if the score lacks the dimension."""
     if dim not in place:
         return np.full(int(chosen.sum()), "")
     labels: np.ndarray = np.atleast_1d(place[dim].values)[chosen]
@@ -173,7 +178,7 @@ def _list_places(place: Mapping[str, xr.DataArray], dim: str, chosen: np.ndarray
 
 
 def _judge(columns: Mapping[str, Any], tolerance: float) -> np.ndarray:
-    """The verdict on each head."""
+    """Return the verdict on each head."""
     lower, upper = columns["change_lower"], columns["change_upper"]
     enough = columns["clusters"] >= CLUSTERS
     kept = enough & (lower >= -tolerance)
@@ -183,6 +188,6 @@ def _judge(columns: Mapping[str, Any], tolerance: float) -> np.ndarray:
 
 
 def count_verdicts(checked: xr.Dataset) -> dict[str, int]:
-    """How many heads have each verdict, those that none has included."""
+    """Count the heads with each verdict; a verdict without a head counts 0."""
     verdicts: Sequence[str] = [str(verdict) for verdict in checked["verdict"].values]
     return {verdict: verdicts.count(verdict) for verdict in (KEPT, LOST, UNDECIDED)}

@@ -1,7 +1,7 @@
-"""Which texts show best what the reported heads do, and where they fail.
+"""Texts that show best what the reported heads do, and where they fail.
 
-head table, and that of a few texts, a fold each --score_reported--> what the heads get right on each text
-what they get right --choose_examples--> a few of the texts, with as many rows as possible
+head table, and the head table of a few texts, a fold each --score_reported--> score of the heads on each text
+scores on each text --choose_examples--> a few of the texts, with as many rows as possible
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,18 @@ from headscope.examples import CLEAR, FAILS
 from headscope.score import Score, read_scores
 
 EXAMPLES_OF_A_ROW = 3
-"""Clear ones, and as many on which the head fails."""
+"""The number of clear examples of a row, and also the number of examples on which the head fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What the reported head of a row of a score gets right on a text.
+    """The score of the reported head of a row on one text.
 
     Attributes:
-        text: name of the text.
-        right, count: of the items in the text, the denominator of the score.
-        words: of the text.
+        text: The name of the text.
+        right: The number of items in the text that the head gets right.
+        count: The number of items in the text, the denominator of the score.
+        words: The number of words of the text.
     """
 
     text: str
@@ -36,13 +37,13 @@ class Scored:
 
     @property
     def estimate(self) -> float:
-        """The share that is right by Laplace's rule of succession, so that 3 of 3 say more than 1 of 1."""
+        """The share of right items by Laplace's rule of succession, so that 3 of 3 count more than 1 of 1."""
         return (self.right + 1) / (self.count + 2)
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenExample:
-    """A text that was chosen as an example of a row, by the row's key."""
+    """A text that was chosen as an example of a row; `row` is the row's key."""
 
     row: str
     kind: str
@@ -50,12 +51,12 @@ class ChosenExample:
 
 
 def score_reported(table: xr.Dataset, apart: xr.Dataset, documents: Sequence[Document]) -> list[dict[str, Scored]]:
-    """What the reported heads of a head table get right on each of some documents, by key of the row: ``relation:obj``.
+    """Score the reported heads of a head table on each document, by the key of the row, such as ``relation:obj``.
 
     Args:
-        table: with reported heads (`headscope.assess`).
-        apart: the head table of these documents, each in a fold of its own.
-        documents: in the order of these folds.
+        table: A head table with reported heads (`headscope.assess`).
+        apart: The head table of these documents, with a fold for each document.
+        documents: The documents, in the order of these folds.
     """
     scored: list[dict[str, Scored]] = [{} for _ in documents]
     for score in _list_reported(table, apart):
@@ -82,18 +83,18 @@ def score_reported(table: xr.Dataset, apart: xr.Dataset, documents: Sequence[Doc
 def choose_examples(
     texts: Sequence[Mapping[str, Scored]], rows: Sequence[str], size: int, each: int = EXAMPLES_OF_A_ROW
 ) -> list[ChosenExample]:
-    """Examples of rows on at most so many texts: of each row the clearest and the one that fails most, then the next.
+    """Choose texts as examples of rows: for each row the clearest text and the text that fails most, then the next.
 
-    A row that gets no further text of its own has the best of those that were chosen for others.
+    A row that gets no further text of its own takes the best of the texts that were chosen for other rows.
 
-    The clearest is that with the largest `Scored.estimate`, and of equals the shortest; something must be right. That
-    which fails most has the smallest, and something must be wrong.
+    The clearest text has the largest `Scored.estimate`, and at least one right item; of equal texts the shortest comes
+    first. The text that fails most has the smallest estimate, and at least one wrong item.
 
     Args:
-        texts: what the reported heads get right on each, as of `score_reported`.
-        rows: keys of rows, the most important first.
-        size: the number of texts that may be chosen.
-        each: examples of a row and kind.
+        texts: The scores of the reported heads on each text, from `score_reported`.
+        rows: The keys of rows, the most important first.
+        size: The maximum number of different texts.
+        each: The number of examples for each row and kind.
     """
     ranked = {(row, kind): _rank(texts, row, kind) for row in rows for kind in (CLEAR, FAILS)}
     chosen: list[ChosenExample] = []
@@ -115,7 +116,7 @@ def choose_examples(
 
 
 def _rank(texts: Sequence[Mapping[str, Scored]], row: str, kind: str) -> list[Scored]:
-    """The texts with this row, the best example of the kind first."""
+    """Return the scores of a row on the texts that have it, the best example of the kind first."""
     scored = [text[row] for text in texts if row in text]
     if kind == CLEAR:
         right = [each for each in scored if each.right > 0]
@@ -125,7 +126,7 @@ def _rank(texts: Sequence[Mapping[str, Scored]], row: str, kind: str) -> list[Sc
 
 
 def _list_reported(table: xr.Dataset, apart: xr.Dataset) -> list[Score]:
-    """The scores of a table by which heads are reported, and of which the other table has the sums too."""
+    """Return the scores of `table` with reported heads whose sums are also in `apart`."""
     return [
         score
         for score in read_scores(table)

@@ -1,4 +1,4 @@
-"""Refusals of head tables that cannot be compared, each in a sentence that names them."""
+"""Checks that head tables can be compared; each error message names the tables."""
 
 import json
 from collections.abc import Sequence
@@ -14,41 +14,41 @@ from headscope.text_forms import GIVEN, find_form
 
 
 def name_table(table: xr.Dataset, otherwise: str) -> str:
-    """The file that a table was read from, or another name for it."""
+    """Return the file that a table was read from, or else the name `otherwise`."""
     return str(table.encoding.get("source", otherwise))
 
 
 def describe_shape(table: xr.Dataset) -> str:
-    """The layers and heads of a table in words: ``6 layers and 12 heads``."""
+    """Describe the layers and heads of a table in words: ``6 layers and 12 heads``."""
     return " and ".join(
         f"{table.sizes[dim]} {dim}s" for dim in ("attention_type", "layer", "head") if dim in table.sizes
     )
 
 
 def runs_of(table: xr.Dataset) -> list[dict[str, Any]]:
-    """The description of each run of a table; empty where it is of one model."""
+    """Return the description of each run of a table; empty if the table does not describe runs."""
     return list(json.loads(table.attrs["runs"])) if "runs" in table.attrs else []
 
 
 def split_runs(table: xr.Dataset) -> list[xr.Dataset]:
-    """The table of each run of a table; a table of one model is one."""
+    """Split a table into one table for each run; the table of a single model gives a list of one."""
     return [table.isel(run=run) for run in range(table.sizes["run"])] if "run" in table.dims else [table]
 
 
 def seeds_of(table: xr.Dataset) -> list[int]:
-    """The seed of each run of a table; -1 where it does not say."""
+    """Return the seed of each run of a table; -1 if the table has no seeds."""
     if "run" in table.dims and "seed" in table.coords:
         return [int(seed) for seed in table["seed"].values]
     return [-1] * table.sizes.get("run", 1)
 
 
 def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Dataset | None) -> None:
-    """Refuse tables that are not those of a model, of runs tuned from it, and of runs of the task's control.
+    """Raise an error if the tables are not of one model, of runs tuned from it, and of runs of the task's control.
 
     Raises:
-        TableError: the table before holds runs; shapes, corpora, edits or the model that was tuned differ; the runs
-            after are those of a control, or those of the control are not; a seed is there twice; or a run is both
-            after and of the control.
+        TableError: The table before holds runs; shapes, corpora, edits or the model that was tuned differ; the runs
+            after are runs of a control, or the runs of the control are not; a seed occurs twice; or a run is both in
+            the table after and in the table of the control.
     """
     first = name_table(before, "the table before")
     if "run" in before.dims:
@@ -67,10 +67,10 @@ def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Datase
 
 
 def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
-    """Refuse a table of other heads or texts than another one, or of another view; both are called by their names.
+    """Raise an error if a table has other heads, texts or another view than `before`; messages use the names of both.
 
     Raises:
-        TableError: shapes, corpora, documents, their counts, folds, classifiers of maps or views differ.
+        TableError: Shapes, corpora, documents, their counts, folds, classifiers of maps or views differ.
     """
     if describe_shape(table) != describe_shape(before):
         raise TableError(
@@ -103,10 +103,10 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
 
 
 def check_items_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str, score: Score) -> None:
-    """Raise an error for a table in which a score is of other items than in another one, or in other folds.
+    """Raise an error if a score counts other items in one table than in the other, or in other folds.
 
     Raises:
-        TableError: a sum that does not depend on heads differs in a fold, as where a tokenizer is another one.
+        TableError: A sum that does not depend on heads differs in a fold, for example because the tokenizers differ.
     """
     for part in score.denominator:
         old, new = before[part], table[part]
@@ -120,18 +120,23 @@ def check_items_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: s
 
 
 def have_same_weights(before: xr.Dataset, table: xr.Dataset, scores: Sequence[Score]) -> bool:
-    """True where the hashes say so and no sum differs: the hash of a loaded model outlives a change of its weights."""
+    """Return whether two tables are of the same weights: equal hashes, and equal sums of the scores.
+
+    The sums are compared too because the hash of a loaded model stays the same if its weights are changed later.
+    """
     names = {name for score in scores for name in score.numerator}
-    first, second = (each.reset_coords(drop=True) for each in (before, table))  # one may have verdicts
+    first, second = (each.reset_coords(drop=True) for each in (before, table))  # only one may have verdicts
     equal = all(name in second and first[name].equals(second[name]) for name in names)
     return equal and before.attrs["weights_sha256"] == table.attrs["weights_sha256"] != ""
 
 
 def check_read_alike(table: xr.Dataset, name: str, other: xr.Dataset, other_name: str) -> None:
-    """Raise an error for tables of texts that were read in two ways; a table that does not say is of spaced texts.
+    """Raise an error if the texts of two tables were read in two ways.
+
+    A table without this attribute counts as read with spaces between words.
 
     Raises:
-        TableError: one is of texts as they are written, and the other of words with spaces between them.
+        TableError: One table is of texts as they are written, and the other of words with spaces between them.
     """
     texts = [find_form(each.attrs) for each in (other, table)]
     if texts[0] != texts[1] and GIVEN not in texts:
@@ -141,7 +146,7 @@ def check_read_alike(table: xr.Dataset, name: str, other: xr.Dataset, other_name
 
 
 def _check_counts_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
-    """Refuse a table that counts the same documents otherwise, as classes of tokens that lost the first token."""
+    """Raise an error if a table counts other documents than `before`, such as token classes without the first token."""
     runs = [split_runs(each)[0] for each in (before, table)]
     for variable in sorted(map(str, before.data_vars.keys() & table.data_vars.keys())):
         old, new = (run[variable] for run in runs)
@@ -153,7 +158,7 @@ def _check_counts_alike(before: xr.Dataset, first: str, table: xr.Dataset, name:
 
 
 def _check_folds_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
-    """Refuse a table whose documents went to other folds: it counts as much as another, but in other folds."""
+    """Raise an error if a table has the same counts as `before`, but its documents are in other folds."""
     runs = [split_runs(each)[0] for each in (before, table)]
     for variable in sorted(map(str, before.data_vars.keys() & table.data_vars.keys())):
         old, new = (run[variable] for run in runs)
@@ -167,7 +172,7 @@ def _check_folds_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: 
 
 
 def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
-    """Refuse a table of other heads or texts than before, or of a model that was not tuned from the one before."""
+    """Raise an error if a table has other heads, texts or edits than `before`, or was not tuned from its model."""
     check_measured_alike(before, first, table, name)
     if table.attrs.get(EDITED) != before.attrs.get(EDITED):
         edits = [each.attrs.get(EDITED, "no edit") for each in (table, before)]
@@ -175,7 +180,7 @@ def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -
             f"{name} was measured within {edits[0]} and {first} within {edits[1]}, so that their difference is not "
             "that of the weights; measure both within the same edits, or within none."
         )
-    # A table of runs says which weights they were tuned from; that of one model can only be seen to be another.
+    # A table of runs knows the weights that they were tuned from. A single model only has other weights.
     same = table.attrs.get("weights_sha256") == before.attrs.get("weights_sha256")
     if "run" in table.dims and not same:
         raise TableError(
@@ -187,7 +192,7 @@ def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -
 
 
 def _check_group(table: xr.Dataset, name: str, is_control: bool) -> None:
-    control = table.attrs.get("control")  # what was not tuned by headscope does not say
+    control = table.attrs.get("control")  # tables of models that headscope did not tune lack it
     if is_control and control == 0:
         raise TableError(f"the runs of {name} are those of a task, not of a control; give it as the table after.")
     if not is_control and control == 1:
@@ -201,7 +206,7 @@ def _check_group(table: xr.Dataset, name: str, is_control: bool) -> None:
 
 
 def _check_apart(after: xr.Dataset, first: str, control: xr.Dataset, second: str) -> None:
-    """Refuse a model that is in both, as when one file is given twice."""
+    """Raise an error if a model is in both tables, for example because one file is given twice."""
     if after.identical(control):
         raise TableError(f"{first} and {second} are the same table; give that of the runs of the control.")
     both = [_weights(table) for table in (after, control)]
@@ -213,7 +218,7 @@ def _check_apart(after: xr.Dataset, first: str, control: xr.Dataset, second: str
 
 
 def _weights(table: xr.Dataset) -> dict[str, str]:
-    """The model of a table that has each weights, as far as it says."""
+    """Return a name for the model or run with each weights hash, as far as the table has the hashes."""
     if "run" not in table.dims:
         return {str(table.attrs.get("weights_sha256")): "the model"}
     return {

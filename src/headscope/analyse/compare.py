@@ -1,7 +1,7 @@
-"""The change of heads by fine-tuning, beside that by its control.
+"""The change of heads by fine-tuning, compared with the change by a control task.
 
-Zhao and Bethard 2020, sections 5 and 6, for any variable with one value for each head: the same heads are measured
-before and after tuning on a task and on its control, several seeds each, and their runs are compared.
+This follows Zhao and Bethard 2020, sections 5 and 6, for any variable with one value for each head: the same heads are
+measured before and after tuning on a task and on its control, with several seeds each, and the runs are compared.
 """
 
 import json
@@ -39,53 +39,55 @@ def compare_variable(
     *,
     where: Mapping[str, str | int] | None = None,
 ) -> xr.Dataset:
-    """The change of a variable of the heads by tuning: how much, where, how surely, and more than with the control?
+    """Compare a variable of the heads before and after tuning: how much, where and how surely it changes.
 
-    The result has the dimensions ``group`` (``task``, and ``control`` where there is one), ``run`` (1, 2, ...; where a
-    group has fewer runs, the rest is NaN), ``layer`` and ``head``. Heads that lack a value before or in a run are left
-    out of all means and tests, and counted (attribute ``heads_left_out``).
+    The result has the dimensions ``group`` (``task``, and ``control`` if there is a control), ``run`` (1, 2, ...; a
+    group with fewer runs is filled with NaN), ``layer`` and ``head``. Heads that lack a value before tuning or in a run
+    are left out of all means and tests, and counted (attribute ``heads_left_out``).
 
     * ``before``, ``after``; ``change``, the mean over runs, with the ends of its 95 % t interval over runs,
       ``change_lower`` and ``change_upper`` (NaN for one run);
-    * of the mean over the heads of each layer, ``layer_change`` in each run; the ends of the interval of its mean
+    * for the mean over the heads of each layer: ``layer_change`` in each run, and the ends of the interval of its mean
       over runs, ``layer_lower`` and ``layer_upper``;
-    * of the mean over all heads, ``average_before`` and, in each run, ``average``; the mean change over runs,
+    * for the mean over all heads: ``average_before`` and, in each run, ``average``; the mean change over runs,
       ``average_change``, and its ends, ``average_lower`` and ``average_upper``;
-    * the same of the head that is best before (attribute ``best_head``): ``best_before``, ``best`` and so on;
+    * for the head that is best before tuning (attribute ``best_head``), the same variables: ``best_before``, ``best``
+      and so on;
     * ``contrast``, the task's mean change less the control's, with the ends of its 95 % Welch interval over runs,
-      ``contrast_lower`` and ``contrast_upper`` (NaN where a group has one run); before them stands ``layer_``,
-      ``average_`` or ``best_`` where they are not of each head;
+      ``contrast_lower`` and ``contrast_upper`` (NaN if a group has one run); the prefix ``layer_``, ``average_`` or
+      ``best_`` marks contrasts that are not of single heads;
     * exact two-sided tests: ``p`` of the rank-sum test, task against control; ``paired_p`` of the signed-rank test over
-      the seeds that both have, task less control; ``before_p`` of the signed-rank test of a group's changes against 0.
-      Before them stands ``layer_``, ``average_`` or ``best_`` where they are not of each head. ``q``, ``paired_q`` and
-      ``before_q`` are corrected for all heads, or all layers (Benjamini and Hochberg). The null of ``p`` is that the
-      runs of task and control have one distribution, so that unequal spreads alone can make it small; that of the
-      others is that the differences are symmetric around 0;
-    * ``welch_p`` and ``welch_q``, with the same prefixes: Welch's test, whose null is that the means of task and
-      control are equal, whatever their spreads. It takes the runs of a group as about normal. NaN where a group has
-      one run, or the runs of neither differ;
+      the seeds that both groups have, task less control; ``before_p`` of the signed-rank test of a group's changes
+      against 0. They have the same prefixes. ``q``, ``paired_q`` and ``before_q`` are corrected for all heads, or all
+      layers (Benjamini and Hochberg). The null hypothesis of ``p`` is that the runs of task and control have one
+      distribution, so unequal spreads alone can make it small; the null hypothesis of the other tests is that the
+      differences are symmetric around 0;
+    * ``welch_p`` and ``welch_q``, with the same prefixes: Welch's test, whose null hypothesis is that the means of task
+      and control are equal, whatever their spreads. It assumes that the runs of a group are about normal. NaN if a
+      group has one run, or neither group varies over its runs;
     * ``spread_ratio``, with the same prefixes: the task's standard deviation over runs divided by the control's.
-      Infinite where only the control's is 0, NaN where both are or a group has one run;
-    * ``p_least``, ``paired_p_least`` and ``before_p_least``: the smallest p-values that so few runs can give. A p-value
-      above 0.05 of three runs against three says nothing, since 0.1 is the smallest; ``runs`` and ``pairs`` say how
-      many there are. ``heads_needed``, ``paired_heads_needed`` and ``before_heads_needed``: how many heads must have
-      the smallest p-value before any q is at most 0.05 (NaN where all of them are too few);
+      Infinite if only the control's is 0, NaN if both are 0 or a group has one run;
+    * ``p_least``, ``paired_p_least`` and ``before_p_least``: the smallest p-values that this number of runs can give. A
+      p-value above 0.05 for three runs against three says nothing, since 0.1 is the smallest possible. ``runs`` and
+      ``pairs`` are the numbers of runs and of pairs. ``heads_needed``, ``paired_heads_needed`` and
+      ``before_heads_needed``: how many heads must have the smallest p-value before any q is at most 0.05 (NaN if even
+      all heads are too few);
     * the change against the baseline ("the rich get richer"): ``baseline_tau`` and ``baseline_p`` in each run as
       published, ``baseline_tau_corrected``, and ``baseline_tau_mean`` of the runs with its interval
       (`headscope.analyse.change_against_baseline`).
 
-    Without a control there are no variables that need one.
+    Without a control, the variables that need one are missing.
 
     Args:
-        before: the head table of the model before it was tuned.
-        after: of the runs that were tuned on the task: with the dimension ``run``, or of a single model.
-        control: the same of the task's control.
-        variable: one value for each head, such as ``mass_sep``. Default: the score of the tables, if they have one
-            only.
-        where: the place along its other dimensions, such as ``{"token_class": "noun"}``.
+        before: The head table of the model before it was tuned.
+        after: The head table of the runs that were tuned on the task, with the dimension ``run``; or of a single model.
+        control: The same for the task's control.
+        variable: The name of a variable with one value for each head, such as ``mass_sep``. Default: the score of the
+            tables, if they have only one.
+        where: The label along each other dimension of the variable, such as ``{"token_class": "noun"}``.
 
     Raises:
-        TableError: the tables are not of the same heads and texts, or not what their places say; or a table lacks the
+        TableError: The tables are of other heads or texts, or a table is given in the wrong role; or a table lacks the
             variable, or has more than one value for each head.
 
     >>> import headscope
@@ -126,7 +128,7 @@ def compare_variable(
             "heads": int(known.sum()),
             "heads_left_out": int((partly & ~known).sum()),
             "task": str(after.attrs.get("task", "")),
-            # A table of runs has the identity of the model that headscope tuned them from.
+            # A table of runs has the identity of the model that headscope tuned the runs from.
             DIFFERS_IN: name_differences(before.attrs, *(t.attrs for t in tables.values() if "run" not in t.dims)),
             "runs": json.dumps([run | {"group": group} for group, table in tables.items() for run in runs_of(table)]),
             "call": f"compare(variable={variable!r}, where={dict(where or {})!r}) after {before.attrs.get('call')}",
@@ -139,8 +141,8 @@ class _Runs:
     """A variable of the heads in the runs of each group.
 
     Attributes:
-        groups: by name, with the axis ``run``.
-        seeds: of each run of each group; -1 where there is none, or it is not known.
+        groups: The values of each group, with the dimension ``run``.
+        seeds: The seed of each run of each group; -1 if the run does not exist or its seed is unknown.
     """
 
     groups: Mapping[str, xr.DataArray]
@@ -153,16 +155,16 @@ class _Runs:
 
     @property
     def padded(self) -> xr.DataArray:
-        """The groups beside one another; NaN where one has fewer runs."""
+        """The values of all groups in one array, padded with NaN where a group has fewer runs."""
         return xr.concat(list(self.groups.values()), dim="group", join="outer")
 
     def apply(self, function: Callable[[xr.DataArray], xr.DataArray]) -> "_Runs":
-        """The runs with a function of the values of each group in their place."""
+        """Return the runs with a function applied to the values of each group."""
         return _Runs({group: function(values) for group, values in self.groups.items()}, self.seeds)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """The runs of the task and of the control that have the same seed."""
+        """The runs of the task and of the control that have the same seed, as pairs of indices."""
         task, control = (row.tolist() for row in self.seeds)
         return [(task.index(seed), control.index(seed)) for seed in sorted(set(task) & set(control) - {-1})]
 
@@ -202,7 +204,7 @@ def _compared(
 
 
 def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, xr.Variable]:
-    """The ends of the t interval of the mean over runs; NaN for one run."""
+    """Return the ends of the t interval of the mean change over runs; NaN for one run."""
     mean, n = change.mean("run"), change.notnull().sum("run")
     n = n.where(n > 1)
     error = np.sqrt(((change - mean) ** 2).sum("run") / (n - 1) / n)
@@ -215,13 +217,13 @@ def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, x
 
 
 def _contrast(prefix: str, runs: _Runs, what: str, units: str, which: str) -> dict[str, xr.Variable]:
-    """The task's mean change less the control's with its interval and test, and the ratio of their spreads.
+    """Return the task's mean change less the control's with its interval and test, and the ratio of their spreads.
 
-    Nothing without a control.
+    Return nothing without a control.
     """
     if "control" not in runs.groups:
         return {}
-    # What was before is the same for both, so that the change of one less that of the other is after less after.
+    # Both groups have the same value before, so their changes differ like their values after.
     task, control = (values.transpose("run", ...) for values in runs.groups.values())
     means, place = compare_means(task.values, control.values), task.isel(run=0, drop=True)
     contrast = f"mean change with the task less that with the control: {what}"
@@ -240,7 +242,7 @@ def _contrast(prefix: str, runs: _Runs, what: str, units: str, which: str) -> di
 
 
 def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[str, xr.Variable]:
-    """The p-values of each place of `start`, and where there are several the false discovery rates."""
+    """Return the p-values of each entry of `start` and, if there are several entries, the false discovery rates."""
     values = {group: part.transpose("run", ...).values for group, part in runs.groups.items()}
     against_before = np.stack([signed_ranks(part, start.values[None]) for part in values.values()])
     p = {"before_p": (("group", *start.dims), against_before, "changes of the runs against 0")}
@@ -264,7 +266,7 @@ def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[st
 
 
 def _numbers(runs: _Runs, tested: int) -> dict[str, xr.Variable]:
-    """The number of runs, the smallest p-values that so many can give, and how many heads at them a small q needs."""
+    """Return the number of runs, the smallest p-values they can give, and how many heads with these a small q needs."""
     least = {"before": np.array([least_signed_rank(count) for count in runs.sizes])}
     tests = {
         "before": "this number of runs against 0",
@@ -293,7 +295,7 @@ def _variable(values: xr.DataArray, what: str, units: str, source: str) -> xr.Va
 
 
 def _values_of_runs(table: xr.Dataset, variable: str) -> xr.DataArray:
-    """A variable of each head in each run, the runs counted from 1; a single model is one run."""
+    """Return a variable of each head in each run, with the runs counted from 1; a single model is one run."""
     rows = [values_of_heads(of_run, variable) for of_run in split_runs(table)]
     values = xr.concat([row.astype(float).reset_coords(drop=True) for row in rows], dim="run")
     return values.assign_coords(run=np.arange(1, len(rows) + 1))

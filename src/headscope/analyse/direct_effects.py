@@ -1,9 +1,10 @@
-"""Direct effects of heads, and how much of them the layers above undo (self-repair) -> head table.
+"""Direct effects of heads, and the share of them that the layers above undo (self-repair), as a head table.
 
-Disabling a unit changes the output in two ways. *Directly*, what it added is missing where the model reads the residual
-stream at its end; and the layers above read another stream too, and change what they add. The effect of both is the
-total one. Where the layers above stand in for what is missing, the total is smaller than the direct one (McGrath et al.
-2023; Rushing and Nanda 2024): *self-repair* is the share of the direct effect that is gone from the total.
+Disabling a unit changes the output in two ways. *Directly*, the output of the unit is missing where the model reads the
+residual stream at its end. *Indirectly*, the layers above read another stream and change what they add. The total
+effect includes both. If the layers above make up for what is missing, the total effect is smaller than the direct
+effect (McGrath et al. 2023; Rushing and Nanda 2024): *self-repair* is the share of the direct effect that is gone from
+the total.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,16 +27,16 @@ TEXTS: Mapping[str, str] = {
     "self_repair": "share of the direct effect of the {unit} that is gone from the total effect; below 0 where the "
     "total is larger",
 }
-"""What the variables are, by how their names begin."""
+"""The description of each variable, by the beginning of its name."""
 
 
 def tabulate_direct_effects(measured: Measured) -> xr.Dataset:
-    """The direct effects of units of which an evaluation has given them, and self-repair.
+    """Tabulate the direct effects of the units of which the evaluation has direct effects, and their self-repair.
 
-    ``direct_effect_<metric>``, ``direct_effect_live_<metric>`` and ``self_repair_<metric>`` are of heads, with the
-    prefixes of other effects for layers and key/value heads. Self-repair is left out where the interval of the direct
-    effect holds 0. ``self_repair_by_layer_<metric>`` is that of the sums of all heads of a layer, which were not chosen
-    for their effects.
+    ``direct_effect_<metric>``, ``direct_effect_live_<metric>`` and ``self_repair_<metric>`` are of heads. Layers and
+    key/value heads have the prefixes of their other effects. Self-repair is NaN if the interval of the direct effect
+    contains 0. ``self_repair_by_layer_<metric>`` is the self-repair of the summed effects of all heads of a layer;
+    these heads were not chosen for their effects.
     """
     table = xr.Dataset()
     ways = list(dict.fromkeys(ablation.how for ablation in measured.ablations))
@@ -66,7 +67,7 @@ def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence
             }
             direct, total = of_path[DIRECT], of_path[TOTAL]
             known = {"direct_effect": direct, "direct_effect_live": of_path[DIRECT_LIVE]}
-            if metric.better:  # of a divergence, parts do not add up
+            if metric.better:  # parts of a divergence do not add up
                 known["self_repair"] = _compare(total, direct)
             at: tuple[Any, ...] = (slice(None), way, number)
             for name, each in known.items():
@@ -92,9 +93,9 @@ def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence
 
 
 def _compare(total: Effects, direct: Effects) -> Effects:
-    """One less the ratio of total and direct effects; NaN where the interval of the direct effect holds 0.
+    """Return 1 less the ratio of total and direct effects; NaN if the interval of the direct effect contains 0.
 
-    The uncertainty of a ratio is that of its linear approximation (the delta method).
+    The uncertainty of the ratio comes from its linear approximation (the delta method).
     """
     lower, upper = direct.interval()
     sure = (lower > 0) | (upper < 0)
@@ -106,7 +107,7 @@ def _compare(total: Effects, direct: Effects) -> Effects:
 
 
 def _find_whole_layers(cells: tuple[np.ndarray, ...], grid: Grid) -> Mapping[tuple[int, ...], np.ndarray]:
-    """The places, among those of some heads, of all heads of each layer of which there are all."""
+    """Find the layers with all their heads among the cells; return the indices of the heads of each."""
     of_layer: dict[tuple[int, ...], list[int]] = {}
     for place, (*layer, _) in enumerate(zip(*(axis.tolist() for axis in cells), strict=True)):
         of_layer.setdefault(tuple(layer), []).append(place)

@@ -1,7 +1,7 @@
-"""Effects of disabling units -> head table: each effect with its interval, its p-value and its placebos.
+"""Effects of disabling units as a head table: each effect with its interval, its p-value and its placebos.
 
-Effects of heads are ``effect_<metric>``, those of layers ``layer_effect_<metric>``, of key/value heads
-``group_effect_<metric>``, and of pairs of heads ``pair_effect_<metric>``. `STATISTICS` says how a name ends.
+Effects of heads are named ``effect_<metric>``, effects of layers ``layer_effect_<metric>``, of key/value heads
+``group_effect_<metric>``, and of pairs of heads ``pair_effect_<metric>``. `STATISTICS` has the endings of these names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,10 +33,10 @@ STATISTICS: Mapping[str, str] = {
     ),
     "_placebo_p_corrected": "p-value of a change no other than with placebos, corrected for all of its kind",
 }  # fmt: skip
-"""The endings of variables, and what they are of."""
+"""The endings of the variables' names, and the description of each."""
 
 PREFIXES = {"head": "", "layer": "layer_", "group": "group_", "pair": "pair_"}
-"""Before the names of the variables of each kind of unit."""
+"""The beginning of the variables' names, for each kind of unit."""
 
 NOUNS = {"head": "head", "layer": "layer", "group": "key/value head", "pair": "pair of heads"}
 
@@ -45,19 +45,19 @@ SOURCE = "Kovaleva et al. 2019, section 4.6; intervals, p-values and placebos as
 FIRST_ORDER = "Molchanov et al. 2017, section 2.2; Syed et al. 2023 (attribution patching)"
 
 TOTAL, DIRECT, DIRECT_LIVE = PATHS = ("total", "direct", "direct_live")
-"""What a change goes through: the whole model; the final norm alone, scaled as it was; or scaled anew."""
+"""The paths of a change: through the whole model; or only through the final norm, with its old scale or a new one."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a unit stands in the table.
+    """The index of a unit in the table.
 
     Attributes:
         kind: ``head``, ``layer``, ``group`` or ``pair``.
-        name: as a user writes it.
-        attention_type: empty where the model has only one.
-        layer: counted from 1; 0 for a pair.
-        number: of the head or key/value head, counted from 1; 0 for a layer or a pair.
+        name: The name of the unit as a user writes it.
+        attention_type: The attention type; empty if the model has only one.
+        layer: The layer, counted from 1; 0 for a pair.
+        number: The number of the head or key/value head, counted from 1; 0 for a layer or a pair.
     """
 
     kind: str
@@ -69,13 +69,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Ablated:
-    """An ablation without the model.
+    """An ablation, described without the model.
 
     Attributes:
-        place: of the unit that was disabled.
-        how: what took the place of its output.
-        placebo: which placebo ran in its place; 0 for none.
-        path: on which the change reached the output, one of `PATHS`.
+        place: The unit that was disabled.
+        how: The kind of output that replaced the unit's own.
+        placebo: The number of the placebo that ran instead; 0 if the unit itself was disabled.
+        path: The path on which the change reached the output, one of `PATHS`.
     """
 
     place: Place
@@ -86,22 +86,22 @@ class Ablated:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What an evaluation has given: the quantities of examples, by the whole model and with each ablation.
+    """The result of an evaluation: the quantities of each example with the whole model and with each ablation.
 
     Attributes:
-        metrics: the most important first.
-        whole: quantities of each example.
-        disabled: the same, for each of `ablations`.
-        ablations: what was disabled.
-        norms: of what each ablation changes.
-        clusters: the text of each example.
-        subsets: parts of the examples; the first has all.
-        sizes: the number of layers, of heads, and of key/value heads in a layer.
-        attention_types: of the model.
-        smooth: the name of the metric of which there are first-order estimates.
-        estimated: what these are of.
-        estimates: the quantities of examples by first-order estimates.
-        sample: names of heads that were chosen at random, on which estimates are checked.
+        metrics: The metrics, the most important first.
+        whole: The quantities of each example with the whole model.
+        disabled: The quantities of each example with each of `ablations`.
+        ablations: The ablations that were run.
+        norms: The norm of the change that each ablation makes.
+        clusters: The text of each example.
+        subsets: Masks of parts of the examples; the first part has all examples.
+        sizes: The number of layers, of heads in a layer, and of key/value heads in a layer.
+        attention_types: The attention types of the model.
+        smooth: The name of the metric that has first-order estimates.
+        estimated: The ablations that have first-order estimates.
+        estimates: The quantities of examples by first-order estimates.
+        sample: The names of heads that were chosen at random, on which estimates are checked.
     """
 
     metrics: Sequence[Metric]
@@ -119,7 +119,7 @@ class Measured:
     sample: Sequence[str]
 
     def on_path(self, path: str) -> "Measured":
-        """The same, with the ablations on one path alone."""
+        """Return a copy with only the ablations on one path."""
         chosen = [number for number, ablation in enumerate(self.ablations) if ablation.path == path]
         return replace(
             self, ablations=[self.ablations[number] for number in chosen], norms=self.norms[chosen],
@@ -128,7 +128,7 @@ class Measured:
 
 
 def tabulate_effects(measured: Measured) -> xr.Dataset:
-    """The total effects of an evaluation as a head table, without the attributes that say where it came from."""
+    """Tabulate the total effects of an evaluation as a head table, without attributes about its origin."""
     measured = measured.on_path(TOTAL)
     ways = list(dict.fromkeys(ablation.how for ablation in measured.ablations))
     kinds = list(dict.fromkeys(ablation.place.kind for ablation in measured.ablations))
@@ -171,7 +171,7 @@ def _tabulate_whole(measured: Measured, metric: Metric) -> dict[str, xr.Variable
 
 
 def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence[str]) -> xr.Dataset:
-    """The effects of the units of one kind, in all ways and on all subsets."""
+    """Return the effects of the units of one kind, in all ways and on all subsets."""
     grid = Grid.for_kind(measured, kind)
     values = {end: np.full((len(ways), len(measured.subsets), *grid.shape), np.nan) for end in STATISTICS}
     norms = np.full((len(ways), *grid.shape), np.nan)
@@ -206,7 +206,7 @@ def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence
 def _compute_statistics(
     measured: Measured, metric: Metric, effects: Effects, own: Sequence[int], units: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """All of `STATISTICS` for the units of one kind and way, from the effects of these and their placebos."""
+    """Compute all of `STATISTICS` for the units of one kind and way, from their effects and their placebos' effects."""
     place_of = {ablation: number for number, ablation in enumerate(own)}
     of_units = effects.select(np.array([place_of[n] for n in units]))
     lower, upper = of_units.interval()
@@ -229,7 +229,7 @@ def _compute_statistics(
 
 
 def _tabulate_estimates(measured: Measured, metric: Metric, ways: Sequence[str]) -> xr.Dataset:
-    """First-order estimates of the effects of all heads."""
+    """Return first-order estimates of the effects of all heads."""
     grid = Grid.for_kind(measured, "head")
     values = np.full((len(ways), len(measured.subsets), *grid.shape), np.nan)
     cells = tuple(np.array([(ways.index(each.how), *grid.find(each.place)) for each in measured.estimated]).T)
@@ -242,10 +242,10 @@ def _tabulate_estimates(measured: Measured, metric: Metric, ways: Sequence[str])
 
 
 def _check_estimates(table: xr.Dataset, measured: Measured, metric: Metric) -> dict[str, xr.Variable]:
-    """How well the estimates agree with what was run, on heads that were not chosen for their estimates.
+    """Measure how well estimates agree with real runs, on heads that were not chosen for their estimates.
 
-    A head that was not run is one more of that sample: with n in it, the error of its estimate is at most the largest
-    in the sample with a probability of n / (n + 1).
+    A head that was not run is like one more head of this sample. With n heads in the sample, the error of its estimate
+    is at most the largest error in the sample with a probability of n / (n + 1).
     """
     exact = f"effect_{metric.name}"
     if exact not in table or not measured.sample:
@@ -272,7 +272,7 @@ def _check_estimates(table: xr.Dataset, measured: Measured, metric: Metric) -> d
 
 
 def _tabulate_interactions(measured: Measured, metric: Metric, ways: Sequence[str]) -> dict[str, xr.Variable]:
-    """The effect of each pair of heads less the sum of those of the two, with intervals."""
+    """Return the effect of each pair of heads less the sum of the two single effects, with intervals."""
     grid = Grid.for_kind(measured, "pair")
     shape = (len(ways), len(measured.subsets), *grid.shape)
     values = np.full((len(ENDS), *shape), np.nan)
@@ -291,7 +291,7 @@ def _tabulate_interactions(measured: Measured, metric: Metric, ways: Sequence[st
 
 
 def _tabulate_agreement(table: xr.Dataset, metric: Metric) -> dict[str, xr.Variable]:
-    """The rank agreement of the ways over all heads, on all examples."""
+    """Return the rank agreement of the ways over all heads, on all examples."""
     by_way = table[f"effect_{metric.name}"].isel(subset=0).values.reshape(table.sizes["how"], -1)
     known = ~np.isnan(by_way).any(0)
     name = f"rank_agreement_{metric.name}"
@@ -305,8 +305,8 @@ class Grid:
     """The axes of the units of one kind.
 
     Attributes:
-        dims: their names, in order.
-        coords: their labels.
+        dims: The names of the axes, in order.
+        coords: The labels of each axis.
     """
 
     dims: tuple[str, ...]
@@ -314,7 +314,7 @@ class Grid:
 
     @classmethod
     def for_kind(cls, measured: Measured, kind: str) -> "Grid":
-        """Those of the units that an evaluation has measured, or could have."""
+        """Return the grid of all units of a kind in the model; for pairs, the grid of the measured pairs."""
         if kind == "pair":
             names = dict.fromkeys(a.place.name for a in measured.ablations if a.place.kind == kind)
             return cls(("pair",), {"pair": [*names]})
@@ -325,11 +325,11 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of labels of each."""
+        """The number of labels of each axis."""
         return tuple(len(self.coords[dim]) for dim in self.dims)
 
     def find(self, place: Place) -> tuple[int, ...]:
-        """Where a unit stands on each axis, counted from 0."""
+        """Return the index of a unit on each axis, counted from 0."""
         where = {
             "pair": place.name, "attention_type": place.attention_type, "layer": place.layer, "head": place.number,
             "key_value_head": place.number,

@@ -1,8 +1,8 @@
-"""Effects of disabling units of a model: paired differences on the same examples, clustered by text, beside placebos.
+"""Effects of disabling units of a model: paired differences on the same examples, clustered by text, and placebos.
 
-A metric may be any function of sums over examples, so its uncertainty is found by leaving out one text at a time
-(the jackknife; Efron and Stein 1981). Both the whole and the disabled model are then without that text, so what makes
-a text hard for both cancels.
+A metric may be any function of sums over examples, so its uncertainty is computed by leaving out one text at a time
+(the jackknife; Efron and Stein 1981). Both the whole and the disabled model then lack this text, so the difficulty of a
+text for both cancels out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,16 +18,16 @@ from headscope.analyse.student import LEVEL, standard_error, t_interval, two_sid
 from headscope.analyse.uncertainty import ALPHA
 
 Quantities = Mapping[str, Float[np.ndarray, "... example"]]
-"""Quantities of examples, by name."""
+"""The quantities of examples, by name."""
 
 FLIPS = 9999
-"""Random signs of the texts, with which an effect is compared."""
+"""The number of random flips of the texts' signs that an effect is compared with."""
 
 NEGLIGIBLE = 0.0005
-"""An effect that three decimals do not show is not judged: with enough texts, the least of them is sure."""
+"""Smaller effects are not judged: three decimals do not show them, and with enough texts any effect is significant."""
 
 LEAST = 1e-12
-"""A divergence that is as small is one of rounding."""
+"""Smaller divergences come from rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,13 @@ class Effects:
     """The change of a metric with each unit disabled.
 
     Attributes:
-        whole: the metric of the whole model.
-        values: the metric with a unit disabled, less that of the whole model.
-        parts: the jackknife's pseudo-values, a text each; their mean is the effect, but for the metric's curvature.
-        changes: how much of an effect goes away if a text is as by the whole model.
-        freedom: degrees of freedom of an interval: one less than the number of texts of equal length that would say as
-            much as those that there are.
+        whole: The metric of the whole model.
+        values: The metric with a unit disabled, less the metric of the whole model.
+        parts: The jackknife's pseudo-values, one for each text; their mean is the effect, apart from the metric's
+            curvature.
+        changes: The part of an effect that goes away if a text keeps its quantities from the whole model.
+        freedom: The degrees of freedom of an interval: 1 less than the number of texts of equal length that would carry
+            the same information as these texts.
     """
 
     whole: float
@@ -55,25 +56,25 @@ class Effects:
         return standard_error(self.parts, axis=1)
 
     def interval(self, level: float = LEVEL) -> tuple[Float[np.ndarray, " unit"], Float[np.ndarray, " unit"]]:
-        """A confidence interval for each effect, by Student's t."""
+        """Return a confidence interval for each effect, by Student's t."""
         return t_interval(self.values, self.error, self.freedom, level)
 
     def log(self) -> "Effects":
-        """The logarithms of effects that are never below 0, such as divergences, by the delta method."""
+        """Return the logarithms of effects that are never below 0, such as divergences, by the delta method."""
         values = np.maximum(self.values, LEAST)
         parts = np.log(values)[:, None] + (self.parts - self.values[:, None]) / values[:, None]
         return Effects(self.whole, np.log(values), parts, self.changes / values[:, None], self.freedom)
 
     def less(self, other: "Effects") -> "Effects":
-        """The effects less others on the same texts, which are paired again."""
+        """Return the differences between these effects and other effects on the same texts, paired by text."""
         return self._map(other, lambda mine, theirs: mine - theirs)
 
     def select(self, units: Int[np.ndarray, " chosen"]) -> "Effects":
-        """Those of some units."""
+        """Return the effects of the selected units."""
         return self._map(self, lambda mine, _: mine[units])
 
     def average(self, groups: Sequence[Int[np.ndarray, " member"]]) -> "Effects":
-        """The mean effect of each of some groups of units."""
+        """Return the mean effect of each group of units."""
         return self._map(self, lambda mine, _: np.array([mine[group].mean(0) for group in groups]))
 
     def _map(self, other: "Effects", change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "Effects":
@@ -93,14 +94,14 @@ def compute_effects(
     clusters: Sequence[str],
     subset: Bool[np.ndarray, " example"],
 ) -> Effects:
-    """The change of a metric on some examples.
+    """Compute the change of a metric with each unit disabled, on a subset of the examples.
 
     Args:
-        metric: a function of sums of quantities.
-        whole: the quantities of each example by the whole model.
-        disabled: the same, with each unit disabled.
-        clusters: the text of each example.
-        subset: which examples are counted.
+        metric: A function of sums of quantities.
+        whole: The quantities of each example with the whole model.
+        disabled: The quantities of each example with each unit disabled.
+        clusters: The text of each example.
+        subset: The examples that count.
     """
     texts, number = np.unique(np.asarray(clusters)[subset], return_inverse=True)
     sums_whole = {name: _sum_by_text(values[subset], number, len(texts)) for name, values in whole.items()}
@@ -115,7 +116,7 @@ def compute_effects(
 
 
 def _leave_out(metric: Metric, sums: Mapping[str, Float[np.ndarray, "... text"]]) -> Float[np.ndarray, "... left_out"]:
-    """The metric without each text in turn, and behind these with all texts."""
+    """Return the metric without each text in turn, followed by the metric with all texts."""
     total = {name: values.sum(-1, keepdims=True) for name, values in sums.items()}
     return metric.compute(
         {name: np.concatenate([total[name] - values, total[name]], axis=-1) for name, values in sums.items()}
@@ -125,7 +126,7 @@ def _leave_out(metric: Metric, sums: Mapping[str, Float[np.ndarray, "... text"]]
 def _put_back(
     metric: Metric, whole: Mapping[str, Float[np.ndarray, " text"]], sums: Mapping[str, Float[np.ndarray, "unit text"]]
 ) -> Float[np.ndarray, "unit text"]:
-    """The metric with each text in turn as it is by the whole model."""
+    """Return the metric of each disabled unit, with each text in turn taken from the whole model instead."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return metric.compute(
             {name: values.sum(-1, keepdims=True) - values + whole[name] for name, values in sums.items()}
@@ -143,8 +144,8 @@ def _sum_by_text(
 def correct_by_sign_flips(effects: Effects, *, flips: int = FLIPS, seed: int = 0) -> Float[np.ndarray, " unit"]:
     """Return p-values of the effects against no effect, corrected for all units (the family-wise error).
 
-    If a unit does nothing, a text may as well have changed by the opposite (`flip_signs`). That holds for texts of any
-    length. NaN with a single text.
+    If a unit does nothing, each text could equally well have changed in the opposite direction (`flip_signs`). This
+    holds for texts of any length. The p-values are NaN with a single text.
     """
     if effects.changes.shape[1] < 2:
         return np.full(len(effects.changes), np.nan)
@@ -153,14 +154,14 @@ def correct_by_sign_flips(effects: Effects, *, flips: int = FLIPS, seed: int = 0
 
 @dataclass(frozen=True, eq=False)
 class PlaceboComparison:
-    """The effects of units beside those of their placebos.
+    """The effects of units compared with the effects of their placebos.
 
     Attributes:
-        mean: of the placebos of each unit.
-        lower: the least effect that one more placebo would have, at a level of 95 %.
-        upper: the largest.
-        excess: the effect of each unit less the mean of its placebos.
-        p: of the excess, corrected for all units (Holm 1979).
+        mean: The mean effect of the placebos of each unit.
+        lower: The lower end of the 95 % interval for the effect of one more placebo.
+        upper: The upper end of this interval.
+        excess: The effect of each unit less the mean of its placebos.
+        p: The p-value of the excess, corrected for all units (Holm 1979).
     """
 
     mean: Float[np.ndarray, " unit"]
@@ -180,23 +181,23 @@ def compare_with_placebos(
     log: bool = False,
     level: float = LEVEL,
 ) -> PlaceboComparison:
-    """Return the effects of units beside those of placebos of the same norm in the same layer.
+    """Compare the effects of units with the effects of placebos of the same norm in the same layer.
 
-    How much placebos differ from each other is pooled over the units of a layer, in proportion to the norm of what
-    they change: a few placebos alone would say little of that. The excess of a unit has that spread, and beside it the
-    uncertainty of the examples, which unit and placebos share.
+    The variance between placebos is pooled over the units of a layer, in proportion to the norm of what they change: a
+    few placebos alone would say little about it. The excess of a unit has this variance, plus the uncertainty of the
+    examples, which unit and placebos share.
 
-    A divergence grows with the square of the norm, and spreads as much as it is large: it is compared on a `log` scale,
-    on which the spread of placebos is the same whatever the norm. The mean of the placebos is then geometric.
+    A divergence grows with the square of the norm, and its spread grows with its size. So divergences are compared on a
+    `log` scale, on which the spread of placebos is the same for each norm. The mean of the placebos is then geometric.
 
     Args:
-        effects: of the units.
-        placebos: of all placebos.
-        groups: the placebos of each unit, two or more.
-        layers: the layer of each unit, with its kind: units of one layer and kind are pooled.
-        norms: the norm of what disabling the unit changes.
-        log: compare the logarithms.
-        level: of the interval.
+        effects: The effects of the units.
+        placebos: The effects of all placebos.
+        groups: The indices of the placebos of each unit, two or more.
+        layers: The layer of each unit, with its kind: units of one layer and kind are pooled.
+        norms: The norm of what disabling each unit changes.
+        log: Compare the logarithms of the effects.
+        level: The level of the interval.
     """
     if log:
         beside = compare_with_placebos(effects.log(), placebos.log(), groups, layers, (norms > 0) * 1.0, level=level)
@@ -209,7 +210,7 @@ def compare_with_placebos(
     pooled, freedom = np.empty(len(groups)), np.empty(len(groups))
     for layer in set(layers):
         members = np.array([each == layer for each in layers])
-        # What changes nothing, such as a head without any output, says nothing of how placebos spread.
+        # A unit that changes nothing, such as a head without output, tells nothing about the spread of placebos.
         weights = (count - 1) * (norms > 0) * members
         pooled[members] = (spread * weights).sum() / max(1, weights.sum())
         freedom[members] = max(1, weights.sum())
@@ -220,7 +221,7 @@ def compare_with_placebos(
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(variance + of_examples)
         statistic = np.where(excess.values == 0, 0.0, excess.values / error)
-        # Of the two parts the one that is larger says how sure the sum of them is (Welch 1947, Satterthwaite 1946).
+        # The larger variance dominates the degrees of freedom of the sum of both (Welch 1947, Satterthwaite 1946).
         parts = variance**2 / freedom + of_examples**2 / max(1.0, effects.freedom)
         of_both = np.where(parts > 0, error**4 / parts, 1.0)
     p = holm(two_sided_p(statistic, of_both))
@@ -234,23 +235,23 @@ def judge(
     placebos: Float[np.ndarray, " unit"],
     placebo_p: Float[np.ndarray, " unit"],
 ) -> list[str]:
-    """Return the verdict on each unit: ``needed``, ``worse without``, ``better without``, or that nothing was found.
+    """Return the verdict on each unit, such as ``needed``, ``worse without`` or ``better without``.
 
-    A unit is needed if the metric is worse without it, surely so, and surely worse than with its placebos; without
-    placebos all that can be said is ``worse without``. Of a metric of which neither direction is better, such as the
-    divergence, a unit ``matters`` in place of these; it is held against placebos alone. Effects below `NEGLIGIBLE` are
-    not judged, and what was not tested is said to be so.
+    A unit is ``needed`` if the metric is surely worse without it, and surely worse than with its placebos; without
+    placebos the verdict is only ``worse without``. If neither direction of a metric is better, as for the divergence,
+    the verdict is ``matters`` instead; it compares the unit with its placebos alone. Effects below `NEGLIGIBLE` are not
+    judged. Units without a test get the verdict ``not tested``.
 
     Args:
-        better: as of a `Metric`.
-        values: the effects.
-        p: corrected, of each effect against none; NaN where that was not tested.
-        placebos: the mean effects of each unit's placebos; NaN where there are none.
-        placebo_p: corrected, of each effect against those of the unit's placebos; NaN where there are none.
+        better: The direction in which the metric is better, as in `Metric`.
+        values: The effects.
+        p: The corrected p-value of each effect against no effect; NaN if it was not tested.
+        placebos: The mean effect of each unit's placebos; NaN without placebos.
+        placebo_p: The corrected p-value of each effect against the unit's placebos; NaN without placebos.
     """
     verdicts = []
     for value, against_none, placebo, against_placebos in zip(values, p, placebos, placebo_p, strict=True):
-        # A divergence is never tested against none.
+        # A divergence is never tested against no effect.
         decisive = against_none if better else against_placebos
         sure = not max(decisive, np.nan_to_num(against_placebos, nan=0.0)) > ALPHA and abs(value) >= NEGLIGIBLE
         # A unit may surely differ from its placebos because it changes less than they do.
@@ -270,7 +271,7 @@ def judge(
 
 
 def rank_agreement(values: Float[np.ndarray, "way unit"]) -> Float[np.ndarray, "way way"]:
-    """Spearman's correlation of the effects of the same units in two ways; NaN where a way changes nothing."""
+    """Return Spearman's correlation of the effects of the same units in two ways; NaN if a way has no variation."""
     agreement = np.eye(len(values))
     for first in range(len(values)):
         for second in range(first):

@@ -1,7 +1,7 @@
-"""Rows that say the same: one that pools others, of which the corpus has a single one.
+"""Rows that repeat another row: a row that pools labels of which the corpus has only one.
 
-``compound:*`` pools ``compound`` with its subtypes. Where a corpus has ``compound:prt`` and no other, the two rows
-have the same links, and whoever reads both reads one twice.
+``compound:*`` pools ``compound`` with its subtypes. If a corpus has ``compound:prt`` and no other subtype, the two rows
+have the same links, and a reader would read the same row twice.
 """
 
 import numpy as np
@@ -10,11 +10,11 @@ import xarray as xr
 from headscope.score import Score
 
 SUBTYPES, ALL = ":*", "all"
-"""How the name of a row ends that pools a label with its subtypes, or everything of a kind."""
+"""The endings of the names of rows that pool a label with its subtypes, or all labels of a kind."""
 
 
 def find_folded(table: xr.Dataset, score: Score) -> dict[str, str]:
-    """The rows of a score that pool others, each with the single row that has as many items and all of its values."""
+    """Return the pooled rows of a score, each with the single row that has the same items and values."""
     dim = score.row_dimension(table)
     names = [str(name) for name in table[dim].values] if dim else []
     pooled = [name for name in names if is_pooled(name)]
@@ -32,15 +32,15 @@ def find_folded(table: xr.Dataset, score: Score) -> dict[str, str]:
 
 
 def is_pooled(name: str) -> bool:
-    """True for the name of a row that pools others."""
+    """Return whether the name of a row marks a row that pools others."""
     return name.endswith((SUBTYPES, f" {ALL}")) or name == ALL
 
 
 def _pools(pooled: str, other: str) -> bool:
-    """True where a row pools another one, as their names say."""
+    """Return whether a row pools another row, judging by their names."""
     if pooled.endswith(SUBTYPES):
         base = pooled.removesuffix(SUBTYPES)
         return other == base or (other.startswith(f"{base}:") and other != pooled)
     kind = pooled.removesuffix(ALL)
-    # What has no kind before its name is of the kind that needs none.
+    # If the pooled row has no kind before its name, it pools the rows without a kind.
     return other != pooled and not other.endswith(SUBTYPES) and (other.startswith(kind) if kind else " " not in other)

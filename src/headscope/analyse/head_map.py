@@ -1,6 +1,6 @@
 r"""A map of the heads of a model, and groups of heads, from the distances between them: Clark et al. 2019, section 6.
 
-table with ``js_distance`` --metric multidimensional scaling--> a place for each head in the plane
+table with ``js_distance`` --metric multidimensional scaling--> a position for each head in the plane
                            \-average linkage, cut-------------> a cluster for each head, and the tree of merges
 """
 
@@ -18,44 +18,45 @@ from headscope.heads import Described, describe
 CLARK = "Clark et al. 2019, section 6"
 DISTANCE = "js_distance"
 FEWEST_HEADS = 3
-"""Fewer have no place in a plane that says anything."""
+"""The smallest number of heads for which a map in the plane says anything."""
 
 MOST_CLUSTERS = 30
-"""The most clusters that are tried where their number is not given."""
+"""The largest number of clusters that is tried if their number is not given."""
 
 _OTHER = {"layer_other": "layer", "head_other": "head"}
 
 
 def add_head_map(table: xr.Dataset, distances: xr.Dataset | None = None, *, clusters: int | None = None) -> xr.Dataset:
-    """`table` with a map of its heads and with clusters of heads that attend alike.
+    """Add a map of the heads and clusters of heads that attend alike.
 
-    The distances are those of the paper, the Jensen-Shannon divergences themselves. The map is turned so that its
-    longest extent is level, and later layers lie rather to the right and above. Clusters come from average linkage.
+    The distances are the Jensen-Shannon divergences themselves, as in the paper. The map is rotated so that its longest
+    extent is horizontal and later layers tend to lie to the right and above. Clusters come from average linkage.
 
     Args:
-        table: a head table.
-        distances: a table of the same model with ``js_distance``, by default `table` itself.
-        clusters: how many; by default the number up to 30 with the largest mean silhouette, of those with which no
-            cluster has more than half of the heads. (A cluster of one head far from all others has the largest.)
+        table: A head table.
+        distances: A table of the same model with ``js_distance``, by default `table` itself.
+        clusters: The number of clusters. Default: the number up to 30 with the largest mean silhouette, among the
+            numbers that leave no cluster with more than half of the heads. (A cluster of one head far from all others
+            would have the largest silhouette.)
 
     Returns:
         The table with (for each run, and in an encoder-decoder for each attention type):
 
-        * ``head_map_x`` and ``head_map_y``: the place of each head, in nats, and ``head_map_stress``, the stress-1 of
-          Kruskal (1964): 0 if all distances are those of the table, 1 if they say nothing of them;
-        * ``cluster``: of each head, numbered by their first heads; ``cluster_silhouette``, how well they are set apart
-          (Rousseeuw 1987): 1 is well, and what is below about 0.25 is no structure to speak of;
-        * ``cluster_stability``: the adjusted Rand index (Hubert and Arabie 1985) of as many clusters on one half of the
-          documents and on the other, and ``js_distance_agreement``, Spearman's correlation of the distances on both.
-          They say how well the distances are known. Heads that form no groups may have stable distances too;
-        * ``head_map_documents``: on how many documents the heads were compared;
+        * ``head_map_x`` and ``head_map_y``: the position of each head, in nats, and ``head_map_stress``, the stress-1
+          of Kruskal (1964): 0 if the map keeps all distances of the table, 1 if it keeps nothing of them;
+        * ``cluster``: the cluster of each head, numbered in the order of their first heads; ``cluster_silhouette``, how
+          well the clusters are separated (Rousseeuw 1987): 1 is well, and below about 0.25 there is no clear structure;
+        * ``cluster_stability``: the adjusted Rand index (Hubert and Arabie 1985) of the same number of clusters on one
+          half of the documents and on the other, and ``js_distance_agreement``, Spearman's correlation of the distances
+          on both. They say how well the distances are known. Heads that form no groups may have stable distances too;
+        * ``head_map_documents``: the number of documents on which the heads were compared;
         * ``js_distance_within_layer`` and ``js_distance_across_layers``: mean distances of two heads;
         * ``cluster_merge``: the steps of the linkage (the two that are joined, heads first, then earlier steps; their
           distance; the number of heads).
 
     Raises:
-        TableError: there are no distances, or of other heads, or fewer than three heads.
-        HeadscopeError: there are fewer heads than clusters.
+        TableError: There are no distances, or they are of other heads, or there are fewer than three heads.
+        HeadscopeError: There are fewer heads than clusters.
     """
     distances = table if distances is None else distances
     if DISTANCE not in distances:
@@ -71,8 +72,8 @@ def add_head_map(table: xr.Dataset, distances: xr.Dataset | None = None, *, clus
 
 
 def square(distances: xr.DataArray) -> tuple[Float[np.ndarray, "head head"], list[tuple[int, int]]]:
-    """The distances of an attention type as a matrix, and the layer and number of the head of each row."""
-    # An attention type with fewer layers may have been selected, but not among the others.
+    """Return the distances of an attention type as a matrix, and the layer and number of the head of each row."""
+    # `layer` may be limited to the layers of an attention type, while `layer_other` has all layers.
     distances = distances.sel({other: distances[dim].values for other, dim in _OTHER.items()})
     stacked = distances.stack(one=("layer", "head"), other=(*_OTHER,)).transpose("one", "other")
     known = stacked.notnull().any("other").values
@@ -80,7 +81,7 @@ def square(distances: xr.DataArray) -> tuple[Float[np.ndarray, "head head"], lis
 
 
 def _map_heads(distances: xr.Dataset, clusters: int | None) -> xr.Dataset:
-    """The variables of one run and attention type."""
+    """Return the variables of one run and attention type."""
     matrix, heads = square(distances[DISTANCE])
     if len(heads) < FEWEST_HEADS:
         raise TableError(f"a map of heads needs {FEWEST_HEADS} or more, and the model has {len(heads)}.")
@@ -125,8 +126,8 @@ def _map_heads(distances: xr.Dataset, clusters: int | None) -> xr.Dataset:
 def _scale(
     matrix: Float[np.ndarray, "head head"], layers: Int[np.ndarray, " head"]
 ) -> tuple[Float[np.ndarray, "head 2"], float]:
-    """The places of heads in the plane whose distances are nearest to those of a matrix, and their stress."""
-    # Imported here, since it takes longer to load than all else that analyses tables.
+    """Return positions of heads in the plane that keep the distances of a matrix best, and their stress."""
+    # Imported here because it takes longer to load than everything else that analyses tables.
     from sklearn.manifold import MDS
 
     if not matrix.any():
@@ -136,7 +137,7 @@ def _scale(
     places = places - places.mean(0)
     axes = np.linalg.svd(places, full_matrices=False)[2]
     places = places @ axes.T
-    # An axis may point either way.
+    # Each axis may point either way: choose the way in which later layers have larger coordinates.
     return places * np.where((layers - layers.mean()) @ places < 0, -1, 1), float(scaling.stress_)
 
 
@@ -148,14 +149,14 @@ def _merge(matrix: Float[np.ndarray, "head head"]) -> Float[np.ndarray, "step 4"
 
 
 def _cut(tree: Float[np.ndarray, "step 4"], clusters: int) -> Int[np.ndarray, " head"]:
-    """The clusters of a tree, numbered by their first heads."""
+    """Return the clusters of a tree, numbered in the order of their first heads."""
     labels = scipy.cluster.hierarchy.fcluster(tree, clusters, criterion="maxclust")
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[inverse] + 1)
 
 
 def _cut_best(tree: Float[np.ndarray, "step 4"], matrix: Float[np.ndarray, "head head"]) -> Int[np.ndarray, " head"]:
-    """The clusters of the number with the largest mean silhouette, none of more than half of the heads if possible."""
+    """Return the clusters with the largest mean silhouette, if possible without one of more than half of the heads."""
     cuts = [_cut(tree, number) for number in range(2, min(MOST_CLUSTERS, len(matrix) - 1) + 1)]
     even = [labels for labels in cuts if 2 * np.bincount(labels).max() <= len(labels)]
     return max(even or cuts, key=lambda labels: _silhouette(matrix, labels))
@@ -164,12 +165,12 @@ def _cut_best(tree: Float[np.ndarray, "step 4"], matrix: Float[np.ndarray, "head
 def _silhouette(matrix: Float[np.ndarray, "head head"], labels: Int[np.ndarray, " head"]) -> float:
     from sklearn.metrics import silhouette_score
 
-    # Heads that are all alike are one cluster, of which there is no silhouette.
+    # A single cluster, or a cluster for each head, has no silhouette.
     return float(silhouette_score(matrix, labels, metric="precomputed")) if 1 < len(set(labels)) < len(labels) else -1.0
 
 
 def _stability(halves: Sequence[np.ndarray], clusters: int) -> float:
-    """The agreement of clusters on two halves; NaN where there is only one."""
+    """Return the agreement of the clusters on two halves; NaN if there is only one half."""
     from sklearn.metrics import adjusted_rand_score
 
     if not _are_two(halves):
@@ -178,7 +179,7 @@ def _stability(halves: Sequence[np.ndarray], clusters: int) -> float:
 
 
 def _agreement(halves: Sequence[np.ndarray], pairs: np.ndarray) -> float:
-    """Spearman's correlation; NaN where there is only one half, or all distances of one are equal."""
+    """Return Spearman's correlation of the distances on two halves; NaN if a half is missing or constant."""
     if not _are_two(halves) or any(np.ptp(half[pairs]) == 0 for half in halves):
         return np.nan
     return float(scipy.stats.spearmanr(*(half[pairs] for half in halves)).statistic)
@@ -193,7 +194,7 @@ def _mean(matrix: Float[np.ndarray, "head head"], pairs: np.ndarray) -> float:
 
 
 def _spread(values: np.ndarray, heads: Sequence[tuple[int, int]], sizes: Mapping[Hashable, int]) -> np.ndarray:
-    """Values of heads on the grid of layers and heads; NaN where there is no head."""
+    """Spread values of heads over the grid of layers and heads; NaN where there is no head."""
     spread = np.full((sizes["layer"], sizes["head"]), np.nan)
     for value, (layer, head) in zip(values, heads, strict=True):
         spread[layer - 1, head - 1] = value

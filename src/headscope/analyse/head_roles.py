@@ -1,6 +1,6 @@
-"""The roles of the heads of a decoder, such as induction: which each head has, and which of them is the main one.
+"""The roles of the heads of a decoder, such as induction: which roles each head has, and which is its main role.
 
-tables, each with that of the untrained model --scores that name roles--> lift and q of each head --> roles --> main one
+tables of the model and of the untrained model --scores that name roles--> lift and q of each head --> roles
 """
 
 import json
@@ -18,13 +18,13 @@ from headscope.errors import TableError
 from headscope.score import ATTRIBUTE, Score, read_scores, write_scores
 
 ROLE = "head_role"
-"""The variable of the main role, as the place of its name in the attribute ``names``, and how the others begin."""
+"""The variable of the main role (as an index into the attribute ``names``), and the prefix of the other variables."""
 
 NONE = "none"
-"""The main role of a head that has none."""
+"""The main role of a head without a role."""
 
 LEFT_OUT, CORPUS = "roles_left_out", "roles_corpus"
-"""The attributes that say, as JSON, which roles could not be measured, and why; and on which texts the others were."""
+"""The attributes, as JSON, with the roles that were not measured and why, and with the texts of the measured roles."""
 
 PROFILE = Score(
     f"{ROLE}_score",
@@ -37,7 +37,7 @@ PROFILE = Score(
 
 
 class _Judged(NamedTuple):
-    """What is known of one role, of each head but for the last five."""
+    """The statistics of one role. Each has a value for each head, apart from the last five."""
 
     score: xr.DataArray
     lower: xr.DataArray
@@ -55,26 +55,26 @@ class _Judged(NamedTuple):
 
 
 def find_head_roles(measured: Iterable[tuple[xr.Dataset, xr.Dataset]], left_out: Mapping[str, str]) -> xr.Dataset:
-    """The roles of the heads of a model, by the scores of some tables that name roles (`headscope.score.Score.roles`).
+    """Find the roles of a model's heads, by the scores of tables that name roles (`headscope.score.Score.roles`).
 
-    A head has a role if its score is at least that from which on the score names it, the intervals of its lift over
-    every rival and over the best head of the untrained model lie above 0, and q, the false discovery rate of such a
-    lift over all heads and roles, is below 0.05. Options of rivals, and the untrained model's head, are the best on the
-    same texts, which is to the disadvantage of the head.
+    A head has a role if its score reaches the threshold of the role, the intervals of its lift over every rival and
+    over the best head of the untrained model lie above 0, and q, the false discovery rate of such a lift over all heads
+    and roles, is below 0.05. The options of rivals, and the untrained model's head, are the best on the same texts,
+    which puts the head at a disadvantage.
 
     Args:
-        measured: tables of a model, each with a table of the untrained model on some of its texts.
-        left_out: the roles that could not be measured, and why.
+        measured: Tables of a model, each with a table of the untrained model on some of its texts.
+        left_out: The roles that could not be measured, and why.
 
     Returns:
-        A table, for each head and role, of ``head_role_score`` with ``_lower`` and ``_upper``, ``head_role_rival`` (the
-        largest score that it is compared with), ``head_role_lift`` over it, ``head_role_q`` and ``head_role_has`` (1
-        if it has the role; NaN where there are too few texts to decide); for each role of ``head_role_count``,
-        ``head_role_untrained``, ``head_role_from`` and ``head_role_units``; and for each head of ``head_role``, the
-        main role: of the roles of the lowest rank that it has that with the largest lift.
+        A table. For each head and role it has ``head_role_score`` with ``_lower`` and ``_upper``, ``head_role_rival``
+        (the largest score that it is compared with), ``head_role_lift`` over this rival, ``head_role_q`` and
+        ``head_role_has`` (1 if the head has the role; NaN if there are too few texts to decide). For each role it has
+        ``head_role_count``, ``head_role_untrained``, ``head_role_from`` and ``head_role_units``. For each head it has
+        ``head_role``, the main role: among its roles of the lowest rank, the role with the largest lift.
 
     Raises:
-        TableError: no score of the tables names a role.
+        TableError: No score of the tables names a role.
     """
     judged: dict[str, _Judged] = {}
     units: dict[str, str] = {}
@@ -113,7 +113,7 @@ def find_head_roles(measured: Iterable[tuple[xr.Dataset, xr.Dataset]], left_out:
 
 
 def join_head_roles(table: xr.Dataset, roles: xr.Dataset) -> xr.Dataset:
-    """`table`, of the same heads on other texts, with the roles of `find_head_roles`."""
+    """Add the roles of `find_head_roles` to `table`, which has the same heads on other texts."""
     scores = write_scores([*read_scores(table), PROFILE])
     about = {ATTRIBUTE: scores, **{name: roles.attrs[name] for name in (LEFT_OUT, CORPUS)}}
     labels = {name: roles[name] for name in ("role", f"{ROLE}_units")}
@@ -121,25 +121,25 @@ def join_head_roles(table: xr.Dataset, roles: xr.Dataset) -> xr.Dataset:
 
 
 def name_main_roles(table: xr.Dataset) -> xr.DataArray:
-    """The main role of each head in words, `NONE` of a head without one."""
+    """Return the main role of each head in words; `NONE` for a head without a role."""
     main = table[ROLE]
     return main.copy(data=np.array(json.loads(main.attrs["names"]))[main.values.astype(int)])
 
 
 def read_left_out(table: xr.Dataset) -> dict[str, str]:
-    """The roles that could not be measured, and why."""
+    """Return the roles that could not be measured, and why."""
     left_out: dict[str, str] = json.loads(table.attrs.get(LEFT_OUT, "{}"))
     return left_out
 
 
 def _judge_score(table: xr.Dataset, untrained: xr.Dataset, score: Score) -> dict[str, _Judged]:
-    """What is known of each role of a score."""
+    """Return the statistics of each role of a score."""
     ratio, row = Ratio.of_heads(table, score), score.row_dimension(table)
     rivals = choose_rivals(table, score, untrained, {})
     lifts = [Lift(ratio, rival.scored) for rival in rivals.values()]
 
     def largest(values: Iterable[xr.DataArray]) -> xr.DataArray:
-        # The options of a rival are coordinates of their own.
+        # Drop the options of rivals, which are coordinates that differ between rivals.
         several = [each.reset_coords(drop=True) for each in values]
         return xr.concat(several, "rival", coords="minimal").max("rival", skipna=False)
 
@@ -160,14 +160,14 @@ def _judge_score(table: xr.Dataset, untrained: xr.Dataset, score: Score) -> dict
 
 
 def _select(parts: Mapping[str, xr.DataArray], place: Mapping[str, str]) -> dict[str, xr.DataArray]:
-    """Values of one row of a score, with no other dimensions than those of heads."""
+    """Select one row of a score, with only the dimensions of heads."""
     order = ("layer", "head")
     rows = (values.sel(place).reset_coords(drop=True) for values in parts.values())
     return {name: values.transpose(*order, missing_dims="ignore") for name, values in zip(parts, rows, strict=True)}
 
 
 def _choose_main(part: _Judged, has: xr.DataArray, names: Sequence[str]) -> xr.Variable:
-    """The main role of each head."""
+    """Return the main role of each head."""
     lowest = part.rank.where(has).min("role")
     lift = part.lift.where(has & (part.rank == lowest)).fillna(-np.inf)
     code = (lift.argmax("role") + 1).where(has.any("role"), 0)

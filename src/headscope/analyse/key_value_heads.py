@@ -1,6 +1,6 @@
 """Values of key/value heads: what the query heads that share one do together.
 
-In grouped-query attention (Ainslie et al. 2023) each key/value head serves as many query heads, one behind the other.
+In grouped-query attention (Ainslie et al. 2023) each key/value head serves the same number of consecutive query heads.
 """
 
 from collections.abc import Sequence
@@ -17,26 +17,26 @@ DIMENSION = "key_value_head"
 
 PROVENANCE = ("model", "weights_sha256", "corpus", "corpus_sha256", "documents", "words", "tokens", "skipped", "call",
               "created", "versions", "view")  # fmt: skip
-"""What is said of a table of heads that is true of its key/value heads too."""
+"""The attributes of a table of heads that hold for its key/value heads too."""
 
 
 def group_heads(table: xr.Dataset, key_value_heads: int | None = None) -> xr.Dataset:
-    """The values of each key/value head, over all query heads that share it.
+    """Return the values of each key/value head, over all query heads that share it.
 
-    A score (accuracy, F1) is that of the answers of these heads taken together, with an interval of 95 % by text where
-    the table has sums by fold. Any other value, such as an entropy or a share of attention, is their mean.
+    A score (accuracy, F1) is computed from the answers of these query heads together, with a 95 % interval clustered by
+    text if the table has sums by fold. Any other value, such as an entropy or a share of attention, is the mean over
+    the query heads.
 
     Args:
-        table: a head table.
-        key_value_heads: their number in a layer. Default: what the table says of its model.
+        table: A head table.
+        key_value_heads: The number of key/value heads in a layer. Default: the number in the table's attributes.
 
     Returns:
         A dataset with the dimension ``key_value_head``, counted from 1, in place of ``head``, and the number of items
-        of each score. What is reported of single heads (chosen heads, permutations, p-values) is left out.
+        of each score. Reports about single heads (chosen heads, permutations, p-values) are left out.
 
     Raises:
-        TableError: the number is not known or differs by layer, or no such number of key/value heads can be shared by
-            the heads.
+        TableError: The number is unknown, differs by layer, or does not divide the number of heads.
 
     Example:
         >>> groups = headscope.group_heads(headscope.read_table("heads.nc"))
@@ -59,7 +59,7 @@ def group_heads(table: xr.Dataset, key_value_heads: int | None = None) -> xr.Dat
             f"{count} key/value heads cannot be shared by {heads} heads; give a number that divides {heads}."
         )
     scores = read_scores(table)
-    # Labels, such as verdicts, are of single heads.
+    # Labels, such as verdicts, are about single heads.
     table = table.drop_vars([name for name in {*table.coords} - {*table.dims} if table[name].dtype.kind not in "iufb"])
     groups = _average(table, int(count))
     values = {name: groups[name] for name in _list_values(table, scores)}
@@ -72,7 +72,7 @@ def group_heads(table: xr.Dataset, key_value_heads: int | None = None) -> xr.Dat
 
 
 def _average(table: xr.Dataset, count: int) -> xr.Dataset:
-    """The mean of all numbers over the query heads that share a key/value head, at the coordinate ``head``."""
+    """Average all numbers over the query heads that share a key/value head, along the dimension ``head``."""
     size = table.sizes["head"] // count
     numbers = [name for name, values in table.data_vars.items() if "head" in values.dims and values.dtype.kind in "iuf"]
     sharing = table[numbers].drop_vars("head").coarsen(head=size).construct(head=("head", "sharing"), keep_attrs=True)
@@ -81,7 +81,7 @@ def _average(table: xr.Dataset, count: int) -> xr.Dataset:
 
 
 def _list_values(table: xr.Dataset, scores: Sequence[Score]) -> list[str]:
-    """The variables that each head has a value of, but for what compares a single head with others or with chance."""
+    """List the variables with a value for each head, except comparisons of a single head with others or chance."""
     of_single_heads = tuple(prefix for s in scores for prefix in (f"{s.stem}_", f"{s.report_prefix}shortlist_"))
     of_scores = {score.variable for score in scores}
     return [
@@ -94,7 +94,7 @@ def _list_values(table: xr.Dataset, scores: Sequence[Score]) -> list[str]:
 
 
 def _score_groups(groups: xr.Dataset, score: Score) -> dict[str, xr.DataArray]:
-    """The score of each key/value head from the sums of its query heads, with its interval."""
+    """Compute the score of each key/value head from the sums of its query heads, with its interval."""
     ratio, values = Ratio.of_heads(groups, score), groups[score.variable]
     scored = {score.variable: ratio.value.transpose(*values.dims).assign_attrs(values.attrs)}
     for end, at in zip(("lower", "upper"), ratio.interval(), strict=True):

@@ -1,8 +1,8 @@
-"""The context ledger: how much heads read from each part of a prompt, and what of it is the document and not its place.
+"""The context ledger: how much heads read from each part of a prompt, separately for content and position.
 
-Each prompt is read in as many orders as it has documents, so that each document stands once in each slot. In the mean
-over orders all documents have had the same places; what they still differ in is read for what they say, or because one
-is longer than the others.
+Each prompt is read in as many orders as it has documents, so that each document is once in each slot. Averaged over
+these orders, all documents have had the same positions. The remaining differences come from their content, or from
+their different lengths.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ from headscope.heads import SHARE, Described, describe, head_name, variable
 SOURCE = "headscope"
 
 FIRST_SLOT = 1
-"""The place of the first document among the parts."""
+"""The index of the first document among the parts."""
 
 ROUNDING = 1e-6
-"""Differences of shares up to this one are none: sums in single precision differ by as much."""
+"""Smaller differences of shares come from rounding in single precision."""
 
 SELECTED = "selected"
-"""The verdict on a head that reads the document with the answer beyond its place and its length."""
+"""The verdict on a head that reads the document with the answer more than its position and length explain."""
 
 BY_PROMPT = f"{INTERVAL}, clustered by prompt"
 
@@ -43,19 +43,19 @@ CONTENT: Mapping[str, str] = {
     "(one-sided)",
     "ledger_content_q": "false discovery rate at this p-value, over all heads",
 }  # fmt: skip
-"""The variables of the content effect, and what they are."""
+"""The variables of the content effect, and their descriptions."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPrompts:
-    """What was measured of prompts with the same number of documents; means over the tokens of the model's own text.
+    """Measured shares of prompts with the same number of documents: means over the tokens of the model's own text.
 
     Attributes:
-        shares: of attention, in each order of the documents: in the order r the slot s (from 0) holds the document
+        shares: The shares of attention, in each order of the documents: in order r, slot s (from 0) holds the document
             (s + r) mod the number of documents.
-        uniform: of uniform attention, in the given order.
-        lengths: tokens of each document.
-        gold: the document with the answer, counted from 1; 0 where it is not known.
+        uniform: The shares of uniform attention, in the given order.
+        lengths: The number of tokens of each document.
+        gold: The document with the answer, counted from 1; 0 if it is unknown.
     """
 
     shares: Float[np.ndarray, "prompt order layer head part"]
@@ -70,12 +70,12 @@ class MeasuredPrompts:
 
     @property
     def by_slot(self) -> Float[np.ndarray, "prompt order layer head slot"]:
-        """The shares of the documents, by where they stand."""
+        """The shares of the documents, by their slots."""
         return self.shares[..., FIRST_SLOT : FIRST_SLOT + self.slots]
 
     @property
     def by_document(self) -> Float[np.ndarray, "prompt document layer head"]:
-        """The shares of the documents, each in the mean over all slots."""
+        """The shares of the documents, each averaged over all slots."""
         slots = range(self.slots)
         return np.stack(
             [
@@ -87,10 +87,10 @@ class MeasuredPrompts:
 
 
 def tabulate_ledger(measured: MeasuredPrompts) -> xr.Dataset:
-    """The ledger as a head table, without the attributes that say where it came from.
+    """Tabulate the ledger as a head table, without attributes about its origin.
 
-    Intervals and p-values are by Student's t over prompts, of which each counts once. Where fewer than two prompts say
-    which document has the answer there is no content effect.
+    Intervals and p-values are by Student's t over prompts, and each prompt counts once. If the document with the answer
+    is known for fewer than two prompts, there is no content effect.
     """
     layers, heads = measured.shares.shape[2:4]
     given = measured.shares[:, 0]
@@ -115,7 +115,7 @@ def tabulate_ledger(measured: MeasuredPrompts) -> xr.Dataset:
 
 
 def _tabulate_content(measured: MeasuredPrompts) -> dict[str, xr.Variable]:
-    """What is read of the document with the answer and of the others, in the same slots."""
+    """Compare how much is read of the document with the answer and of the others, in the same slots."""
     known = measured.gold > 0
     if known.sum() < 2:
         return {}
@@ -144,7 +144,7 @@ def _tabulate_content(measured: MeasuredPrompts) -> dict[str, xr.Variable]:
 def _part_gold(
     values: Float[np.ndarray, "prompt document ..."], gold: Int[np.ndarray, " prompt"]
 ) -> tuple[Float[np.ndarray, "prompt ..."], Float[np.ndarray, "prompt ..."]]:
-    """The values of the document with the answer, and the mean of the others."""
+    """Return the values of the document with the answer, and the mean of the others."""
     own = values[np.arange(len(gold)), gold]
     return own, (values.sum(1) - own) / (values.shape[1] - 1)
 
@@ -156,20 +156,20 @@ def _find_interval(
 
 
 def _test_above_zero(values: Float[np.ndarray, "prompt ..."]) -> Float[np.ndarray, "..."]:
-    """The one-sided p-value of a mean of 0 or less."""
+    """Return the one-sided p-value of a mean of 0 or less."""
     exact = np.where(np.abs(values) < ROUNDING, 0.0, values)
     mean, error = exact.mean(0), standard_error(exact)
-    # Where every prompt has the same value, its sign is certain.
+    # If every prompt has the same value, its sign is certain.
     certain = np.where(mean > 0, np.inf, -np.inf)
     statistic = np.where(error > ROUNDING, mean / np.where(error > ROUNDING, error, 1), certain)
     return np.asarray(sf(statistic, len(values) - 1))
 
 
 def rank_readers(table: xr.Dataset) -> list[tuple[int, int]]:
-    """The heads that read most of the document with the answer beyond its place; without any, of all documents.
+    """Rank the heads by their content effect; without one, by how much they read of all documents.
 
     Returns:
-        Layer and head, counted from 1, the one that reads most first.
+        Layer and head, counted from 1; the head that reads most comes first.
     """
     values = table["ledger_content"] if "ledger_content" in table else table["ledger_by_slot"].sum("slot")
     flat = values.transpose("layer", "head").values
@@ -178,7 +178,7 @@ def rank_readers(table: xr.Dataset) -> list[tuple[int, int]]:
 
 
 def find_selected(table: xr.Dataset) -> xr.DataArray:
-    """True for the heads whose content effect has a false discovery rate below 0.05."""
+    """Return True for the heads whose content effect is above 0 with a false discovery rate below 0.05."""
     return (table["ledger_content_q"] < ALPHA) & (table["ledger_content"] > 0)
 
 
@@ -188,16 +188,16 @@ def tabulate_tokens(
     layers: Sequence[int],
     heads: Sequence[tuple[int, int]],
 ) -> pd.DataFrame:
-    """A row for each generated token and head, and one for all heads together, with the share of each part.
+    """Tabulate the share of each part for each generated token: a row for each head, and a row for their mean.
 
     Args:
-        texts: of each prompt the id, its own tokens, and their shares: token, layer, head, part.
-        parts: names of the parts.
-        layers: numbers of the layers that the shares are of.
-        heads: layer and head of those that have rows of their own.
+        texts: For each prompt its id, its generated tokens, and their shares: token, layer, head, part.
+        parts: The names of the parts.
+        layers: The numbers of the layers that the shares are of.
+        heads: The layer and head of the heads that have rows of their own.
 
     Returns:
-        Columns are ``prompt``, ``number`` (of the token, from 1), ``token``, ``head`` (``all`` for the mean over all
+        The columns ``prompt``, ``number`` (of the token, from 1), ``token``, ``head`` (``all`` for the mean over all
         heads) and a column for each part.
     """
     frames = []

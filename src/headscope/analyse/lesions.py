@@ -1,8 +1,8 @@
-"""The lesion map: on which examples a model gets worse without the heads of a relation, beyond other heads.
+"""The lesion map: on which examples a model gets worse without the heads of a relation, more than without other heads.
 
-Each set of heads is disabled together, and so are random sets with as many heads, in each layer or in whatever layers.
-What a set changes more than they do is its *lesion*; it counts if no random set is as bad (`rank_test`). Two sets
-that each harm what the other does not are a double dissociation.
+The heads of each set are disabled together. The same is done with random sets that have the same number of heads,
+either in each layer or in total. The *lesion* of a set is what it changes beyond its random sets; it counts if no
+random set is as bad (`rank_test`). Two sets that each harm what the other does not are a double dissociation.
 """
 
 import sys
@@ -38,16 +38,16 @@ STATISTICS: Mapping[str, str] = {
     ),
     "_p": "p-value of a change that is worse than all that random sets do, corrected for all sets, metrics and subsets",
 }  # fmt: skip
-"""The endings of variables ``lesion_<metric>``, and what they are of."""
+"""The endings of the variables ``lesion_<metric>``, and the description of each."""
 
 BY_LAYER, BY_SIZE = MATCHES = ("layer", "size")
-"""What random sets have in common with a set: the number of heads in each layer, or the number of heads."""
+"""What random sets have in common with a set: the number of heads in each layer, or the total number of heads."""
 
 MATCH = "match"
-"""The attribute of a table of lesions that says which of them its random sets have."""
+"""The attribute of a table of lesions that names the match of its random sets, one of `MATCHES`."""
 
 SUFFERS, UNDECIDED = "suffers", "cannot decide"
-"""The verdicts on a subset that a set of heads harms more than random sets do, and where these are too few."""
+"""The verdicts on a subset that a set of heads harms more than random sets do, and on sets with few random sets."""
 
 SOURCE = "headscope"
 
@@ -56,21 +56,21 @@ Subsets: TypeAlias = Mapping[str, Bool[np.ndarray, " example"]]
 
 @dataclass(frozen=True, eq=False)
 class MeasuredSets:
-    """What an evaluation has given of sets of heads: the quantities of examples, by the whole model and without a set.
+    """The result of an evaluation of sets of heads: the quantities of each example with and without each set.
 
     Attributes:
-        metrics: the most important first.
-        whole: quantities of each example.
-        disabled: the same, for each set and behind it its random sets.
-        of_set: the number of the set of each of these.
-        sets: the heads of each set, by name: attention type, layer and head, counted from 1.
-        others: how many other sets there are with as many heads.
-        p: of `draw_until_decided`, for each part of `measure_harm`.
-        norms: of what disabling each changes, as `disabled`.
-        clusters: the text of each example.
-        subsets: parts of the examples; the first has all.
-        sizes: the number of layers, and of heads in a layer.
-        attention_types: of the model.
+        metrics: The metrics, the most important first.
+        whole: The quantities of each example with the whole model.
+        disabled: The quantities of each example in each run: for each set, the set itself and then its random sets.
+        of_set: The number of the set that each run belongs to.
+        sets: The heads of each set, by its name: attention type, layer and head, counted from 1.
+        others: For each set, the number of other sets that match it.
+        p: The p-values of `draw_until_decided`, for each part of `measure_harm`.
+        norms: The norm of what disabling the heads changes in each run, in the order of `disabled`.
+        clusters: The text of each example.
+        subsets: Masks of parts of the examples; the first part has all examples.
+        sizes: The number of layers, and of heads in a layer.
+        attention_types: The attention types of the model.
     """
 
     metrics: Sequence[Metric]
@@ -88,7 +88,7 @@ class MeasuredSets:
 
 
 def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
-    """Return the lesions of an evaluation as a head table, without the attributes that say where it came from."""
+    """Tabulate the lesions of an evaluation as a head table, without attributes about its origin."""
     types = {"attention_type": [*measured.attention_types]} if len(measured.attention_types) > 1 else {}
     heads = types | {dim: np.arange(1, measured.sizes[dim] + 1) for dim in ("layer", "head")}
     coords = {"set": [*measured.sets], "set_other": [*measured.sets], "subset": [*measured.subsets], **heads}
@@ -103,7 +103,7 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
     norms = [measured.norms[each] for each in runs]
     own, beside = np.array([each[0] for each in norms]), np.array([len(each) - 1 for each in norms])
     norms_beside = np.array([each[1:].sum() / (len(each) - 1 or np.nan) for each in norms])
-    # Of 270 heads there are more sets of 27 than an integer of a file can hold.
+    # A model of 270 heads has more sets of 27 heads than an integer in a file can hold.
     others = [float(min(count, sys.float_info.max)) for count in measured.others]
     norm = "norm of what disabling the heads changes, root mean square over tokens"
     random = "the same of their random sets, as a mean"
@@ -125,13 +125,13 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
 def measure_harm(
     metrics: Sequence[Metric], whole: Quantities, disabled: Quantities, subsets: Subsets
 ) -> Float[np.ndarray, "run part"]:
-    """Return by how much each run is worse than the whole model, by all metrics that can be worse, in all subsets."""
+    """Return how much worse each run is than the whole model, by each metric with a direction, in each subset."""
     judged = [metric for metric in metrics if metric.better]
     return np.concatenate([-each.better * _compute_changes(each, whole, disabled, subsets) for each in judged], axis=1)
 
 
 def list_parts(metrics: Sequence[Metric], subsets: Subsets) -> Parts:
-    """Describe the parts of `measure_harm`: a difference of half an example at least, and levels of subsets."""
+    """Describe the parts of `measure_harm`: their least spread (half an example) and the size of their level."""
     times = sum(metric.better != 0 for metric in metrics)
     levels = [name.partition(" ")[0] for name in subsets]
     half = [0.5 / max(1, int(subset.sum())) for subset in subsets.values()]
@@ -193,12 +193,12 @@ def _tabulate_metric(
 def compare_with_random(
     changes: Float[np.ndarray, "row drawn"], examples: Int[np.ndarray, " row"] | int
 ) -> dict[str, Float[np.ndarray, " row"]]:
-    """Compare the change with a set with those with its random sets.
+    """Compare the change that a set makes with the changes that its random sets make.
 
     Args:
-        changes: of a metric, with the set and behind it with its random sets.
-        examples: on which it was measured. Random sets that differ by less than half an example count as if they
-            differed by that much.
+        changes: The changes of a metric, with the set first and then with its random sets.
+        examples: The number of examples of each change. Random sets that differ by less than half an example count
+            as if they differed by half an example.
     """
     own, random, count = changes[:, 0], changes[:, 1:], changes.shape[1] - 1
     mean = random.sum(1) / (count or np.nan)
@@ -209,7 +209,7 @@ def compare_with_random(
 
 
 def find_suffering(table: xr.Dataset, metric: str) -> xr.DataArray:
-    """Find the subsets that suffer without a set: no random set is as bad, corrected for all that is compared.
+    """Find the subsets that suffer without a set: no random set is as bad, corrected for all comparisons.
 
     Changes below `NEGLIGIBLE` are not judged.
     """
@@ -220,17 +220,17 @@ def find_suffering(table: xr.Dataset, metric: str) -> xr.DataArray:
 def find_dissociations(table: xr.Dataset, metric: str, level: str = "phenomenon") -> pd.DataFrame:
     """List the double dissociations: two sets, each of which makes a subset suffer that the other surely harms less.
 
-    Both subsets suffer beyond random sets, as `find_suffering` says; and on each the metric is worse without the one
-    set than without the other, by an interval that is paired on the same examples.
+    Both subsets suffer more than with random sets, by `find_suffering`. And on each subset, the metric is surely worse
+    without its own set than without the other, by an interval that is paired on the same examples.
 
     Args:
-        table: of `tabulate_lesions`.
-        metric: the name of a metric of the table.
-        level: of the subsets: ``field``, ``phenomenon`` or ``paradigm``.
+        table: A table from `tabulate_lesions`.
+        metric: The name of a metric of the table.
+        level: The level of the subsets: ``field``, ``phenomenon`` or ``paradigm``.
 
     Returns:
-        A row for each: ``set``, ``subset``, ``set_other``, ``subset_other``, and how much more each harms its own
-        subset than the other set does (``harm`` and ``harm_other``).
+        A row for each double dissociation: ``set``, ``subset``, ``set_other``, ``subset_other``, and how much more each
+        set harms its own subset than the other set does (``harm`` and ``harm_other``).
     """
     sign, name = _sign_of(table, metric), f"lesion_{metric}_less"
     table = table.sel(subset=[each for each in table["subset"].values if str(each).partition(" ")[0] == level])
@@ -247,7 +247,7 @@ def find_dissociations(table: xr.Dataset, metric: str, level: str = "phenomenon"
 
 
 def _sign_of(table: xr.Dataset, metric: str) -> int:
-    """1 if a higher value of a metric is better, and -1 elsewhere."""
+    """Return 1 if a higher value of a metric is better, and -1 otherwise."""
     better = {each["name"]: each["better"] for each in read_metrics(table)}
     if metric not in better:
         raise TableError(f"the table has no metric {metric!r}; it has {', '.join(better)}.")
@@ -255,20 +255,21 @@ def _sign_of(table: xr.Dataset, metric: str) -> int:
 
 
 def choose_sets(table: xr.Dataset, size: int, *, rows: Sequence[str] = (), most: int = 8) -> dict[str, list[str]]:
-    """The heads that lead each row of the scores of a table, such as the five that find most objects.
+    """Choose the heads that lead each row of the scores of a table, such as the five that find most objects.
 
     Args:
-        table: a head table with its report.
-        size: heads of each set.
-        rows: names of rows, such as ``obj``. Default: the most frequent rows with a reported head that pool no others
-            and are no paths; of rows with the same heads the first.
-        most: rows that are taken by default.
+        table: A head table with its report.
+        size: The number of heads of each set.
+        rows: The names of rows, such as ``obj``. Default: the most frequent rows that have a reported head, do not pool
+            other rows and are not paths; of several rows with the same heads only the first.
+        most: The maximum number of rows that are chosen by default.
 
     Returns:
         The names of the heads by row, as `headscope.disable` reads them.
 
     Raises:
-        TableError: the table has no such row, or none with a reported head; or the model has not more heads than a set.
+        TableError: The table has no such row, or no row with a reported head; or the model does not have more heads
+            than a set.
     """
     heads = table.sizes["layer"] * table.sizes["head"]
     if not 1 <= size < heads:
@@ -302,7 +303,7 @@ def choose_sets(table: xr.Dataset, size: int, *, rows: Sequence[str] = (), most:
 
 
 def _rank_in_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> list[str]:
-    """The names of the heads by their score in a row, in the direction of the reported head, the best first."""
+    """Return the names of the heads by their score in a row, in the reported head's direction, the best first."""
     values = table[score.variable].sel(place)
     if score.ascending:
         values = -values

@@ -1,4 +1,4 @@
-"""Which head of the model before has become which: heads of two models matched by their distances."""
+"""Matches between the heads of two models, by their distances: which head of the model before became which head."""
 
 import numpy as np
 import scipy
@@ -13,21 +13,22 @@ DISTANCE = "js_distance_before"
 
 
 def match_heads(table: xr.Dataset) -> xr.Dataset:
-    """`table` with the head of the model before that each head is matched with.
+    """Match each head with a head of the model before, by their distances.
 
-    Each head of one model is matched with another head of the other, so that the sum of the distances of all pairs is
-    least.
+    Each head of one model is matched with a different head of the other model, so that the sum of the distances of all
+    pairs is minimal.
 
     Args:
-        table: a head table with ``js_distance_before``, the distances between heads of both models.
+        table: A head table with ``js_distance_before``, the distances between the heads of both models.
 
     Returns:
-        The table with, for each run and attention type, ``matched_layer`` and ``matched_head``; ``matched_distance``
-        (nats) to that head, beside ``own_distance`` to the head of the same place, and ``nearest_distance`` to the
-        nearest of all heads; and ``matched_to_itself``, the share of heads matched with the head of the same place.
+        The table with, for each run and attention type, ``matched_layer`` and ``matched_head``; ``matched_distance``,
+        the distance (nats) to this head, ``own_distance`` to the head with the same layer and number, and
+        ``nearest_distance`` to the nearest of all heads; and ``matched_to_itself``, the share of heads that are matched
+        with the head with the same layer and number.
 
     Raises:
-        TableError: there are no such distances.
+        TableError: The table has no such distances.
     """
     if DISTANCE not in table:
         raise TableError(
@@ -38,7 +39,7 @@ def match_heads(table: xr.Dataset) -> xr.Dataset:
 
 
 def _match(distances: xr.DataArray) -> xr.Dataset:
-    """The variables of one run and attention type; NaN where it has no head."""
+    """Return the variables of one run and attention type; NaN where it has no head."""
     layers, heads = distances.sizes["layer"], distances.sizes["head"]
     matrix = distances.transpose("layer", "head", "layer_before", "head_before").values
     matrix = matrix.reshape(layers * heads, layers * heads)

@@ -1,7 +1,7 @@
-"""Metrics of a task as functions of sums over examples, so that any part of the examples has its value at once.
+"""Metrics of a task as functions of sums over examples, so that a subset needs no new predictions.
 
-Accuracy is a ratio of two sums, and F1, Matthews' and Pearson's correlation are functions of several. What a metric is
-without a text, or with some heads disabled, is then a matter of other sums, with no new predictions to make.
+Accuracy is a ratio of two sums, and F1, Matthews' and Pearson's correlation are functions of several sums. To compute a
+metric without a text, or with some heads disabled, it is enough to add up other sums.
 """
 
 import json
@@ -20,7 +20,7 @@ ATTRIBUTE = "metrics"
 """The attribute of a table of effects that describes its metrics, as JSON."""
 
 Sums = Mapping[str, Float[np.ndarray, "..."]]
-"""Sums of quantities over examples, by name; all of one shape."""
+"""Sums of quantities over examples, by name; all have the same shape."""
 
 Values = Float[np.ndarray, "..."]
 
@@ -30,12 +30,12 @@ class Metric:
     """A metric of a task.
 
     Attributes:
-        name: as in `headscope.learn.scoring`, or ``loss``, ``margin`` or ``kl``.
-        title: what it is, as a noun phrase.
-        units: of its value.
-        better: 1 if a model with a higher value is better, -1 if one with a lower value is, and 0 where neither holds,
-            as for the divergence from the whole model.
-        compute: the value from sums over examples; NaN where it is not defined.
+        name: The name, as in `headscope.learn.scoring`, or ``loss``, ``margin`` or ``kl``.
+        title: A noun phrase that describes the metric.
+        units: The units of its value.
+        better: 1 if a model with a higher value is better, -1 if a model with a lower value is better, and 0 if neither
+            holds, as for the divergence from the whole model.
+        compute: A function from sums over examples to the value; NaN if it is undefined.
     """
 
     name: str
@@ -46,16 +46,16 @@ class Metric:
 
 
 def describe_metrics(metrics: Sequence[Metric]) -> str:
-    """The attribute of a table of effects: all of its metrics but how they are computed."""
+    """Describe metrics for the attribute of a table of effects: all fields except the function `compute`."""
     about = [{"name": m.name, "title": m.title, "units": m.units, "better": m.better} for m in metrics]
     return json.dumps(about)
 
 
 def read_metrics(table: xr.Dataset, attribute: str = ATTRIBUTE) -> list[dict[str, Any]]:
-    """The metrics of a table of effects, the first the most important: name, title, units and better.
+    """Read the metrics of a table of effects, the most important first: name, title, units and better.
 
     Raises:
-        TableError: the table has none, or they are not as they were written.
+        TableError: The table has no metrics, or they do not have the form in which they were written.
     """
     if attribute not in table.attrs:
         raise TableError("the table has no effects of disabling heads; those are written by `headscope disable`.")
@@ -76,17 +76,17 @@ def _is_metric(metric: Any) -> bool:
 
 
 def ratio_metric(name: str, title: str, units: str, better: int, numerator: str, denominator: str) -> Metric:
-    """The metric that is the ratio of two sums."""
+    """Make the metric that is the ratio of two sums."""
     return Metric(name, title, units, better, lambda sums: _divide(sums[numerator], sums[denominator]))
 
 
 def name_cell(gold: int, predicted: int) -> str:
-    """The quantity that counts examples with a gold and a predicted label, by their numbers."""
+    """Name the quantity that counts examples with a gold and a predicted label, by the labels' numbers."""
     return f"gold_{gold}_predicted_{predicted}"
 
 
 def count_predicted(sums: Sums, labels: Sequence[str]) -> dict[str, float]:
-    """How often each label is predicted, from the cells of a confusion matrix (`name_cell`)."""
+    """Count how often each label is predicted, from the cells of a confusion matrix (`name_cell`)."""
     return {
         label: float(sum(sums[name_cell(gold, number)].sum() for gold in range(len(labels))))
         for number, label in enumerate(labels)
@@ -94,11 +94,11 @@ def count_predicted(sums: Sums, labels: Sequence[str]) -> dict[str, float]:
 
 
 def classification_metrics(labels: int, positive: int | None) -> dict[str, Metric]:
-    """The metrics of predicted labels, from the cells of a confusion matrix (`name_cell`).
+    """Make the metrics of predicted labels, which use the cells of a confusion matrix (`name_cell`).
 
     Args:
-        labels: how many there are.
-        positive: the number of the label that precision, recall and F1 are of; without one there are none of these.
+        labels: The number of labels.
+        positive: The number of the positive label, for F1; None for metrics without F1.
     """
 
     def confuse(sums: Sums) -> Float[np.ndarray, "... gold predicted"]:
@@ -115,7 +115,7 @@ def classification_metrics(labels: int, positive: int | None) -> dict[str, Metri
         gold, predicted, total = matrix.sum(-1), matrix.sum(-2), matrix.sum((-2, -1))
         covariance = np.trace(matrix, axis1=-2, axis2=-1) * total - (gold * predicted).sum(-1)
         spread = (total**2 - (gold**2).sum(-1)) * (total**2 - (predicted**2).sum(-1))
-        # As scikit-learn has it, a constant prediction has the correlation 0.
+        # A constant prediction has the correlation 0, as in scikit-learn.
         return np.where(spread > 0, covariance / np.sqrt(np.where(spread > 0, spread, 1)), 0.0)
 
     metrics = [Metric("accuracy", "accuracy", "share of examples", 1, accuracy)]
@@ -133,14 +133,14 @@ def classification_metrics(labels: int, positive: int | None) -> dict[str, Metri
 
 
 def pearson_metric() -> Metric:
-    """Pearson's correlation, from the sums of ``predicted``, ``gold``, their squares and products, and ``examples``."""
+    """Make Pearson's correlation from sums of ``predicted``, ``gold``, their squares and products, and ``examples``."""
 
     def pearson(sums: Sums) -> Values:
         n, x, y = sums["examples"], sums["predicted"], sums["gold"]
         covariance = n * sums["predicted_gold"] - x * y
         spread = (n * sums["predicted_squared"] - x**2) * (n * sums["gold_squared"] - y**2)
         defined = spread > 1e-12 * np.maximum(1, n**4)
-        # As in `headscope.learn.scoring`: a constant prediction has the correlation 0.
+        # As in `headscope.learn.scoring`, a constant prediction has the correlation 0.
         return np.where(defined, covariance / np.sqrt(np.where(defined, spread, 1)), 0.0)
 
     return Metric("pearson", "Pearson's correlation", "correlation", 1, pearson)

@@ -1,10 +1,11 @@
-"""Need: what disabling a head changes, beside the number of rows for which the head stands out.
+"""Need: what disabling a head changes, with the number of rows for which the head stands out.
 
 head table + effects of `headscope disable` on the same weights --add_need--> the table with ``effect_<metric>``,
 ``marks`` and ``need`` of each head
 
-The effects are those on the metric that each example changes a little (the loss, or the margin of minimal pairs). An
-accuracy changes in steps: where no example of a few flips, its interval is empty, and would call any head unneeded.
+The effects are measured by the metric that changes a little with each example (the loss, or the margin of minimal
+pairs). An accuracy changes in steps: if none of a few examples flips, its interval has no width, and any head would
+count as not needed.
 """
 
 import json
@@ -28,15 +29,15 @@ from headscope.predictions import read_predictions
 from headscope.score import read_scores
 
 BOUND = 0.01
-"""Nats: a head is not needed if the whole interval of its effect lies closer to 0 than that."""
+"""The bound in nats: a head is not needed if the whole interval of its effect lies closer to 0."""
 
 NEEDS = NOT_TESTED, NOT_SHOWN, NOT_NEEDED, BETTER_WITHOUT, NEEDED = (
     "not tested", "need not shown", "not needed", "better without", "needed",
 )  # fmt: skip
-"""What disabling a head may show; the variable ``need`` has their places in this tuple."""
+"""The possible results of disabling a head; the variable ``need`` has their indices in this tuple."""
 
 METRIC_ATTRIBUTE = "effects_metric"
-"""The attribute of a table that describes the metric of its effects, as JSON: a list of one."""
+"""The attribute of a table that describes the metric of its effects, as JSON: a list with one item."""
 
 SOURCE = "headscope; docs/howto/disable-heads.md says when a head is needed"
 
@@ -53,14 +54,14 @@ _LACKS_PLACEBOS = (
 
 
 def check_effects(effects: xr.Dataset, name: str) -> xr.Dataset:
-    """The same table, if the need of heads can be told from it.
+    """Return the table unchanged, or raise an error if it cannot show which heads are needed.
 
     Args:
-        effects: what `headscope.measure_effects` gave.
-        name: of the table, in messages.
+        effects: The table from `headscope.measure_effects`.
+        name: The name of the table in messages.
 
     Raises:
-        TableError: it has no effects of heads, none of placebos, is of a single text, or only a part of a table.
+        TableError: The table has no effects of heads or no placebos, is of a single text, or is only a part of a table.
     """
     metric = find_metric(effects) if ATTRIBUTE in effects.attrs else None
     if metric is None or f"effect_{metric['name']}" not in effects:
@@ -78,24 +79,24 @@ def check_effects(effects: xr.Dataset, name: str) -> xr.Dataset:
 
 
 def find_metric(effects: xr.Dataset) -> Mapping[str, Any] | None:
-    """The metric of which there are first-order estimates, since it changes smoothly; None where there is none."""
+    """Return the metric with first-order estimates, which is the metric that changes smoothly; None without one."""
     return next((metric for metric in read_metrics(effects) if f"first_order_{metric['name']}" in effects), None)
 
 
 def match_effects(effects: xr.Dataset, model: Mapping[str, Any]) -> xr.Dataset:
-    """Return the effects of a model; of runs, those of the run that has its weights.
+    """Return the effects of a model; if the table has several runs, select the run with the model's weights.
 
     Args:
-        effects: a table that `check_effects` has let pass.
-        model: the attributes that identify the model (`headscope.identity`), and its name.
+        effects: A table that passed `check_effects`.
+        model: The attributes that identify the model (`headscope.identity`), and its name.
 
     Raises:
-        TableError: the effects are of another model.
+        TableError: The effects are of another model.
     """
     name, weights_sha256, differences = model["model"], model["weights_sha256"], "weights"
     disabled = str(effects.attrs["model"])
     if "runs" in effects.attrs:
-        # The hash of the table is that of the model that the runs were tuned from.
+        # The hash in the table's attributes is of the model that the runs were tuned from.
         hashes = {run["name"]: run["weights_sha256"] for run in json.loads(effects.attrs["runs"])}
         names = np.atleast_1d(effects["run"].values).tolist() if "run" in effects.coords else []
         for run in names:
@@ -112,24 +113,24 @@ def match_effects(effects: xr.Dataset, model: Mapping[str, Any]) -> xr.Dataset:
 
 
 def add_need(table: xr.Dataset, effects: xr.Dataset, *, bound: float = BOUND) -> xr.Dataset:
-    """`table` with what disabling each head changes, and whether the model needs the head.
+    """Add the effect of disabling each head, and whether the model needs the head.
 
     Args:
-        table: a head table, with its report (`add_report`) if it has scores.
-        effects: those of the same model, as `match_effects` gives them.
-        bound: in nats; of a metric in other units no head is called unneeded.
+        table: A head table, with its report (`add_report`) if it has scores.
+        effects: The effects on the same model, as `match_effects` returns them.
+        bound: The bound in nats. If the metric has other units, no head is called not needed.
 
     Returns:
         The table with, for each head:
 
         * ``effect_<metric>``, ``_lower``, ``_upper``, ``_p_corrected`` and ``_placebo...``, as in `effects`, on all
-          examples and by the first of its ways;
-        * ``marks``: the number of rows for which it is the reported head and stands out; NaN where there are too few
-          texts to decide; left out where the table has no reported heads;
-        * ``need``: the place in `NEEDS` of what disabling it shows. A head is needed if the metric is surely worse
-          without it, and surely worse than with its placebos; not needed if neither this nor the opposite is sure,
-          and the interval of the change lies within `bound`. What is said holds in every way in which the head was
-          disabled; placebos are those of the first.
+          examples and with the first way of disabling;
+        * ``marks``: the number of rows for which the head is the reported head and stands out; NaN if there are too few
+          texts to decide; missing if the table has no reported heads;
+        * ``need``: the index in `NEEDS` of what disabling the head shows. A head is needed if the metric is surely
+          worse without it, and surely worse than with its placebos; not needed if neither this nor the opposite is
+          sure, and the interval of the change lies within `bound`. Each verdict must hold in every way in which the
+          head was disabled; only the first way has placebos.
     """
     metric = find_metric(effects)
     assert metric is not None, "check_effects refuses such a table"
@@ -164,7 +165,7 @@ def add_need(table: xr.Dataset, effects: xr.Dataset, *, bound: float = BOUND) ->
 
 
 def _judge_need(effects: xr.Dataset, metric: Mapping[str, Any], bound: float) -> Int[np.ndarray, "*head"]:
-    """The place in `NEEDS` of each head."""
+    """Return the index in `NEEDS` for each head."""
     stem = f"effect_{metric['name']}"
     values, lower, upper = (effects[f"{stem}{end}"].values for end in ENDS)
     p, placebo, placebo_p = (
@@ -174,7 +175,7 @@ def _judge_need(effects: xr.Dataset, metric: Mapping[str, Any], bound: float) ->
     verdicts = np.array(judged, dtype=object).reshape(values.shape)
     conditions = {
         NOT_TESTED: (verdicts == "not tested").any(0),
-        # Further ways of disabling have no placebos.
+        # Only the first way of disabling has placebos.
         NEEDED: (verdicts[0] == "needed") & np.isin(verdicts[1:], ("needed", "worse without")).all(0),
         BETTER_WITHOUT: (verdicts == "better without").all(0),
         NOT_NEEDED: (np.maximum(np.abs(lower), np.abs(upper)) < bound).all(0) & _has_bound(metric),
@@ -184,12 +185,12 @@ def _judge_need(effects: xr.Dataset, metric: Mapping[str, Any], bound: float) ->
 
 
 def _has_bound(metric: Mapping[str, Any]) -> bool:
-    """True of a loss or a margin in nats; what is small in other units is not for us to say."""
+    """Return whether the metric is a loss or a margin in nats; for other units we cannot say what is small."""
     return str(metric["units"]).startswith("nats")
 
 
 def _count_marks(table: xr.Dataset, dims: Sequence[str]) -> xr.DataArray | None:
-    """The number of rows for which each head stands out; None where the table has no reported heads."""
+    """Count the rows for which each head stands out; None if the table has no reported heads."""
     if not any(f"{score.report_prefix}reported_verdict" in table for score in read_scores(table)):
         return None
     marks = xr.DataArray(

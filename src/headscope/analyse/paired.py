@@ -10,10 +10,10 @@ from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
 from headscope.score import Score
 
 HIGHER, LOWER, NOT_SHOWN, NOT_TESTED = "higher", "lower", "not shown to differ", "not tested"
-"""The verdicts on a score of a head in the second of two tables; another one is `UNDECIDED`."""
+"""The verdicts on a score of a head in the second of two tables; another verdict is `UNDECIDED`."""
 
 ROUNDING = 1e-6
-"""The share of a sum up to which two sums differ by rounding alone, as on another device."""
+"""The share of a sum up to which two sums differ by rounding alone, for example between two devices."""
 
 METHOD = (
     "The difference is that of the score in the second table less that in the first, on the same texts. Its 95 % "
@@ -23,25 +23,25 @@ METHOD = (
     f"p_corrected is below {ALPHA:g}, and the interval does not contain 0. On fewer than {CLUSTERS} folds with texts: "
     "cannot decide. What has no sums by fold has no interval: not tested."
 )
-"""How the numbers and verdicts are found; stored with them."""
+"""A description of how the numbers and verdicts are computed; stored with them."""
 
 
 def measure_change(before: Ratio, after: Ratio, *, same: bool) -> xr.Dataset:
     """Return the change of a ratio between two models on the same items, with a paired 95 % interval.
 
-    The interval is that of `headscope.analyse.uncertainty.Lift`, but of counts it is never narrower than n items can
-    tell: where not a single one of them changes, up to t^2 / (n + t^2) of all still may (the end of Wilson's interval
-    for a share of 0; t is Student's quantile). Of the same weights nothing can have changed, so there the interval is
-    what it is.
+    The interval is the one of `headscope.analyse.uncertainty.Lift`, but for counts it has a least width: even if none
+    of the n items changes, up to t^2 / (n + t^2) of all items may still change (the end of Wilson's interval for a
+    share of 0; t is Student's quantile). With the same weights nothing can have changed, so there the interval has no
+    least width.
 
     Args:
-        before: in the one model.
-        after: in the other one.
-        same: the two have the same weights.
+        before: The ratio in the first model.
+        after: The ratio in the second model.
+        same: Whether the two models have the same weights.
 
     Returns:
-        The variables ``before``, ``after``, ``change``, ``change_lower``, ``change_upper``, ``half`` (of the interval),
-        ``freedom`` (of Student's t), ``count`` (items) and ``clusters`` (folds with items).
+        The variables ``before``, ``after``, ``change``, ``change_lower``, ``change_upper``, ``half`` (half the width of
+        the interval), ``freedom`` (of Student's t), ``count`` (items) and ``clusters`` (folds with items).
     """
     lift = Lift(after, before)
     change = lift.value
@@ -56,21 +56,21 @@ def measure_change(before: Ratio, after: Ratio, *, same: bool) -> xr.Dataset:
         "change_lower": (change - half).clip(min=-1), "change_upper": (change + half).clip(max=1),
         "half": half, "freedom": lift.freedom, "count": count, "clusters": lift.clusters.broadcast_like(change),
     }  # fmt: skip
-    # Coordinates that are no labels of an axis, such as verdicts, differ between the two.
+    # Drop coordinates that do not label an axis, such as verdicts: they differ between the two tables.
     return xr.Dataset({name: each.reset_coords(drop=True) for name, each in values.items()})
 
 
 def compare_score(first: xr.Dataset, second: xr.Dataset, score: Score, *, same: bool = False) -> xr.Dataset:
     """Return the difference of a score in two tables of the same texts, for each head, direction and row.
 
-    The interval is that of `measure_change`. The p-values are those of
-    `headscope.analyse.significance.flip_signs`, corrected for all values of the score that are decided.
+    The interval comes from `measure_change`. The p-values come from `headscope.analyse.significance.flip_signs`,
+    corrected for all values of the score that have enough texts.
 
     Args:
-        first: with the sums by fold of the score.
-        second: the same of another model, or of the same one after an edit.
-        score: a ratio of sums.
-        same: the two have the same weights.
+        first: A head table with the sums by fold of the score.
+        second: The same for another model, or for the same model after an edit.
+        score: A ratio of sums.
+        same: Whether the two models have the same weights.
 
     Returns:
         The variables ``a``, ``b``, ``difference``, ``difference_lower``, ``difference_upper``, ``count`` (items),
@@ -94,14 +94,14 @@ _NAMES = {
     "before": "a", "after": "b", "change": "difference", "change_lower": "difference_lower",
     "change_upper": "difference_upper", "count": "count", "clusters": "clusters",
 }  # fmt: skip
-"""The numbers of `measure_change`, as `compare_score` calls them."""
+"""The variables of `measure_change`, and their names in `compare_score`."""
 
 
 def _split_by_fold(before: Ratio, after: Ratio) -> xr.DataArray:
-    """Return what each fold adds to the difference of two ratios; their sum is the difference.
+    """Split the difference of two ratios into one term for each fold; their sum is the difference.
 
-    Where the items of a head are its own, as in an F1, a fold may have more of them in one table than in the other;
-    what these add at the mean of the two ratios is left out.
+    If each head has its own items, as in an F1, a fold may have a larger share of the items in one table than in the
+    other. The term leaves out this difference of shares, weighted by the mean of the two ratios.
     """
     shares, parts = [], []
     for ratio in (before, after):
@@ -116,7 +116,7 @@ def _split_by_fold(before: Ratio, after: Ratio) -> xr.DataArray:
 
 
 def _is_whole(sums: xr.DataArray) -> bool:
-    """True of counts, and false of sums of shares of attention."""
+    """Return True for counts, and False for sums of shares of attention."""
     values = sums.values[np.isfinite(sums.values)]
     return bool((values == np.round(values)).all())
 

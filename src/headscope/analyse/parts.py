@@ -1,4 +1,4 @@
-"""What is worked out for each run and each attention type of a table by itself."""
+"""Results that are computed for each run and each attention type of a table separately."""
 
 from collections.abc import Callable
 
@@ -8,9 +8,9 @@ PARTS = ("run", "attention_type")
 
 
 def apply_to_parts(function: Callable[[xr.Dataset], xr.Dataset], table: xr.Dataset) -> xr.Dataset:
-    """The results of a function of one run and one attention type, side by side.
+    """Apply a function to each run and each attention type of a table, and join the results.
 
-    Where a part has fewer layers, heads or steps than another, the rest of its results is NaN.
+    If one part has fewer layers, heads or steps than another, its results are filled with NaN.
     """
     for dim in PARTS:
         if dim in table.dims:

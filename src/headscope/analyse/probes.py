@@ -17,10 +17,10 @@ RIGHT, COUNT = "fold_probe_right", "fold_probe_choice"
 CONTROL = "fold_control_right"
 
 GAIN_OVER = ("right-branching", "words-and-distances", "untrained-attention-and-words")
-"""The baselines that gains are stated over."""
+"""The baselines for which the gain of a probe is computed."""
 
 WITHOUT_ATTENTION, WITH_ATTENTION = "words-and-distances", "attention-and-words"
-"""The two probes whose difference is the headline."""
+"""The two probes whose difference is the main result."""
 
 ALL = "all"
 SHARE = "share of choices"
@@ -30,11 +30,11 @@ HEWITT_MANNING = "Hewitt and Manning 2019, section 3"
 
 
 def add_probe_scores(table: xr.Dataset, baselines: Sequence[str] = GAIN_OVER) -> xr.Dataset:
-    """`table` with scores of probes, from sums by seed, relation and fold.
+    """Add scores of probes, from sums by seed, relation and fold.
 
     Args:
-        table: with ``fold_probe_right`` and ``fold_probe_choice``.
-        baselines: names of probes that gains are stated over.
+        table: A table with ``fold_probe_right`` and ``fold_probe_choice``.
+        baselines: The names of the probes for which gains are computed.
 
     Returns:
         The table with:
@@ -42,9 +42,10 @@ def add_probe_scores(table: xr.Dataset, baselines: Sequence[str] = GAIN_OVER) ->
         * ``probe_accuracy`` of each probe on each relation, the first of which is ``all`` (on dependencies the
           unlabelled attachment score without punctuation, UAS), with ``_lower`` and ``_upper``: an interval clustered
           by text (`headscope.analyse.uncertainty.Ratio`), and ``probe_count``;
-        * ``probe_accuracy_by_seed`` of all choices;
+        * ``probe_accuracy_by_seed`` on all choices;
         * ``probe_gain`` over each of `baselines`, with a paired interval (`headscope.analyse.uncertainty.Lift`);
-        * ``control_accuracy`` and ``probe_selectivity``, the accuracy less that on the control task, with its interval;
+        * ``control_accuracy`` and ``probe_selectivity``, the accuracy less the accuracy on the control task, with its
+          interval;
         * ``structural_uuas`` of each layer, with its interval.
     """
     labels = [ALL, *map(str, table["relation"].values)]
@@ -85,10 +86,10 @@ def add_probe_scores(table: xr.Dataset, baselines: Sequence[str] = GAIN_OVER) ->
 
 
 def score_best_layer(table: xr.Dataset) -> tuple[int, float, float, float]:
-    """Return the layer in which the structural probe finds most links, and the share that it finds, with its interval.
+    """Return the layer in which the structural probe finds most links, with the share that it finds and its interval.
 
-    The best of many layers looks better than it is on the texts on which it is the best. So the layer is chosen on
-    every second fold that has links, and scored on the others.
+    On the texts by which it is chosen, the best of many layers scores too well. So the layer is chosen on every second
+    fold that has links, and scored on the other folds.
     """
     right, links = table["structural_found"], table["structural_links"]
     present = np.flatnonzero(links.values > 0)
@@ -100,19 +101,19 @@ def score_best_layer(table: xr.Dataset) -> tuple[int, float, float, float]:
 
 
 def add_probe_strengths(table: xr.Dataset, probes: xr.Dataset) -> xr.Dataset:
-    """`table` with how strongly each head speaks for a candidate in the probe of attention alone.
+    """Add how strongly each head supports a candidate in the probe of attention alone.
 
     Args:
-        table: a head table.
-        probes: a table of probes of the same model.
+        table: A head table.
+        probes: A table of probes of the same model.
 
     Returns:
-        The table with ``probe_strength_to_head``, of the attention from a word to its syntactic head (or whatever the
-        links of the probes lead to), and ``probe_strength_from_head``, of that in the other direction: the weight of
+        The table with ``probe_strength_to_head``, for the attention from a word to its syntactic head (or to the target
+        of the probes' links), and ``probe_strength_from_head``, for the attention in the other direction: the weight of
         the head times the root mean square of its attention between words, in nats.
 
     Raises:
-        TableError: the probes are of other heads.
+        TableError: The probes are of other heads.
     """
     sizes = [{dim: each.sizes.get(dim) for dim in ("attention_type", "layer", "head")} for each in (table, probes)]
     if sizes[0] != sizes[1]:
@@ -134,13 +135,13 @@ def add_probe_strengths(table: xr.Dataset, probes: xr.Dataset) -> xr.Dataset:
 
 
 def _describe(name: str, measured: Ratio | Lift, what: str, source: str) -> dict[str, xr.Variable]:
-    """A share of choices with its interval, as variables."""
+    """Return a share of choices with its interval, as variables."""
     values, dims = (measured.value, *measured.interval()), [str(dim) for dim in measured.value.dims]
     return make_ends(name, (each.values.astype(float) for each in values), dims, what=what, units=SHARE, source=source)
 
 
 def _add_all(sums: xr.DataArray) -> xr.DataArray:
-    """The sums with a row for all relations, before the others."""
+    """Add a first row for all relations to the sums."""
     everything = sums.sum("relation").expand_dims(relation=[ALL])
     labelled = sums.assign_coords(relation=sums["relation"].values.astype(str))
     return xr.concat([everything, labelled], "relation").transpose(*sums.dims)

@@ -7,20 +7,22 @@ from jaxtyping import Float
 from scipy.special import gammaln
 
 PROPORTIONS = np.sin(np.linspace(0, np.pi / 2, 130)[1:-1]) ** 2
-"""The proportions that are weighed, even in the arcsine of the root: on them Jeffreys' prior is uniform."""
+"""The grid of proportions, even on the arcsine of the square root: on this scale Jeffreys' prior is uniform."""
 
 CORRELATIONS = np.array([1e-3, 0.03, 0.1, 0.2, 0.3, 0.45])
-"""The correlations between items of a cluster that are weighed, each as likely as another before the data."""
+"""The grid of correlations between the items of a cluster; before the data all have the same probability."""
 
 EXACT, ERROR = 16, 0.01
-"""The count from which on the likelihood is interpolated, and the most that this may change that of a fold by."""
+"""The count from which the likelihood is interpolated, and the largest error of a fold's log-likelihood by this."""
 
 FEW = 50
-"""Up to as many items a single right or wrong one does not bound the interval, since counts are too coarse (Brown, Cai
-and DasGupta 2001, section 4.1.2)."""
+"""The number of items up to which one right item leaves the lower end at 0, and one wrong item the upper end at 1.
+
+Counts of few items are too coarse (Brown, Cai and DasGupta 2001, section 4.1.2).
+"""
 
 BLOCK = 4096
-"""Cells that are weighed together: some 25 MB."""
+"""The number of cells that are computed together: about 25 MB."""
 
 
 def credible_interval(
@@ -28,14 +30,14 @@ def credible_interval(
 ) -> tuple[Float[np.ndarray, "*head row"], Float[np.ndarray, "*head row"]]:
     """Return the ends of the equal-tailed posterior interval of a beta-binomial proportion (Skellam 1948).
 
-    The items of each fold are right with a probability of its own, from a beta distribution around the proportion. The
-    prior is Jeffreys' for the proportion, and uniform over `CORRELATIONS`. Where nothing is right, the lower end is 0;
-    where all is right, the upper end is 1; of up to `FEW` items, also where one is.
+    Each fold has its own probability that an item is right, from a beta distribution around the proportion. The prior
+    is Jeffreys' for the proportion, and uniform over `CORRELATIONS`. If no item is right, the lower end is 0; if all
+    items are right, the upper end is 1. With up to `FEW` items, this also holds if one item is right, or one is wrong.
 
     Args:
-        right: the number of items that are right in each fold, or the sum of their shares, of each head and row.
-        items: the number of items in each fold, which all heads have in common.
-        level: such as 0.95.
+        right: The number of right items in each fold, or the sum of their shares, for each head and row.
+        items: The number of items in each fold, which is the same for all heads.
+        level: The level of the interval, such as 0.95.
     """
     knots, logs = _tabulate(math.ceil(_count_steps(items.max(initial=1))))
     heads = right.reshape(-1, *items.shape)
@@ -64,7 +66,7 @@ def _weigh_proportions(
 
 
 def _find_quantile(below: np.ndarray, probability: float) -> np.ndarray:
-    """Return for each cell the proportion below which this much of the mass lies, between two of `PROPORTIONS`."""
+    """Interpolate for each cell the proportion below which the given share of the mass lies."""
     after = (below < probability).sum(1, keepdims=True).clip(1, len(PROPORTIONS) - 1)
     low, high = (np.take_along_axis(below, at, 1)[:, 0] for at in (after - 1, after))
     share = ((probability - low) / (high - low)).clip(0, 1)
@@ -81,11 +83,11 @@ def _count_steps(count: float) -> float:
 def _tabulate(steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the counts at the knots, and what each adds to the logarithms of the likelihoods.
 
-    For counts of what is right, then of what is wrong, these are logarithms of rising factorials of the beta
-    distributions, and for counts of all items those of their reciprocals.
+    For counts of right items, and then for counts of wrong items, these are logarithms of rising factorials of the beta
+    distributions; for counts of all items, they are negative logarithms.
 
-    The knots are `steps` + 1 counts. The second derivative of log-gamma is about 1/x, so that a step of h at x is wrong
-    by h^2 / 8x; the steps grow so that this stays below `ERROR`.
+    The knots are `steps` + 1 counts. The second derivative of log-gamma is about 1/x, so a step of h at x has an error
+    of h^2 / 8x; the steps grow so that this stays below `ERROR`.
     """
     beyond = (np.arange(steps + 1) - EXACT).clip(min=0)
     knots = np.arange(steps + 1) + 2 * ERROR * beyond**2
@@ -96,7 +98,7 @@ def _tabulate(steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _weigh_knots(counts: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """Return for each cell how often each knot stands for the counts of its folds, which lie between two knots."""
+    """Return for each cell the weight of each knot, from interpolating the counts of its folds between two knots."""
     cells, size = len(counts), len(knots)
     after = np.searchsorted(knots, counts, side="right").clip(1, size - 1)
     share = (counts - knots[after - 1]) / (knots[after] - knots[after - 1])

@@ -7,15 +7,16 @@ from headscope.errors import TableError
 from headscope.heads import head_name
 
 PLACE = ("attention_type", "layer", "head")
-"""The dimensions that say which head a value is of; the first only where a model has several attention types."""
+"""The dimensions that identify a head; the first exists only if a model has several attention types."""
 
 
 def values_of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
-    """A variable with one value for each head; axes ``attention_type`` (where there are several), ``layer`` and
-    ``head``.
+    """Return a variable with one value for each head.
+
+    Its dimensions are ``attention_type`` (if there are several), ``layer`` and ``head``.
 
     Raises:
-        TableError: there is no such variable, or it is not one value for each head.
+        TableError: The variable is missing, or does not have one value for each head.
     """
     if variable not in table:
         names = [
@@ -32,22 +33,23 @@ def values_of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
 
 
 def list_highest(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[str, float]]:
-    """The heads with the largest values of a variable over layer and head, by name.
+    """List the heads with the largest values of a variable over layer and head, by name.
 
-    In an encoder-decoder a name begins with its attention type: ``decoder 2-3``. Heads without a value are
-    left out, so there may be fewer than `count`.
+    In an encoder-decoder a name begins with its attention type: ``decoder 2-3``. Heads without a value are left out, so
+    there may be fewer than `count`.
 
     Raises:
-        TableError: there is no such variable, or it is not one value for each head.
+        TableError: The variable is missing, or does not have one value for each head.
     """
     return rank_heads(values_of_heads(table, variable))[:count]
 
 
 def rank_heads(values: xr.DataArray) -> list[tuple[str, float]]:
-    """All heads that have a value, by name, the one with the largest first; of equals the first.
+    """Rank all heads that have a value, by name, the largest value first; equal values keep their order.
 
     Args:
-        values: one for each head; axes ``layer`` and ``head``, and ``attention_type`` where there are several.
+        values: One value for each head, with the dimensions ``layer`` and ``head``, and ``attention_type`` if there are
+            several.
     """
     values = values.transpose(*(dim for dim in PLACE if dim in values.dims))
     flat = values.values

@@ -1,8 +1,8 @@
-"""An exact test of chosen sets against random draws of the same kind, which ends early where it can.
+"""An exact test of chosen sets against random draws of the same kind, which stops early if it can.
 
-If a chosen set is like a draw, it is the worst of 161 with a probability of 1 in 161, however the changes are spread.
-How badness is measured, over parts that differ in size and spread, is the same for all runs: it decides how much the
-test finds, and not how often it errs.
+If a chosen set is like a random draw, it is the worst of 161 sets with a probability of 1 in 161, whatever the
+distribution of the changes. The measure of badness, over parts that differ in size and spread, is the same for all
+runs: it affects the power of the test, but not its error rate.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,16 +17,16 @@ from headscope.analyse import student
 from headscope.analyse.uncertainty import ALPHA
 
 SPARED = (2, 2, 1, 1)
-"""How many draws may be as bad after each of the first stages, for more to be made; after later stages none may be."""
+"""How many draws may be as bad as the set after each of the first stages for the test to go on; later, none."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The quantities that are measured of each draw, such as the accuracy in each phenomenon.
+    """The quantities that are measured for each draw, such as the accuracy in each phenomenon.
 
     Attributes:
-        floor: what draws differ by at least, as far as the yardstick goes.
-        alike: of each part, how many parts it is one of, such as twelve phenomena.
+        floor: The least spread of each part that is assumed when draws are compared.
+        alike: For each part, the number of parts of its kind, such as twelve phenomena.
     """
 
     floor: Float[np.ndarray, " part"]
@@ -44,18 +44,21 @@ def draw_until_decided(
     possible: Sequence[int],
     least: int,
 ) -> Float[np.ndarray, "test part"]:
-    """Return p-values of several things that were chosen, corrected for all of them and for all parts.
+    """Return p-values of several chosen sets, corrected for all sets and for all parts.
 
-    Each has `least` draws, then twice as many, and so on, until too many are as bad, or there are as many as it takes.
-    Only what no draw equals at the end is called, so that an early end calls nothing, and a p-value of at most p has a
-    probability of at most p wherever it ends (as in Besag and Clifford 1991).
+    Each set first has `least` draws, then twice as many, and so on, until too many draws are as bad as the set, or the
+    number of draws is sufficient. A set is significant only if no draw equals it at the end. So stopping early makes no
+    set significant, and a p-value of at most p has a probability of at most p wherever the draws stop (as in Besag and
+    Clifford 1991).
 
     Args:
-        draw: given the numbers of those that go on, how many draws each has, and how many it is to have, returns the
-            harm of each and behind it of all its draws. There are no more draws than are possible.
-        parts: of the harm.
-        possible: how many draws of each are possible, none twice. Fewer than `count_needed_runs` decide nothing: NaN.
-        least: the draws of each in the first stage, or all that are possible.
+        draw: A function. Its arguments are the numbers of the sets that go on, the number of draws that each has, and
+            the number that each is to have. It returns the harm of each set followed by the harm of all its draws.
+            There are never more draws than are possible.
+        parts: The parts of the harm.
+        possible: The number of different draws that are possible for each set. Fewer than `count_needed_runs` decide
+            nothing: NaN.
+        least: The number of draws of each set in the first stage, or all draws if fewer are possible.
     """
     tests, needed = len(possible), count_needed_runs(len(possible))
     p = np.ones((tests, len(parts.floor)))
@@ -77,11 +80,12 @@ def draw_until_decided(
 
 
 def rank_first_run(harm: Float[np.ndarray, "run part"], parts: Parts) -> Float[np.ndarray, " part"]:
-    """Return a p-value of each part of the first run: that some run behind it is as bad in any part.
+    """Return a p-value of each part of the first run: the share of runs that are at least as bad in any part.
 
-    The yardstick is Student's t of each run beside all others, with as many p-values as parts are `alike`. The first
-    run is treated as the others are, so a p-value of at most p has a probability of at most p (max statistic: Westfall
-    and Young 1993); that holds of parts in which it is like a draw, also if it is not in others.
+    Runs are compared by Student's t of each run against all others, with its p-value multiplied by the number of parts
+    that are `alike`. The first run is treated like the others, so a p-value of at most p has a probability of at most p
+    (max statistic: Westfall and Young 1993). This holds for the parts in which it is like a draw, even if it is not in
+    other parts.
     """
     harm, runs = harm.round(9), len(harm)
     if runs < 3:
@@ -89,6 +93,6 @@ def rank_first_run(harm: Float[np.ndarray, "run part"], parts: Parts) -> Float[n
     away = (harm - harm.mean(0)) * runs / (runs - 1)
     without = (harm.var(0) * runs - away**2 * (runs - 1) / runs) / (runs - 2)
     spread = np.sqrt(np.maximum(without, parts.floor**2) * (1 + 1 / (runs - 1)))
-    # A metric that some run does not have, such as a recall of nothing, says nothing.
+    # A metric that is undefined for some run, such as a recall without items, tells nothing.
     surprise = np.nan_to_num(student.sf(away / spread, runs - 2) * parts.alike, nan=np.inf)
     return np.asarray((1 + (surprise[1:].min(1, keepdims=True) <= surprise[0]).sum(0)) / runs)

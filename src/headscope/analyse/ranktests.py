@@ -1,11 +1,11 @@
-"""Exact tests of few runs by ranks: two samples, and differences against 0.
+"""Exact rank tests for few runs: of two samples, and of differences against 0.
 
-With ten runs or three no approximation is needed: the p-value is the share of all ways to assign the ranks that are as
-far out. Ties have the mean of their ranks (midranks; Lehmann 1975, sections 1.4 and 3.2), so the tests stay exact with
-ties. A two-sided p-value is twice the smaller tail, at most 1, as in R and scipy.
+With three to ten runs no approximation is needed: the p-value is the share of all ways to assign the ranks that are at
+least as extreme. Ties have the mean of their ranks (midranks; Lehmann 1975, sections 1.4 and 3.2), so the tests stay
+exact with ties. A two-sided p-value is twice the smaller tail, at most 1, as in R and scipy.
 
-Scores are shares of counts, so their differences are often equal, and floating point parts what is equal: 0.3 - 0.2 is
-not 0.2 - 0.1. What differs by less than `TIED` of the values is therefore tied, as it is not in R and scipy.
+Scores are shares of counts, so their differences are often equal, but floating point separates equal values: 0.3 - 0.2
+is not 0.2 - 0.1. Therefore values that differ by less than the share `TIED` are tied here, but not in R and scipy.
 """
 
 from collections.abc import Sequence
@@ -21,27 +21,27 @@ from headscope.errors import HeadscopeError
 WILCOXON = "Wilcoxon 1945; exact, two-sided, with midranks (Lehmann 1975)"
 
 TIED = 1e-10
-"""What differs by less, as a share of the largest value of a place, differs by rounding alone."""
+"""Smaller differences, as a share of the largest value of an entry, come from rounding."""
 
 EMPTY = "the rank-sum test got a sample without values; it needs one of each group at least."
 
 Values = Sequence[float | int] | Num[np.ndarray, "_"]
-"""A value of each run."""
+"""One value for each run."""
 
 
 def rank_sum(first: Values, second: Values) -> float:
-    """The exact two-sided p-value of the rank-sum test (Wilcoxon; Mann and Whitney); null: both have one distribution.
+    """Return the exact two-sided p-value of the rank-sum test (Wilcoxon; Mann and Whitney).
 
-    It is the test of Zhao and Bethard 2020, sections 5 and 6. Where no values are tied it is that of
-    ``scipy.stats.mannwhitneyu(method="exact")``. NaN where a value is. Where the spreads of the samples differ, a small
-    p-value does not say that their means or medians do.
+    The null hypothesis is that both samples have one distribution. This is the test of Zhao and Bethard 2020, sections
+    5 and 6. Without ties it equals ``scipy.stats.mannwhitneyu(method="exact")``. It is NaN if a value is NaN. If the
+    spreads of the samples differ, a small p-value does not show that their means or medians differ.
 
     Args:
-        first: a value of each run of one group.
-        second: of each run of the other.
+        first: One value for each run of the first group.
+        second: One value for each run of the second group.
 
     Raises:
-        HeadscopeError: a sample is empty.
+        HeadscopeError: A sample is empty.
 
     >>> round(rank_sum([0.11, 0.12, 0.13], [0.08, 0.09, 0.10]), 3)
     0.1
@@ -50,17 +50,17 @@ def rank_sum(first: Values, second: Values) -> float:
 
 
 def dominance(first: Values, second: Values) -> float:
-    """How far one sample lies above another, from -1 to 1: the effect that `rank_sum` tests (Cliff 1993).
+    """Measure how far one sample lies above another, from -1 to 1: the effect that `rank_sum` tests (Cliff 1993).
 
-    It is the share of all pairs, one value of each sample, in which the first is higher, less the share in which it is
-    lower: 1 where all of the first are above all of the second. NaN where a value is.
+    Of all pairs with one value of each sample, it is the share in which the first value is higher, less the share in
+    which it is lower: 1 if all values of the first sample are above all of the second. It is NaN if a value is NaN.
 
     Args:
-        first: a value of each run of one group.
-        second: of each run of the other.
+        first: One value for each run of the first group.
+        second: One value for each run of the second group.
 
     Raises:
-        HeadscopeError: a sample is empty.
+        HeadscopeError: A sample is empty.
 
     >>> dominance([0.11, 0.12, 0.13], [0.08, 0.09, 0.10])
     1.0
@@ -74,15 +74,16 @@ def dominance(first: Values, second: Values) -> float:
 
 
 def signed_rank(differences: Values) -> float:
-    """The exact two-sided p-value of the signed-rank test (Wilcoxon); null: differences are symmetric around 0.
+    """Return the exact two-sided p-value of the signed-rank test (Wilcoxon).
 
-    Differences of 0 are left out, as Wilcoxon did; 1 where there are no others. NaN where a difference is.
+    The null hypothesis is that differences are symmetric around 0. Differences of 0 are left out, as Wilcoxon did;
+    without other differences the p-value is 1. It is NaN if a difference is NaN.
 
     Args:
-        differences: one of each run.
+        differences: One difference for each run.
 
     Raises:
-        HeadscopeError: there are none.
+        HeadscopeError: There are no differences.
 
     >>> signed_rank([0.02, 0.01, 0.03])
     0.25
@@ -92,7 +93,7 @@ def signed_rank(differences: Values) -> float:
 
 
 def rank_sums(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..."]) -> np.ndarray:
-    """`rank_sum` down the first axis, for every place of the others."""
+    """Apply `rank_sum` along the first axis, for every entry of the other axes."""
     if not (len(first) and len(second)):
         raise HeadscopeError(EMPTY)
     joint = np.concatenate([first, second]).reshape(len(first) + len(second), -1)
@@ -106,7 +107,7 @@ def rank_sums(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..."])
 
 
 def signed_ranks(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..."]) -> np.ndarray:
-    """`signed_rank` of `first` less `second` down the first axis, for every place of the others."""
+    """Apply `signed_rank` to `first` less `second` along the first axis, for every entry of the other axes."""
     if not len(first):
         raise HeadscopeError("the signed-rank test got no differences; it needs one at least.")
     differences = _in_steps(first - second, np.maximum(np.abs(first), np.abs(second)))
@@ -120,33 +121,33 @@ def signed_ranks(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "...
 
 
 def least_rank_sum(first: int, second: int) -> float:
-    """The smallest p-value that `rank_sum` can give for so many runs: 0.1 for three and three."""
+    """Return the smallest p-value that `rank_sum` can give for two numbers of runs: 0.1 for three and three."""
     return min(1.0, 2 / comb(first + second, first))
 
 
 def least_signed_rank(runs: int) -> float:
-    """The smallest p-value that `signed_rank` can give for so many runs: 0.25 for three."""
+    """Return the smallest p-value that `signed_rank` can give for a number of runs: 0.25 for three."""
     return min(1.0, 0.5 ** (runs - 1))
 
 
 def _in_steps(values: Float[np.ndarray, "..."], beside: Float[np.ndarray, "..."]) -> np.ndarray:
-    """The values of each place as whole numbers of steps, of which the largest one beside them has 1 / `TIED`."""
+    """Round the values of each entry to whole steps; one step is `TIED` times the largest value of `beside` there."""
     step = TIED * np.abs(beside).max(0)
     return np.asarray(np.round(values / np.where(step > 0, step, 1)))
 
 
 def _doubled_ranks(values: Float[np.ndarray, "..."]) -> np.ndarray:
-    """Twice the midranks, which are whole numbers; of columns with NaN they mean nothing."""
+    """Return twice the midranks, which are whole numbers; columns with NaN have meaningless ranks."""
     return np.asarray(2 * np.nan_to_num(scipy.stats.rankdata(values, axis=0))).astype(int)
 
 
 def _p_of_chosen(ranks: tuple[int, ...], chosen: int) -> np.ndarray:
-    """The p-value of each sum that so many of these ranks can have."""
+    """Return the p-value of each sum that `chosen` of these ranks can have."""
     ways = np.zeros((chosen + 1, sum(ranks) + 1))
     ways[0, 0] = 1
     reached = 0
     for count, rank in enumerate(ranks, 1):
-        # There is no way yet to a larger sum or to one of more ranks, and from one of fewer ranks none to the last.
+        # Only the counts and sums that can occur so far, and that can still lead to `chosen` ranks, need an update.
         reached += rank
         least, most = max(1, chosen - (len(ranks) - count)), min(count, chosen)
         ways[least : most + 1, rank : reached + 1] += ways[least - 1 : most, : reached + 1 - rank]
@@ -154,7 +155,7 @@ def _p_of_chosen(ranks: tuple[int, ...], chosen: int) -> np.ndarray:
 
 
 def _p_of_signs(ranks: tuple[int, ...]) -> np.ndarray:
-    """The p-value of each sum that the ranks with a plus can have."""
+    """Return the p-value of each sum that the ranks with a plus can have."""
     ways = np.zeros(sum(ranks) + 1)
     ways[0] = 1
     for rank in ranks:

@@ -1,4 +1,4 @@
-"""Regressions of a head's attention: on the gold (the scope of a negation), or how near the word is (to its cue)."""
+"""Regressions of a head's attention on the gold (the scope of a negation) and on a word's distance (to its cue)."""
 
 from collections.abc import Sequence
 
@@ -18,35 +18,35 @@ _SUMS = ("regressors", "products", "squares")
 
 
 def add_regression(table: xr.Dataset) -> xr.Dataset:
-    """`table` with the regressions of a word's attention on the gold and on distance, for each score that has sums.
+    """Add regressions of a word's attention on the gold and on distance, for each score that has the sums for one.
 
-    For negation scope, whose variables begin with ``scope_``: ordinary least squares over the words of all negations
-    (`headscope.reducers.support.negation_cue.Cues` says which): attention = intercept + label * (1 in the scope, 0
-    outside) + distance * (words to the nearest word of the cue). In the paper a head knows of negation if the label
-    counts, and for more than the distance.
+    For negation scope, whose variables begin with ``scope_``, this is ordinary least squares over the words of all
+    negations (`headscope.reducers.support.negation_cue.Cues` selects them): attention = intercept + label * (1 in the
+    scope, 0 outside) + distance * (words to the nearest word of the cue). According to the paper, a head knows about
+    negation if the label matters, and more than the distance.
 
-    That is too kind to heads that look at a neighbour, since the word behind a cue is mostly in its scope, and a
-    straight line cannot say "next to it": head 1-3 of minilm, which gives 0.98 of its attention to the token before,
-    has the largest coefficient of the label of all. Look at the score beside the fixed offsets too.
+    This favours heads that attend to a neighbour, since the word after a cue is mostly in its scope, and a straight
+    line cannot express "next to it": head 1-3 of minilm, which gives 0.98 of its attention to the previous token, has
+    the largest label coefficient of all. So compare the score with the fixed offsets too.
 
-    The paper's p-values take words for independent, but those of one text are not. So there are two kinds: ``p`` is
-    the paper's, and ``p_clustered`` comes from errors clustered by fold (the sandwich estimator, with the factor
-    m/(m-1) (n-1)/(n-3) for n words in m folds, and Student's t with m-1 degrees of freedom). ``q`` is the latter
-    corrected for the number of heads (Benjamini and Hochberg 1995).
+    The paper's p-values assume independent words, but the words of one text are not independent. So there are two
+    kinds: ``p`` is the paper's, and ``p_clustered`` comes from errors clustered by fold (the sandwich estimator, with
+    the factor m/(m-1) (n-1)/(n-3) for n words in m folds, and Student's t with m-1 degrees of freedom). ``q`` is
+    ``p_clustered`` corrected for the number of heads (Benjamini and Hochberg 1995).
 
     Args:
-        table: with the sums of squares and products that a score with a regression keeps. Without such a score it is
-            returned as it is.
+        table: A head table with the sums of squares and products of a score with a regression. A table without such a
+            score is returned unchanged.
 
     Returns:
-        The table with ``scope_words`` (how many were fitted), ``scope_intercept``, ``scope_r_squared`` and, with
-        ``scope_label_`` and with ``scope_distance_`` before: ``coefficient``, ``error``, ``p``, ``error_clustered``,
-        ``p_clustered``, ``q``; and of the ANOVA that compares the fit with one without the term, ``f`` and
-        ``squares``, the sum of squares that the term alone explains (its p-value is ``p``). NaN where the words do not
-        determine them.
+        The table with ``scope_words`` (the number of words in the fit), ``scope_intercept``, ``scope_r_squared`` and,
+        with the prefixes ``scope_label_`` and ``scope_distance_``: ``coefficient``, ``error``, ``p``,
+        ``error_clustered``, ``p_clustered``, ``q``; and from the ANOVA that compares the fit with a fit without the
+        term, ``f`` and ``squares``, the sum of squares that the term alone explains (its p-value is ``p``). NaN if the
+        words do not determine them.
 
     Raises:
-        TableError: the table lacks these sums.
+        TableError: The table lacks these sums.
     """
     for score in read_scores(table):
         if score.regression:
@@ -99,14 +99,15 @@ def _fit(
     xy: Float[np.ndarray, "*head fold regressor"],
     yy: Float[np.ndarray, "*head fold"],
 ) -> dict[str, np.ndarray]:
-    """The least-squares fit for each head from sums of products in each fold, the constant being the first regressor.
+    """Fit least squares for each head from sums of products in each fold, with the constant as the first regressor.
 
     Returns:
-        ``words``, ``intercept`` and ``r_squared``, ``*head``; all others ``*head slope``: label and distance.
+        ``words``, ``intercept`` and ``r_squared`` with the shape ``*head``; all others with the shape ``*head slope``:
+        label and distance.
     """
     n, folds = xx[:, 0, 0].sum(), (xx[:, 0, 0] > 0).sum()
     with np.errstate(invalid="ignore", divide="ignore"):
-        # About the means: the constant drops out, and the inverse stays exact for distant cues.
+        # With centred values the constant drops out, and the inverse stays exact for distant cues.
         x_mean, y_mean = xx.sum(0)[0, 1:] / n, xy.sum(-2)[..., 0] / n
         inverse = _inverse(xx.sum(0)[1:, 1:] - n * np.outer(x_mean, x_mean))
         covaried = xy.sum(-2)[..., 1:] - n * y_mean[..., None] * x_mean
@@ -118,7 +119,7 @@ def _fit(
         variance = (residual / degrees)[..., None]
         squares = slopes**2 / inverse.diagonal()
         f = squares / variance
-        # X'e of each fold, about the means; its sum over folds is 0.
+        # X'e of each fold, with centred values; its sum over folds is 0.
         coefficients = np.concatenate([intercept[..., None], slopes], -1)
         scores = xy - np.einsum("...r,frs->...fs", coefficients, xx)
         pulls = (scores[..., 1:] - scores[..., :1] * x_mean) @ inverse
@@ -139,7 +140,7 @@ def _fit(
 
 
 def _inverse(matrix: Float[np.ndarray, "slope slope"]) -> Float[np.ndarray, "slope slope"]:
-    """NaN where label and distance do not vary, or not independently: they have no coefficients of their own."""
+    """Invert the matrix; NaN if label and distance do not vary, or not independently of each other."""
     spread = np.sqrt(matrix.diagonal())
     correlation = matrix / np.outer(spread, spread)
     if not np.abs(np.linalg.det(correlation)) > 1e-12:

@@ -1,4 +1,4 @@
-"""Replication: the heads that were chosen on one corpus, scored on another, in which nothing was chosen."""
+"""Replication: heads that were chosen on one corpus, scored on another corpus on which no head was chosen."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ from headscope.identity import name_differences
 from headscope.score import Score
 
 SURVIVES, FAILS = "survives", "does not survive"
-"""The verdicts on the reported head of a row on the other corpus; a third is `UNDECIDED`."""
+"""Two of the verdicts on the reported head of a row on the other corpus; the third is `UNDECIDED`."""
 
 WHERE = " of the other corpus"
 
@@ -41,42 +41,41 @@ _COUNTS = ("documents", "words", "tokens", "skipped")
 
 
 def add_replication(table: xr.Dataset, other: xr.Dataset, untrained_other: xr.Dataset | None = None) -> xr.Dataset:
-    """`table` with the score of each reported head on another corpus, and whether its lift survives there.
+    """Add the score of each reported head on another corpus, and whether its lift survives there.
 
-    The head, its direction and attention type are those that `add_report` chose on the corpus of `table`. On the other
-    corpus nothing is left to choose but the rivals' options (the best offset, the part of speech and its side, the
-    untrained model's head). These are chosen on all of the other corpus and scored on the same texts. That flatters the
-    rivals, never the head, so the verdict is conservative. Since the head was fixed in advance, no p-value has to be
-    corrected for a choice, and permutations are not needed there; many rows are many chances, for which it is
-    corrected.
+    The head, its direction and its attention type are the ones that `add_report` chose on the corpus of `table`. On the
+    other corpus only the rivals' options are chosen (the best offset, the part of speech and its side, the untrained
+    model's head). They are chosen on all of the other corpus and scored on the same texts. This favours the rivals,
+    never the head, so the verdict is conservative. Since the head was fixed in advance, its p-value needs no correction
+    for a choice, and no permutations are needed there. The p-values are only corrected for the number of rows.
 
     Args:
-        table: with reported heads (`add_report`).
-        other: the same model on the other corpus, with the sums by fold of the same scores. Its rows may be others; a
-            row that it lacks is not decided.
-        untrained_other: the untrained model on the other corpus.
+        table: A head table with reported heads (`add_report`).
+        other: The head table of the same model on the other corpus, with the sums by fold of the same scores. It may
+            have other rows; a row that it lacks is not decided.
+        untrained_other: The head table of the untrained model on the other corpus.
 
     Returns:
         The table with, for each row of each score:
 
         * ``replication_accuracy|lower|upper|count|clusters``: the score of the reported head on all of the other
-          corpus, its 95 % interval, and the items and texts (folds) there;
+          corpus, its 95 % interval, and the numbers of items and texts (folds) there;
         * ``replication_lift_over_RIVAL``, with ``_lower|_upper``, for each rival that applies there;
         * ``replication_lift``, ``replication_lift_lower|_upper``: the lift over the strongest rival there, and
           ``replication_rival``, its name;
         * ``replication_lift_p``: the p-value of no lift over at least one rival there; ``replication_p``, the same
           corrected for the rows of this score that can be decided: the family-wise error (Holm 1979);
         * ``replication_verdict``: `SURVIVES` if the interval of the lift over every rival that applies there lies above
-          0 and ``replication_p`` is below 0.05, else `FAILS`; `UNDECIDED` where there are fewer than `MINIMUM` items or
-          `CLUSTERS` texts, where the folds hold documents of few texts, and where nothing there is a rival; empty
-          without a reported head.
+          0 and ``replication_p`` is below 0.05, else `FAILS`; `UNDECIDED` if there are fewer than `MINIMUM` items or
+          `CLUSTERS` texts, if the documents come from few texts, or if no rival applies there; empty without a reported
+          head.
 
-        The score's prefix and measure stand in these names as in those of `add_report`. The attributes
-        ``replication_corpus``, ``replication_corpus_sha256|source``, ``replication_documents|words|tokens`` and
-        ``replication_skipped`` say what the other corpus was.
+        As in `add_report`, the score's prefix precedes these names, and its measure replaces ``accuracy``. The
+        attributes ``replication_corpus``, ``replication_corpus_sha256|source``, ``replication_documents|words|tokens``
+        and ``replication_skipped`` describe the other corpus.
 
     Raises:
-        TableError: the table has no reported heads, or the other one is of the same corpus or of another model, or
+        TableError: The table has no reported heads; or the other table is of the same corpus or of another model, or
             lacks every score.
     """
     scores = [s for s in list_reported_scores(table) if f"{s.report_prefix}reported_layer" in table]
@@ -98,10 +97,10 @@ def add_replication(table: xr.Dataset, other: xr.Dataset, untrained_other: xr.Da
 
 
 def refuse_same_corpus(sha256: str, other_sha256: str, other: str) -> None:
-    """Refuse to replicate on the texts on which the heads were chosen; `other` is the name of the second corpus.
+    """Raise an error if the other corpus has the texts on which the heads were chosen; `other` is its name.
 
     Raises:
-        TableError: the two corpora have the same contents.
+        TableError: The two corpora have the same contents.
     """
     if sha256 and sha256 == other_sha256:
         raise TableError(
@@ -111,7 +110,7 @@ def refuse_same_corpus(sha256: str, other_sha256: str, other: str) -> None:
 
 
 def _check_model(table: xr.Dataset, other: xr.Dataset) -> None:
-    """Refuse tables of two models."""
+    """Raise an error if the tables are of two models."""
     first, second = ({dim: t.sizes.get(dim) for dim in _DIMENSIONS} for t in (table, other))
     differences = name_differences(table.attrs, other.attrs)
     if first != second or differences:
@@ -129,7 +128,7 @@ def _has_sums(table: xr.Dataset, score: Score) -> bool:
 def _replicate(
     table: xr.Dataset, other: xr.Dataset, untrained_other: xr.Dataset | None, score: Score
 ) -> dict[str, xr.Variable]:
-    """The variables of one score but for the verdict; where the other corpus lacks the score, only that."""
+    """Return the variables of one score, without the verdict; only counts of 0 if the other corpus lacks the score."""
     there = table[f"{score.report_prefix}reported_layer"] > 0
     what = f"{score.items}{WHERE} on which the head is scored"
     clusters = f"folds with whole texts (or documents){WHERE}"
@@ -157,7 +156,7 @@ def _lift(
     head: Ratio, score: Score, other: xr.Dataset, untrained: xr.Dataset | None, place: Mapping[str, xr.DataArray],
     there: xr.DataArray,
 ) -> dict[str, xr.Variable]:  # fmt: skip
-    """The lift of the head over each rival that applies on the other corpus, and over the strongest."""
+    """Return the lift of the head over each rival that applies on the other corpus, and over the strongest rival."""
     if untrained is not None and not _has_sums(untrained, score):
         untrained = None
     rivals = choose_rivals(other, score, untrained, place)
@@ -191,6 +190,6 @@ def _judge(table: xr.Dataset, other: xr.Dataset, score: Score) -> dict[str, xr.V
 
 
 def _describe_corpus(other: xr.Dataset) -> dict[str, object]:
-    """The attributes that say what the other corpus was."""
+    """Return the attributes that describe the other corpus."""
     names = {key: f"replication_{key}" for key in ("corpus", "corpus_sha256", "corpus_source", *_COUNTS)}
     return {name: other.attrs[key] for key, name in names.items() if key in other.attrs}

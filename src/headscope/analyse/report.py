@@ -30,29 +30,29 @@ from headscope.errors import TableError
 from headscope.score import HEAD, Score, read_scores
 
 MINIMUM = 20
-"""Links, or other items, that each half of the corpus must hold before a head is reported for a row."""
+"""The number of links, or other items, that each half of the corpus must have before a head is reported for a row."""
 
 CLUSTERS = 20
-"""Texts that the half on which a head is scored must have before anything is decided about its lift."""
+"""The number of texts that the half for scoring must have before anything is decided about the lift of a head."""
 
 STANDS_OUT, DOES_NOT, UNDECIDED = "stands out", "does not stand out", "cannot decide"
 """The verdicts on the reported head of a row."""
 
 NOT_YET, AWAITED = "not yet", "awaited"
-"""The verdict that waits for the untrained model, and the attribute of a table that says so (`await_untrained`)."""
+"""The verdict that waits for the untrained model, and the attribute that marks a table with it (`await_untrained`)."""
 
 HALVES = 100
-"""Random halves of the corpus, in each of which the best head is sought."""
+"""The number of random halves of the corpus; the best head is chosen on each of them."""
 
 SPLIT = (
     "The documents are assigned to {folds} folds by a hash of {unit}. The head (and its direction), the options of its "
     "rivals and the untrained model's head are chosen on the even folds and scored on the odd ones. The folds are the "
     "clusters of the intervals: {clusters}"
 )
-"""How the reported numbers are computed; stored in the table and shown beside them."""
+"""A description of how the reported numbers are computed; stored in the table and shown with them."""
 
 FEW_TEXTS = "document of few texts"
-"""The unit of the folds of a corpus that names so few texts that they cannot be the clusters."""
+"""The unit of the folds of a corpus that names too few texts for them to be the clusters."""
 
 _UNITS = {
     "text": (
@@ -69,21 +69,21 @@ _UNITS = {
         "documents of one text resemble each other, so the intervals are too narrow, and no head is said to stand out.",
     ),
 }
-"""What is assigned, and what follows for the intervals."""
+"""The name whose hash assigns a document to a fold, and the consequence for intervals, by the unit of the folds."""
 
 CHOOSE, SCORED = slice(0, None, 2), slice(1, None, 2)
-"""The folds on which a head is chosen, and those on which it is scored."""
+"""The folds on which a head is chosen, and the folds on which it is scored."""
 
 
 def assess(table: xr.Dataset, untrained: xr.Dataset | None = None) -> xr.Dataset:
-    """`table` with the uncertainty of all its scores: intervals, p-values, reported heads and regressions.
+    """Add the uncertainty of all scores of a table: intervals, p-values, reported heads and regressions.
 
-    A table without scores is returned as it is.
+    A table without scores is returned unchanged.
 
     Args:
-        table: of any reducers. Of several runs the scores get intervals and nothing else: what runs have in common,
-            and whether it is more than chance, is a question to all of them together.
-        untrained: the same for a model of the same shape with random weights, on the same corpus.
+        table: A head table with any reducers. In a table of several runs the scores get only intervals: what the runs
+            have in common, and whether it is more than chance, can only be tested over all runs together.
+        untrained: The head table of a model of the same shape with random weights, on the same corpus.
     """
     if any(score.has_report for score in read_scores(table)):
         table = add_intervals(table)
@@ -93,10 +93,10 @@ def assess(table: xr.Dataset, untrained: xr.Dataset | None = None) -> xr.Dataset
 
 
 def add_intervals(table: xr.Dataset) -> xr.Dataset:
-    """`table` with the ends of the interval of each score: ``VARIABLE_lower`` and ``VARIABLE_upper``.
+    """Add the ends of the interval of each score: ``VARIABLE_lower`` and ``VARIABLE_upper``.
 
     Raises:
-        TableError: it has no score, or lacks the sums of one.
+        TableError: The table has no score, or lacks the sums of one.
     """
     new = {}
     for score in list_reported_scores(table):
@@ -108,33 +108,33 @@ def add_intervals(table: xr.Dataset) -> xr.Dataset:
 
 
 def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimum: int = MINIMUM) -> xr.Dataset:
-    """`table` with the head to report for each row of each score, beside its baselines.
+    """Add the head to report for each row of each score, with its baselines.
 
-    The best of many heads looks better than it is on the very links on which it was chosen (the
-    best of 288 chance predictors at 0.20 shows 0.32 on 100 links). So the head, its direction and
-    the fixed offset are chosen on one half of the documents and scored on the other; the same is
-    done with the heads of an untrained model.
+    On the links by which it is chosen, the best of many heads scores too well (the best of 288 chance predictors at
+    0.20 scores 0.32 on 100 links). So the head, its direction and the fixed offset are chosen on one half of the
+    documents and scored on the other; the same is done with the heads of an untrained model.
 
     Args:
-        table: with the sums by fold of its scores.
-        untrained: the same for a model of the same shape with random weights, on the same corpus.
-        minimum: links that each half must hold; rarer rows get no head (layer and head are NaN).
+        table: A head table with the sums by fold of its scores.
+        untrained: The head table of a model of the same shape with random weights, on the same corpus.
+        minimum: The number of links that each half must have; rows with fewer get no head (layer and head are NaN).
 
     Returns:
         The table with, for each row of each score:
 
         * ``reported_layer``, ``reported_head``, ``reported_direction`` (and ``reported_attention_type``);
-          ``reported_again`` (whether the other half would have chosen the same),
-          ``reported_selection_frequency`` (the share of 100 random halves that would);
-        * ``reported_permuted|p``: its permuted score, and how likely that is to be as large, corrected for all heads;
-          if there were permutations;
-        * ``heldout_accuracy|lower|upper|count|clusters``: its score on the other half, the items and texts there;
+          ``reported_again`` (whether the other half would have chosen the same head), ``reported_selection_frequency``
+          (the share of 100 random halves that would);
+        * ``reported_permuted|p``, if there were permutations: its permuted score, and the p-value of its score against
+          permuted scores, corrected for all heads;
+        * ``heldout_accuracy|lower|upper|count|clusters``: its score on the other half, and the numbers of items and
+          texts there;
         * ``heldout_RIVAL_accuracy|lower|upper`` and ``lift_over_RIVAL``, with ``_lower|_upper``, for each rival that
           applies, such as ``heldout_offset_accuracy`` and ``lift_over_offset``; its options, such as
           ``heldout_offset``; ``untrained_accuracy|lower|upper`` and ``lift_over_untrained`` likewise;
-        * ``lift``, ``lift_lower``, ``lift_upper``: the lift over the strongest rival, which is chosen on the half on
-          which the head is chosen; ``lift_rival``, its name; ``lift_detectable``, the smallest lift that this sample
-          would find in four of five cases;
+        * ``lift``, ``lift_lower``, ``lift_upper``: the lift over the strongest rival, which is chosen on the same half
+          as the head; ``lift_rival``, its name; ``lift_detectable``, the smallest lift that a sample like this would
+          find in four of five cases;
         * ``lift_p``: the p-value of no lift over at least one rival;
         * ``verdict_p``: the larger of ``lift_p`` and ``reported_p``, corrected for the rows of this score that can be
           decided: the family-wise error (Holm 1979);
@@ -142,11 +142,11 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
           below 0.05, else `DOES_NOT`; `UNDECIDED` if there are fewer than `CLUSTERS` texts, or fewer than 20
           permutations for each row; empty if no head is reported.
 
-        The score's prefix, such as ``scope_``, stands before each name (that of links between words is empty), and its
-        measure, such as ``f1``, in the place of ``accuracy``.
+        The score's prefix, such as ``scope_``, precedes each name (the prefix of links between words is empty), and its
+        measure, such as ``f1``, replaces ``accuracy``.
 
     Raises:
-        TableError: the table has no score, or lacks the sums of one.
+        TableError: The table has no score, or lacks the sums of one.
     """
     new: dict[str, xr.Variable] = {}
     scores = list_reported_scores(table)
@@ -167,10 +167,11 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
 
 
 def await_untrained(table: xr.Dataset) -> xr.Dataset:
-    """`table`, assessed without the untrained model, with `NOT_YET` for each verdict on which that has a say.
+    """Replace each verdict that the untrained model may change by `NOT_YET`, in a table assessed without that model.
 
-    A further rival makes no head stand out that did not: one that a rule equals does not, and too few texts stay too
-    few. Only where there is nothing else to compare with, neither a rule nor permutations, may it be otherwise.
+    A further rival cannot make a head stand out that did not: a head that loses to a rule still loses, and too few
+    texts stay too few. Only without anything else to compare with, neither a rule nor permutations, a negative verdict
+    may change.
     """
     new = {}
     for score in list_reported_scores(table):
@@ -183,17 +184,17 @@ def await_untrained(table: xr.Dataset) -> xr.Dataset:
 
 
 def score_held_out(table: xr.Dataset, score: Score) -> xr.DataArray | None:
-    """A score of all heads on the folds on which the reported ones are scored; None where the table lacks its sums."""
+    """Return a score of all heads on the folds on which reported heads are scored; None if the table lacks its sums."""
     if not {*score.numerator, *score.denominator} <= {*table.data_vars} or not score.is_ratio:
         return None
     return Ratio.of_heads(table, score).half(SCORED).value
 
 
 def list_reported_scores(table: xr.Dataset) -> list[Score]:
-    """The scores of a table by which heads are chosen.
+    """Return the scores of a table by which heads are chosen.
 
     Raises:
-        TableError: it has none.
+        TableError: The table has no such score.
     """
     if scores := [score for score in read_scores(table) if score.has_report]:
         return scores
@@ -206,11 +207,11 @@ def list_reported_scores(table: xr.Dataset) -> list[Score]:
 def _report(
     score: Score, ratio: Ratio, place: Mapping[str, xr.DataArray], rivals: Mapping[str, ChosenRival], minimum: int
 ) -> dict[str, xr.Variable]:
-    """The variables that report the head at `place` for one score, but for what follows from permutations."""
+    """Return the variables that report the head at `place` for one score, without results of permutations."""
     head = ratio.half(SCORED).at(**place)
-    # The links of a relation are the same for all heads; what an F1 is of is not.
+    # The links of a relation are the same for all heads, but the items of an F1 differ between heads.
     counts = [part.denominator.sum("fold") for part in (ratio.half(CHOOSE).at(**place), head)]
-    # Where all rows are of the same items, such as documents, these have no rows.
+    # If all rows count the same items, such as documents, the sums have no row dimension.
     enough = ((counts[0] >= minimum) & (counts[1] >= minimum)).broadcast_like(head.value)
     new = {}
     for dim, chosen in place.items():
@@ -232,7 +233,7 @@ def _report(
 def _against_rivals(
     score: Score, head: Ratio, rivals: Mapping[str, ChosenRival], enough: xr.DataArray
 ) -> dict[str, xr.Variable]:
-    """The scores and options of the rivals, the lift of a head over each, and over the strongest."""
+    """Return the scores and options of the rivals, and the lift of a head over each rival and over the strongest."""
     new: dict[str, xr.Variable] = {}
     lifts = {name: Lift(head, rival.scored) for name, rival in rivals.items()}
     for name, rival in rivals.items():
@@ -261,7 +262,8 @@ def _test_lifts(
 ) -> dict[str, xr.Variable]:
     """Return the p-value of no lift over at least one rival, for each row with a head.
 
-    The head and the options of the rivals were chosen on other texts, so that there is no choice to correct for.
+    The head and the options of the rivals were chosen on other texts, so the p-value needs no correction for this
+    choice.
     """
     lifts = [Lift(head, rival.scored) for rival in rivals.values()]
     there = table[f"{score.report_prefix}reported_layer"] > 0
@@ -271,9 +273,9 @@ def _test_lifts(
 def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     """Return the verdict on the reported head of each row, and its p-value.
 
-    A head has to beat chance and every rival, so that the largest p-value holds for all of them (Berger 1982). A row
-    that is compared with nothing, such as one that the untrained model lacks, has none. Where the permutations are so
-    few that no row could stand out, a row whose head beats every rival is undecided.
+    A head has to beat chance and every rival, so the largest p-value holds for all of them (Berger 1982). A row without
+    any comparison, such as a row that the untrained model lacks, has no p-value. If there are too few permutations for
+    any row to stand out, a row whose head beats every rival is undecided.
     """
     prefix, above = score.report_prefix, compare_lifts(table, score)[0]
     few = (table[f"{prefix}heldout_clusters"] < CLUSTERS) | has_few_texts(table, score)
@@ -296,9 +298,9 @@ def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
 def make_verdicts(
     table: xr.Dataset, score: Score, beats: xr.DataArray, few: xr.DataArray, verdicts: tuple[str, str], what: str
 ) -> xr.Variable:
-    """The first of two verdicts on the reported head of each row where it beats all, or the second, as a variable.
+    """Make the variable of verdicts: the first of two where the reported head of a row beats all, else the second.
 
-    Where texts or items are `few` it is `UNDECIDED`, and without a reported head empty.
+    The verdict is `UNDECIDED` where texts or items are `few`, and empty without a reported head.
     """
     decided = xr.full_like(beats, verdicts[1], dtype=object).where(~beats, verdicts[0]).where(~few, UNDECIDED)
     verdict = decided.where(table[f"{score.report_prefix}reported_layer"] > 0, "")
@@ -306,7 +308,7 @@ def make_verdicts(
 
 
 def list_verdicts(table: xr.Dataset, dims: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], str, str]]:
-    """Where each reported head is, along some dimensions, the row that it is reported for, and the verdict on it."""
+    """Yield the labels of each reported head along `dims`, the row for which it is reported, and its verdict."""
     for score in read_scores(table):
         dim = score.row_dimension(table)
         names = [f"{score.report_prefix}reported_{name}" for name in ("verdict", *dims)]
@@ -319,12 +321,12 @@ def list_verdicts(table: xr.Dataset, dims: Sequence[str]) -> Iterator[tuple[tupl
 
 
 def has_few_texts(table: xr.Dataset, score: Score) -> bool:
-    """True where documents of few texts were assigned to the folds, which are then no clusters to rely on."""
+    """Return True if the folds hold documents of few texts, so that they are not reliable clusters."""
     return any(table[name].attrs.get("fold_unit") == FEW_TEXTS for name in score.denominator)
 
 
 def locate_reported(table: xr.Dataset, prefix: str = "") -> dict[str, xr.DataArray]:
-    """The coordinates of the reported head of each row; the first of each where none is reported."""
+    """Return the coordinates of the reported head of each row; the first label of each dimension without one."""
     there = table[f"{prefix}reported_layer"] > 0
     place = {dim: f"{prefix}reported_{dim}" for dim in HEAD}
     return {
@@ -335,13 +337,13 @@ def locate_reported(table: xr.Dataset, prefix: str = "") -> dict[str, xr.DataArr
 
 
 def at_reported(table: xr.Dataset, variable: str, prefix: str = "") -> xr.DataArray:
-    """The value of a variable of heads at the reported head of each row; NaN where none is reported."""
+    """Return the value of a variable of heads at the reported head of each row; NaN without a reported head."""
     there = table[f"{prefix}reported_layer"] > 0
     return table[variable].sel(locate_reported(table, prefix)).drop_vars(HEAD, errors="ignore").where(there)
 
 
 def _against_permutations(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
-    """The permuted score of the reported head and its p-values; nothing where there were no permutations."""
+    """Return the permuted score of the reported head and its p-values; nothing without permutations."""
     new = {}
     if f"{score.stem}_permuted" in table:
         permuted = at_reported(table, f"{score.stem}_permuted", score.report_prefix)
@@ -354,7 +356,7 @@ def _against_permutations(table: xr.Dataset, score: Score) -> dict[str, xr.Varia
 
 
 def _selection_frequency(ratio: Ratio, place: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """The share of random halves of the folds on which the head at `place` is the best."""
+    """Return the share of random halves of the folds on which the head at `place` is the best."""
     random, folds = np.random.default_rng(0), ratio.denominator.sizes["fold"]
     chosen = [random.permutation(folds) < folds // 2 for _ in range(HALVES)]
     halves, ratio = xr.DataArray(chosen, dims=("half", "fold")).astype(float), ratio.over_directions()
@@ -363,5 +365,5 @@ def _selection_frequency(ratio: Ratio, place: Mapping[str, xr.DataArray]) -> xr.
 
 
 def _is_same(place: Mapping[str, xr.DataArray], other: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """True where two choices are of the same head."""
+    """Return True where two choices are of the same head."""
     return reduce(and_, (place[dim] == other[dim] for dim in place))

@@ -1,4 +1,4 @@
-"""The rivals of a head: their options chosen, in the head's direction, and the lift of the head over each."""
+"""The rivals of a head: the choice of their options, in the head's direction, and the lift of the head over each."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,12 +22,13 @@ SOURCE = "headscope"
 
 @dataclass(frozen=True)
 class ChosenRival:
-    """A rival with its options chosen on some folds.
+    """A rival with options that were chosen on some folds.
 
     Attributes:
-        title: what it is.
-        options: the chosen options by dimension, for each row.
-        choosing, scored: its sums on the folds on which it was chosen, and on those on which it is scored.
+        title: A description of the rival.
+        options: The chosen options by dimension, for each row.
+        choosing: The sums of the rival on the folds on which its options were chosen.
+        scored: The sums of the rival on the folds on which it is scored.
     """
 
     title: str
@@ -37,7 +38,7 @@ class ChosenRival:
 
 
 class Strongest(NamedTuple):
-    """The strongest rival of each row: its name, the lift over it with its interval, and what would be detectable."""
+    """The strongest rival of each row: its name, the lift over it with its interval, and the detectable lift."""
 
     name: xr.DataArray
     lift: xr.DataArray
@@ -50,15 +51,17 @@ def choose_rivals(
     table: xr.Dataset, score: Score, untrained: xr.Dataset | None, place: Mapping[str, xr.DataArray],
     choosing: slice = slice(None), scored: slice = slice(None),
 ) -> dict[str, ChosenRival]:  # fmt: skip
-    """The rivals of a score that apply, by name, in the direction of the head; last, that of the untrained model.
+    """Choose the options of the rivals of a score that apply, in the direction of the head; return rivals by name.
+
+    The untrained model's rival comes last.
 
     Args:
-        table: with the sums by fold of the score and of its rivals.
-        score: by which the head is scored.
-        untrained: the same for an untrained model; its rows are put in the order of the table.
-        place: of the head, for each row.
-        choosing: the folds on which options are chosen; by default all.
-        scored: the folds on which the rivals are scored; by default all.
+        table: A head table with the sums by fold of the score and of its rivals.
+        score: The score of the head.
+        untrained: The head table of an untrained model; its rows are put in the order of `table`.
+        place: The labels of the head, for each row.
+        choosing: The folds on which options are chosen; by default all.
+        scored: The folds on which the rivals are scored; by default all.
     """
     rivals = {
         r.name: (r.title, Ratio.of_rival(table, r).at(**place), r.options) for r in score.rivals if r.applies(table)
@@ -76,10 +79,10 @@ def choose_rivals(
 
 
 def select_strongest(lifts: Mapping[str, Lift], rivals: Mapping[str, ChosenRival]) -> Strongest:
-    """The lift over the rival that is the strongest on the folds on which rivals were chosen; at least one is given."""
+    """Return the lift over the rival that is strongest on the folds on which options were chosen; needs a rival."""
 
     def concat(parts: Iterable[xr.DataArray]) -> xr.DataArray:
-        # Each rival has options of its own, and the untrained model's head a direction of its own.
+        # Each rival has its own options, and the untrained model's head its own direction.
         return xr.concat([part.reset_coords(drop=True) for part in parts], dim="rival", coords="minimal")
 
     strongest = concat(rival.choosing.value for rival in rivals.values()).fillna(-1).argmax("rival")
@@ -90,9 +93,10 @@ def select_strongest(lifts: Mapping[str, Lift], rivals: Mapping[str, ChosenRival
 
 
 def compare_lifts(table: xr.Dataset, score: Score, begin: str = "") -> tuple[xr.DataArray, xr.DataArray]:
-    """Where the intervals of the lifts over all rivals of a score lie above 0, and where there is a lift at all.
+    """Return where the lifts over all rivals of a score have intervals above 0, and where there is a lift.
 
-    A rival without a score in a row is passed over. `begin` is that of the variables, behind the prefix of the score.
+    A rival without a score in a row is ignored. `begin` is the beginning of the variables' names, after the prefix of
+    the score.
     """
     prefix = score.report_prefix
     names = (f"{prefix}{begin}lift_over_{rival}" for rival in (*(rival.name for rival in score.rivals), UNTRAINED))
@@ -105,7 +109,7 @@ def compare_lifts(table: xr.Dataset, score: Score, begin: str = "") -> tuple[xr.
 def describe_lift(
     lift: Lift, name: str, rival: str, score: Score, there: xr.DataArray, where: str = ""
 ) -> dict[str, xr.Variable]:
-    """The lift over a rival and the ends of its interval, as variables; `where` says on which corpus."""
+    """Return the lift over a rival and the ends of its interval, as variables; `where` names the corpus."""
     beside = rival.removeprefix("the ")
     what = f"{score.measure} of the reported head less that of the {beside}, on the same {score.items}{where}"
     return describe_with_ends(name, lift.value, lift.interval(), what, score, there)
@@ -114,21 +118,21 @@ def describe_lift(
 def describe_lift_over_strongest(
     name: str, strongest: Strongest, score: Score, there: xr.DataArray, where: str = ""
 ) -> dict[str, xr.Variable]:
-    """The lift over the strongest rival and the ends of its interval, as variables; `where` as of `describe_lift`."""
+    """Return the lift over the strongest rival and the ends of its interval, as variables; `where` names the corpus."""
     what = f"{score.measure} of the reported head less that of its strongest rival, on the same {score.items}{where}"
     return describe_with_ends(name, strongest.lift, (strongest.lower, strongest.upper), what, score, there)
 
 
 def describe_lift_p(lifts: Iterable[Lift], there: xr.DataArray, where: str = "") -> xr.Variable:
-    """Return the p-value of no lift over at least one rival, as a variable; NaN where it is not `there`.
+    """Return the p-value of no lift over at least one rival, as a variable; NaN for rows that are not `there`.
 
     All rivals have to be beaten, so the largest of their p-values holds for all of them together, without correction
     (intersection-union test: Berger 1982).
 
     Args:
-        lifts: over each rival.
-        there: the rows that have a head.
-        where: as of `describe_lift`.
+        lifts: The lift over each rival.
+        there: The rows that have a head.
+        where: The end of the description, which names the corpus.
     """
     p = xr.concat([lift.p_value().reset_coords(drop=True) for lift in lifts], dim="rival", coords="minimal")
     what = f"p-value of no lift of the reported head over at least one of its rivals{where}"
@@ -139,7 +143,7 @@ def describe_with_ends(
     name: str, value: xr.DataArray, ends: tuple[xr.DataArray, xr.DataArray], what: str, score: Score,
     there: xr.DataArray, measure: str = "",
 ) -> dict[str, xr.Variable]:  # fmt: skip
-    """A number and the ends of its interval, as variables; NaN where it is not `there`."""
+    """Return a number and the ends of its interval, as variables; NaN for rows that are not `there`."""
     names = f"{name}_{measure}".rstrip("_"), f"{name}_lower", f"{name}_upper"
     return {
         each: describe_values(values.where(there), text, f"share of {score.items}")
@@ -148,22 +152,22 @@ def describe_with_ends(
 
 
 def describe_values(values: xr.DataArray, name: str, units: str) -> xr.Variable:
-    """Values of the analysis as a variable of a head table."""
+    """Return values of the analysis as a variable of a head table."""
     return heads.variable(values.values, [str(d) for d in values.dims], name=name, units=units, source=SOURCE)
 
 
 def add_values(table: xr.Dataset, new: Mapping[str, xr.Variable]) -> xr.Dataset:
-    """Return a table with more variables, of which labels are coordinates: these cannot be subtracted."""
+    """Add variables to a table; labels become coordinates, because they cannot be subtracted."""
     return table.assign(new).set_coords([name for name, values in new.items() if values.dtype.kind not in "iufb"])
 
 
 def choose_best(ratio: Ratio, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
-    """The coordinates of the best score, for each row if there are several; the first of equals."""
+    """Return the coordinates of the best score, for each row if there are several; the first of equal scores."""
     return locate_largest(ratio.over_directions().value, dims)
 
 
 def locate_largest(scores: xr.DataArray, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
-    """The coordinates of the largest value along some dimensions, by default those of heads; the first of equals."""
+    """Return the coordinates of the largest value along `dims`, by default those of heads; the first if several."""
     dims = dims or tuple(dim for dim in HEAD if dim in scores.dims)
     flat = scores.fillna(-1).stack(place=dims)
     where = flat.argmax("place")

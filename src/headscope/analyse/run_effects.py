@@ -1,10 +1,10 @@
-"""Effects of disabling units in several runs of one task: the runs side by side, and a summary over them.
+"""Effects of disabling units in several runs of one task: a table of all runs, and a summary over them.
 
 tables of the runs --join_effects--> a table with the dimension ``run`` --summarize_effects--> one with its variables,
 but without the runs
 
-The interval of a mean is one over runs (Student's t): it says where the mean over more seeds would lie, on the same
-examples. The verdicts on single runs are about more examples. Both are shown.
+The interval of a mean is an interval over runs (Student's t): it shows where the mean over more seeds would lie, on the
+same examples. The verdicts on single runs generalize to more examples. Both are shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,32 +26,33 @@ from headscope.heads import variable
 SOURCE = "Student's t over runs; docs/howto/disable-heads.md says which runs count"
 
 COUNTED = ("needed", "worse without", "better without", "matters")
-"""The verdicts of which the summary says in how many runs they hold."""
+"""The verdicts for which the summary counts the runs."""
 
 _BY_EXAMPLE = ("examples", "texts")
 """Variables that are the same in every run."""
 
 
 def name_count(verdict: str) -> str:
-    """The ending of the variable that says in how many runs a verdict holds: ``_better_without_in``."""
+    """Return the ending of the variable that counts the runs with a verdict: ``_better_without_in``."""
     return f"_{verdict.replace(' ', '_')}_in"
 
 
 def join_effects(tables: Sequence[xr.Dataset], names: Sequence[str], seeds: Sequence[int]) -> xr.Dataset:
-    """Tables of effects of several runs as one with the dimension ``run`` and the coordinates ``run`` and ``seed``."""
+    """Join the effects of several runs along the dimension ``run``, with the coordinates ``run`` and ``seed``."""
     of_runs = [table.drop_vars(_BY_EXAMPLE) for table in tables]
     together = xr.concat(of_runs, xr.Variable("run", np.array(names)), join="outer", combine_attrs="override")
     return together.merge(tables[0][list(_BY_EXAMPLE)]).assign_coords(seed=("run", [*seeds]))
 
 
 def summarize_effects(table: xr.Dataset) -> xr.Dataset:
-    """The mean effects of a table of runs, as a table of effects without the dimension ``run``.
+    """Average the effects of a table of runs, as a table of effects without the dimension ``run``.
 
-    The variables are those of a single model: the effect and its placebos are means over runs, each with the interval
-    of the mean, and both p-values are those of a t test over runs, corrected for all units of the kind (Holm 1979).
-    The second is that of the effect less the placebos of the same run. They are NaN where no two runs differ.
-    ``effect_NAME_needed_in`` is the number of runs that call a unit needed, after a correction for all units and runs;
-    ``effect_NAME_worse_without_in``, ``_better_without_in`` and ``_matters_in`` are the like.
+    The variables are the same as for a single model. The effect and the effect of its placebos are means over runs,
+    each with the interval of the mean. Both p-values come from a t test over runs, corrected for all units of the kind
+    (Holm 1979). The second tests the effect less the placebos of the same run. The p-values are NaN if no two runs
+    differ. ``effect_NAME_needed_in`` is the number of runs that call a unit needed, after a correction for all units
+    and runs; ``effect_NAME_worse_without_in``, ``_better_without_in`` and ``_matters_in`` count the other verdicts
+    likewise.
     """
     summary = xr.Dataset(coords={name: values for name, values in table.coords.items() if "run" not in values.dims})
     summary = summary.assign({name: values for name, values in table.data_vars.items() if "run" not in values.dims})
@@ -66,7 +67,7 @@ def summarize_effects(table: xr.Dataset) -> xr.Dataset:
 
 
 def _summarize_kind(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> dict[str, xr.Variable]:
-    """The variables of one metric and the units of one kind."""
+    """Return the variables of one metric and of the units of one kind."""
     stem = f"{PREFIXES[kind]}effect_{metric['name']}"
     effects = table[stem].transpose("run", "how", "subset", ...)
     dims = [str(dim) for dim in effects.dims[1:]]
@@ -99,7 +100,7 @@ def _summarize_kind(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> 
 
 
 def _judge_runs(table: xr.Dataset, metric: Mapping[str, Any], stem: str, dims: Sequence[str]) -> np.ndarray:
-    """The verdict on each unit in each run, if the p-values are corrected for the number of runs too (Bonferroni)."""
+    """Return the verdict on each unit in each run, with p-values also corrected for the number of runs (Bonferroni)."""
     effects = table[stem].transpose("run", *dims).values
     missing = np.full(effects.shape, np.nan)
     p, placebos, placebo_p = (
@@ -114,10 +115,10 @@ def _judge_runs(table: xr.Dataset, metric: Mapping[str, Any], stem: str, dims: S
 def _average(
     values: Float[np.ndarray, "run how subset *unit"],
 ) -> tuple[Float[np.ndarray, "how subset *unit"], ...]:
-    """The mean over runs, the ends of its interval, and its p-value against 0, corrected over units.
+    """Return the mean over runs, the ends of its interval, and its p-value against 0, corrected over units.
 
-    Where runs do not differ, but for rounding, there is no interval: that metrics of few examples are equal says little
-    of further runs. There is no p-value either, unless nothing changes in any run.
+    If runs differ only by rounding, there is no interval: equal metrics on few examples say little about further runs.
+    There is no p-value either, unless nothing changes in any run.
     """
     count, mean = len(values), values.mean(0)
     unknown = np.full(mean.shape, np.nan)
@@ -132,7 +133,7 @@ def _average(
 
 
 def _correct(p: Float[np.ndarray, "*unit"], measured: np.ndarray) -> Float[np.ndarray, "*unit"]:
-    """The p-values corrected for all measured units, of which those without a p-value count too."""
+    """Correct p-values for all measured units, including units without a p-value."""
     corrected = np.full(p.shape, np.nan)
     corrected[measured] = holm(np.nan_to_num(p[measured], nan=1.0))
     return np.where(np.isnan(p), np.nan, corrected)

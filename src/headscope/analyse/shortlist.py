@@ -1,4 +1,4 @@
-"""All heads that stand out by a score, and not the best alone: chosen on one half of the texts, judged on the other.
+"""All heads that stand out by a score, not only the best head: chosen on one half of the texts, judged on the other.
 
 table --even folds--> candidates --odd folds--> lifts over rivals, corrected for the candidates --> verdicts on heads
 """
@@ -31,32 +31,33 @@ from headscope.score import HEAD, Score
 
 
 def shortlist_heads(table: xr.Dataset, untrained: xr.Dataset | None = None) -> xr.Dataset:
-    """`table` with a verdict on every head, for each row of each score that has rivals.
+    """Add a verdict on every head, for each row of each score that has rivals.
 
-    The candidates are the heads that beat every rival on the even folds, on which the options of the rivals are chosen
-    too. On the odd folds, which chose nothing, each candidate is tested against every rival, and the p-values are
-    corrected for the number of candidates (Benjamini and Hochberg 1995).
+    The candidates are the heads that beat every rival on the even folds; the options of the rivals are chosen on these
+    folds too. On the odd folds, which were not used to choose, each candidate is tested against every rival, and the
+    p-values are corrected for the number of candidates (Benjamini and Hochberg 1995).
 
     Args:
-        table: with the sums by fold of its scores, and p-values if there were permutations (`add_significance`).
-        untrained: the same for a model of the same shape with random weights, on the same corpus; its best head is a
-            rival.
+        table: A head table with the sums by fold of its scores, and p-values if there were permutations
+            (`add_significance`).
+        untrained: The head table of a model of the same shape with random weights, on the same corpus; its best head is
+            a rival.
 
     Returns:
-        The table with, for each head and row, behind the prefix of the score:
+        The table with, for each head and row, after the prefix of the score:
 
-        * ``shortlist_accuracy`` (or another measure, such as ``f1``), with ``shortlist_lower|upper``: its score on the
-          odd folds;
+        * ``shortlist_accuracy`` (or another measure, such as ``f1``), with ``shortlist_lower|upper``: the score of the
+          head on the odd folds;
         * ``shortlist_lift``, with ``_lower|_upper``: its lift there over the strongest rival;
-        * ``shortlist_q``: of a candidate, the false discovery rate of a lift over all rivals; NaN for other heads;
-        * ``shortlist_stands_out``: 1 where q is below 0.05, the intervals of its lifts over all rivals lie above 0 and
-          the permutation p-value, corrected for all heads, is below 0.05 if there is one; else 0, and NaN where there
-          are too few items or texts to decide, or a head has no score.
+        * ``shortlist_q``: for a candidate, the false discovery rate of a lift over all rivals; NaN for other heads;
+        * ``shortlist_stands_out``: 1 if q is below 0.05, the intervals of its lifts over all rivals lie above 0 and the
+          permutation p-value, corrected for all heads, is below 0.05 if there is one; else 0. NaN if there are too few
+          items or texts to decide, or the head has no score.
 
         And for each row ``shortlist_rival``, the name of the strongest rival.
 
     Raises:
-        TableError: the table has no score with rivals, or lacks the sums of one.
+        TableError: The table has no score with rivals, or lacks the sums of one.
     """
     new: dict[str, xr.Variable] = {}
     for score in list_reported_scores(table):
@@ -69,7 +70,7 @@ def shortlist_heads(table: xr.Dataset, untrained: xr.Dataset | None = None) -> x
 
 
 def _judge_heads(table: xr.Dataset, score: Score, untrained: xr.Dataset | None) -> dict[str, xr.Variable]:
-    """The variables of one score."""
+    """Return the variables of one score."""
     ratio = Ratio.of_heads(table, score)
     choosing, scored = ratio.half(CHOOSE), ratio.half(SCORED)
     value = scored.value

@@ -12,31 +12,31 @@ WESTFALL = "Westfall and Young 1993 (maximum statistic)"
 BENJAMINI = "Benjamini and Hochberg 1995"
 
 FLIPS = 1999
-"""Draws of signs for the folds, of which each fold has one."""
+"""The number of random draws; each draw has a sign for every fold."""
 
 _BLOCK = 2**22
-"""Sums under flipped signs that are computed together: 32 MB."""
+"""The number of sums under flipped signs that are computed together: 32 MB."""
 
 _ROUNDED = 1e-9
-"""How far a statistic may be below another one and still be as large: both were added up in some order."""
+"""The rounding error of a statistic: a statistic that is lower by less still counts as equal."""
 
 
 def add_significance(table: xr.Dataset) -> xr.Dataset:
-    """`table` with p-values of heads, corrected for how many there are, for each score that has permutations.
+    """Add p-values of heads, corrected for the number of heads, for each score that has permutations.
 
-    In a permutation the gold stands where it does not belong (`headscope.reducers.support.permutations`). For a score
-    with the stem ``relation`` the new variables are
+    In a permutation the gold is moved to other words (`headscope.reducers.support.permutations`). For a score with the
+    stem ``relation`` the new variables are
 
-    * ``relation_p_corrected``: of each head, the share of the permutations in which *any* head stands out as much: the
+    * ``relation_p_corrected``: for each head, the share of the permutations in which *any* head scores as high: the
       p-value corrected for all heads and both directions (the family-wise error, by the maximum statistic);
-    * ``relation_q``: Benjamini and Hochberg's false discovery rate over all heads, directions and rows. A relation
-      that others are pooled in counts as one more, and so does a rare one;
-    * ``best_p`` (with the score's prefix before it): for each row, the p-value of the best of all heads, and
-      ``best_q``, the same corrected for the number of rows (Benjamini and Hochberg).
+    * ``relation_q``: Benjamini and Hochberg's false discovery rate over all heads, directions and rows. A row that
+      pools other rows counts as one more row, and so does a rare one;
+    * ``best_p`` (after the score's prefix): for each row, the p-value of the best of all heads, and ``best_q``, the
+      same corrected for the number of rows (Benjamini and Hochberg).
 
-    A row without items has none of them, and is no row that others are corrected for.
+    A row without items has no p-values, and does not count in the corrections.
 
-    A table without permutations, or without scores, is returned as it is.
+    A table without permutations, or without scores, is returned unchanged.
     """
     new: dict[str, xr.Variable] = {}
     for score in read_scores(table):
@@ -49,7 +49,7 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     z, p, best = (table[f"{score.stem}_{end}"] for end in ("z", "p", "z_permuted"))
     if "attention_type" in best.dims:
         best = best.max("attention_type")
-    # Behind the largest come the NaN of a score with fewer permutations than another of its table, or of an empty row.
+    # The sorted values end with NaN if a row is empty or a score has fewer permutations than another score.
     ranked = np.sort(best.transpose(..., "permutation").values, axis=-1)
     permutations = (~np.isnan(ranked)).sum(-1)
     by_head = z.transpose(..., *(dim for dim in best.dims if dim != "permutation"))
@@ -58,7 +58,7 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
         at = (..., *row)
         known = ranked[row][: permutations[row]]
         above = len(known) - np.searchsorted(known, by_head.values[at], side="left")
-        # The score itself is one permutation more.
+        # The unpermuted score counts as one more permutation.
         corrected[at] = (1 + above) / (1 + len(known))
     corrected_p = by_head.copy(data=np.where(np.isnan(by_head), np.nan, corrected))
     best_p = corrected_p.min([dim for dim in HEAD if dim in by_head.dims])
@@ -84,18 +84,18 @@ def flip_signs(
 ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
     """Return two-sided p-values of differences that are sums over folds, and the same corrected for their number.
 
-    If two models are alike on the texts of a fold, its part of a difference may as well have the other sign. The signs
-    of the folds are drawn at random, the same for all differences, so that nothing is assumed about how these depend on
-    each other. The statistic is the sum over folds divided by the root of the sum of squares, which a few folds cannot
-    make large; it grows with the mean divided by its standard error, so that both give the same p-value. The corrected
-    p-value is the share of draws in which *any* of the decided differences has as large a statistic (Westfall and Young
-    1993; Winkler et al. 2014); NaN of those that are not decided.
+    If two models are equally good on the texts of a fold, the term of this fold in a difference could equally well have
+    the other sign. The signs of the folds are drawn at random, the same for all differences, so nothing is assumed
+    about how the differences depend on each other. The statistic is the sum over folds divided by the root of the sum
+    of squares, which a few folds cannot make large. It grows with the mean divided by its standard error, so both give
+    the same p-value. The corrected p-value is the share of draws in which *any* of the decided differences has as large
+    a statistic (Westfall and Young 1993; Winkler et al. 2014); NaN for differences that are not decided.
 
     Args:
-        parts: what each fold adds to each difference.
-        decided: which differences are corrected for; by default all.
-        flips: draws of signs for the folds.
-        seed: of the signs.
+        parts: The term of each fold in each difference.
+        decided: The differences that are corrected for; by default all.
+        flips: The number of random draws of signs.
+        seed: The seed of the signs.
     """
     decided = np.ones(len(parts), dtype=bool) if decided is None else decided
     norms = np.sqrt((parts**2).sum(1))
@@ -110,14 +110,15 @@ def flip_signs(
         above += (flipped >= observed).sum(0)
         largest[block] = flipped[:, decided].max(1, initial=0)
     corrected = flips - np.searchsorted(np.sort(largest), observed, side="left")
-    # The signs that there are count as one draw more.
+    # The real signs count as one more draw.
     return (1 + above) / (1 + flips), np.where(decided, (1 + corrected) / (1 + flips), np.nan)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
     """Return Holm's adjusted p-values (1979) over all entries that are not NaN.
 
-    At a level of 0.05, at most one family in twenty has a true null among those rejected, however they depend.
+    At a level of 0.05, the probability of rejecting any true null hypothesis is at most 0.05, however the tests depend
+    on each other.
     """
     flat = p.ravel()
     order = np.argsort(flat)[: np.count_nonzero(~np.isnan(flat))]  # NaN comes last
@@ -128,7 +129,7 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def correct_rows(p: xr.DataArray, few: xr.DataArray) -> xr.DataArray:
-    """Return the p-values of rows corrected for all that are decided (`holm`); NaN where texts or items are `few`."""
+    """Return the p-values of rows, corrected for all decided rows (`holm`); NaN where texts or items are `few`."""
     return p.copy(data=holm(p.where(~few).values))
 
 
@@ -147,14 +148,14 @@ def false_discoveries(p: np.ndarray) -> np.ndarray:
 
 
 def count_needed(p: np.ndarray, tests: int) -> np.ndarray:
-    """The number of p-values of this size, among so many tests, from which on they have a q of at most `ALPHA`.
+    """Return how many of the tests must have the p-value `p` for a q of at most `ALPHA`.
 
-    No test has such a q unless as many do (Benjamini and Hochberg): k of them need ``p * tests / k <= ALPHA``. NaN
-    where all of them are too few, or there is no p-value.
+    No test has such a q unless that number of tests, k, has the p-value (Benjamini and Hochberg):
+    ``p * tests / k <= ALPHA``. NaN if even all tests are too few, or there is no p-value.
 
     Args:
-        p: the smallest p-value that a test can give, of any shape.
-        tests: the number of tests that are corrected for.
+        p: The smallest p-value that a test can give, of any shape.
+        tests: The number of tests that are corrected for.
     """
     counts = np.arange(1, tests + 1)
     enough = p[..., None] * (tests / counts) <= ALPHA

@@ -1,8 +1,8 @@
 """Student's t: intervals and p-values of a value with a standard error, and the standard error of a mean.
 
 `scipy.stats` takes longer to load than pandas and xarray together. `scipy.stats.t` calls the same functions as this
-file, so the results are the same to the last bit. Numbers may be those of numpy or of xarray, of any shape. Without
-degrees of freedom, and where the error is NaN, everything is NaN; where the error is 0, an interval is empty.
+file, so the results are the same to the last bit. Arguments may be numpy or xarray numbers of any shape. Results are
+NaN without degrees of freedom, and where the error is NaN; if the error is 0, both ends of an interval are the value.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 LEVEL = 0.95
-"""Of all intervals."""
+"""The level of all intervals."""
 
 
 def ppf(probability: Any, freedom: Any) -> Any:
@@ -30,12 +30,12 @@ def sf(statistic: Any, freedom: Any) -> Any:
 
 
 def two_sided_p(statistic: Any, freedom: Any) -> Any:
-    """Return the probability of a statistic that is as far from 0, on either side."""
+    """Return the probability of a statistic that is at least as far from 0, on either side."""
     return 2 * sf(np.abs(statistic), freedom)
 
 
 def half_width(error: Any, freedom: Any, level: float = LEVEL) -> Any:
-    """Return how far the interval of a value with this error reaches to either side."""
+    """Return half the width of the interval of a value with this error."""
     return error * ppf((1 + level) / 2, freedom)
 
 
@@ -46,6 +46,6 @@ def t_interval(value: Any, error: Any, freedom: Any, level: float = LEVEL) -> tu
 
 
 def standard_error(values: np.ndarray, axis: int = 0) -> np.ndarray:
-    """Return the standard error of the mean along an axis; NaN of a single value."""
+    """Return the standard error of the mean along an axis; NaN for a single value."""
     count = values.shape[axis]
     return np.asarray(values.std(axis, ddof=1) / np.sqrt(count) if count > 1 else np.nan * values.mean(axis))

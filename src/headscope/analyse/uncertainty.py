@@ -14,52 +14,52 @@ from headscope.analyse.student import LEVEL, half_width, ppf, sf, t_interval
 from headscope.score import Rival, Score, add_up, find_score
 
 POWER, ALPHA = 0.8, 0.05
-"""Of the test whose smallest detectable effect is reported."""
+"""The power and the level of the test whose smallest detectable effect is reported."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Two sums in each fold of the corpus, whose ratio is a score: links got right and all links, for an accuracy."""
+    """Two sums in each fold of the corpus, whose ratio is a score: right links and all links, for an accuracy."""
 
     numerator: xr.DataArray
     denominator: xr.DataArray
 
     @classmethod
     def of_heads(cls, table: xr.Dataset, score: Score) -> "Ratio":
-        """The sums of the heads.
+        """Return the sums of the heads.
 
         Raises:
-            TableError: the table lacks them.
+            TableError: The table lacks the sums.
         """
         return cls(add_up(table, score.numerator), add_up(table, score.denominator))
 
     @classmethod
     def of_rival(cls, table: xr.Dataset, rival: Rival) -> "Ratio":
-        """The sums of a rival, for each of its options.
+        """Return the sums of a rival, for each of its options.
 
         Raises:
-            TableError: the table lacks them.
+            TableError: The table lacks the sums.
         """
         return cls(add_up(table, rival.numerator), add_up(table, rival.denominator))
 
     def at(self, **place: xr.DataArray) -> "Ratio":
-        """The sums of one choice (of head or offset), for each row if there are several.
+        """Return the sums of one choice (of a head or an offset), for each row if there are several.
 
-        They do not carry the labels of what was chosen, which differ between a head and its rivals.
+        The labels of the choice are dropped, because they differ between a head and its rivals.
         """
         sums = (self.numerator, self.denominator)
         chosen = (v.sel({d: i for d, i in place.items() if d in v.dims}) for v in sums)
         return Ratio(*(v.drop_vars(place, errors="ignore") for v in chosen))
 
     def half(self, folds: slice) -> "Ratio":
-        """The sums of some folds."""
+        """Return the sums of the selected folds."""
         return Ratio(self.numerator.isel(fold=folds), self.denominator.isel(fold=folds))
 
     def over_directions(self) -> "Ratio":
-        """The same with the items of both directions in the denominator, where each direction has items of its own.
+        """Return the ratio with the items of both directions in the denominator, if each direction has its own items.
 
-        By it heads are chosen: a direction with few items is not the better one because a head is right about all of
-        these.
+        Heads are chosen by this ratio: a direction with few items is not better only because a head is right about all
+        of them.
         """
         if "direction" not in self.denominator.dims:
             return self
@@ -67,9 +67,9 @@ class Ratio:
 
     @cached_property
     def value(self) -> xr.DataArray:
-        """The score; NaN where there is nothing to divide by."""
+        """The score; NaN if the denominator is 0."""
         total = self.denominator.sum("fold")
-        # A head that an attention type does not have is NaN, and stays so.
+        # A head that an attention type lacks is NaN, and stays NaN.
         return self.numerator.sum("fold", skipna=False) / total.where(total > 0)
 
     @cached_property
@@ -79,13 +79,13 @@ class Ratio:
 
     @cached_property
     def effective(self) -> xr.DataArray:
-        """The number of independent items that would say as much as those that there are; never more than these.
+        """The number of independent items that would carry the same information as these items; at most their number.
 
-        Items of one text are not independent, and folds hold whole texts (or, where there are few,
-        whole documents). The variance of the ratio of two sums over folds is estimated by
-        linearisation (Cochran 1977, section 6.3; the sandwich estimator of a regression on a
-        constant, with the factor m/(m-1) for m folds that hold any), and compared with the variance
-        under independence. One fold alone says nothing about the spread between folds, so it gives NaN.
+        Items of one text are not independent, and folds hold whole texts (or, where there are few, whole documents).
+        The variance of the ratio of two sums over folds is estimated by linearisation (Cochran 1977, section 6.3; the
+        sandwich estimator of a regression on a constant, with the factor m/(m-1) for m folds that hold any item), and
+        compared with the variance under independence. A single fold says nothing about the spread between folds, so it
+        gives NaN.
         """
         p, total, m = self.value, self.denominator.sum("fold"), self.clusters
         n = total.where(total > 0)
@@ -98,11 +98,11 @@ class Ratio:
     def interval(self, level: float = LEVEL) -> tuple[xr.DataArray, xr.DataArray]:
         """Return the ends of a confidence interval for the score, clustered by fold.
 
-        The interval is the hull of two. Wilson's (1927) is taken at the number of items that are as good as
-        independent (`effective`), with the quantile of Student's t for g-1 degrees of freedom, g effective clusters
-        (`count_effective`). Near 0 and 1, where folds are too much alike to show how they differ, it is too narrow;
-        there the posterior interval of a beta-binomial proportion (`headscope.analyse.proportion`) is the wider one.
-        How often it covers the truth: docs/explanation/statistics.md.
+        The interval is the hull of two intervals. The first is Wilson's (1927) for the number of effectively
+        independent items (`effective`), with the quantile of Student's t for g-1 degrees of freedom, g effective
+        clusters (`count_effective`). Near 0 and 1, where folds are too similar to show how they differ, it is too
+        narrow; there the second is wider, the posterior interval of a beta-binomial proportion
+        (`headscope.analyse.proportion`). Its coverage is in docs/explanation/statistics.md.
         """
         p, effective = self.value, self.effective
         freedom = (count_effective(_shares(self)) - 1).clip(min=1).where(self.clusters > 1)
@@ -127,14 +127,14 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Lift:
-    """The score of a head less that of a rival on the same items: a paired difference, clustered by fold."""
+    """The score of a head less the score of a rival on the same items: a paired difference, clustered by fold."""
 
     head: Ratio
     rival: Ratio
 
     @cached_property
     def value(self) -> xr.DataArray:
-        """The difference; NaN where either has no score."""
+        """The difference; NaN if either has no score."""
         return self.head.value - self.rival.value
 
     @cached_property
@@ -144,11 +144,11 @@ class Lift:
 
     @cached_property
     def error(self) -> xr.DataArray:
-        """The standard error of the difference; NaN where a single fold holds all items.
+        """The standard error of the difference; NaN if a single fold holds all items.
 
-        By linearisation (Cochran 1977, section 6.3), as `Ratio.effective`: what a fold adds to the difference is the
-        residual of the head less that of the rival. Items that both get right cancel, so the difference of two scores
-        on the same items is far surer than either of them.
+        It comes from linearisation (Cochran 1977, section 6.3), as in `Ratio.effective`: the term of a fold in the
+        difference is the residual of the head less the residual of the rival. Items that both get right cancel out, so
+        the difference of two scores on the same items is much more certain than either score.
         """
         residuals = _residuals(self.head) - _residuals(self.rival)
         m = self.clusters
@@ -156,63 +156,63 @@ class Lift:
 
     @cached_property
     def effective_clusters(self) -> xr.DataArray:
-        """The number of equally large folds that would say as much, by the mean share of the head's and the rival's."""
+        """The number of equally large folds with the same information, by the mean share of head and rival."""
         return count_effective(_shares(self.head) + _shares(self.rival))
 
     def interval(self, level: float = LEVEL) -> tuple[xr.DataArray, xr.DataArray]:
-        """A confidence interval for the difference: Student's t with g-1 degrees of freedom for g effective clusters.
+        """Return a confidence interval for the difference, by Student's t.
 
-        With m-1 for m clusters it would be too narrow where some texts are much longer than others. Simulated
-        (correlation 0.2 within texts), intervals of 95 % cover the truth in 93 to 98 % with the one, and in 60 to 96 %
-        with the other (`tests/test_verdicts.py`).
+        It has g-1 degrees of freedom for g effective clusters. With m-1 for m clusters it would be too narrow if some
+        texts are much longer than others. In simulations (correlation 0.2 within texts), intervals of 95 % cover the
+        truth in 93 to 98 % of the cases with g-1, and in 60 to 96 % with m-1 (`tests/test_verdicts.py`).
         """
         lower, upper = t_interval(self.value, self.error, self.freedom, level)
         return lower.clip(min=-1), upper.clip(max=1)
 
     def p_value(self) -> xr.DataArray:
-        """The one-sided p-value of a difference of 0 or less, by the t-test that the interval inverts."""
+        """Return the one-sided p-value of a difference of 0 or less, by the t test that the interval inverts."""
         error = self.error
-        # Where every fold has the same difference, the sign of the difference is certain.
+        # If every fold has the same difference, the sign of the difference is certain.
         certain = np.inf * (2 * (self.value > 0) - 1)
         statistic = (self.value / error.where(error > 0)).where(error > 0, certain)
         p: xr.DataArray = sf(statistic, self.freedom).where(error.notnull())
         return p
 
     def detectable(self) -> xr.DataArray:
-        """The smallest true difference whose interval would lie above 0 in four of five samples like this one."""
+        """Return the smallest true difference whose interval would lie above 0 in four of five such samples."""
         gain: xr.DataArray = self.error * (ppf(1 - ALPHA / 2, self.freedom) + ppf(POWER, self.freedom))
         return gain
 
     @cached_property
     def freedom(self) -> xr.DataArray:
-        """The degrees of freedom of Student's t, g-1 for g effective clusters; NaN where one fold holds all items."""
+        """The degrees of freedom of Student's t, g-1 for g effective clusters; NaN if one fold holds all items."""
         return (self.effective_clusters - 1).where(self.clusters > 1)
 
 
 def _residuals(ratio: Ratio) -> xr.DataArray:
-    """What each fold adds to a ratio beyond its share of the items."""
+    """Return the linearised term of each fold in a ratio: its numerator beyond its share of the items."""
     total = ratio.denominator.sum("fold")
     return (ratio.numerator - ratio.value * ratio.denominator) / total.where(total > 0)
 
 
 def count_effective(share: xr.DataArray) -> xr.DataArray:
-    """Return the number of equally large folds that would say as much as those that there are: (sum n)^2 / sum n^2.
+    """Return the number of equally large folds that would carry the same information: (sum n)^2 / sum n^2.
 
-    The n are the shares of the items that the folds hold (Carter, Schnepel and Steigerwald 2017). It is the number of
-    clusters if they are equally large, and near 1 if one holds nearly all.
+    The n are the shares of the items that the folds hold (Carter, Schnepel and Steigerwald 2017). The result is the
+    number of clusters if they are equally large, and near 1 if one fold holds nearly all items.
     """
     total = (share**2).sum("fold")
     return share.sum("fold") ** 2 / total.where(total > 0)
 
 
 def _shares(ratio: Ratio) -> xr.DataArray:
-    """The share of the items that each fold holds."""
+    """Return the share of the items that each fold holds."""
     total = ratio.denominator.sum("fold")
     return ratio.denominator / total.where(total > 0)
 
 
 def sums_of_heads(table: xr.Dataset, variable: str) -> Float[np.ndarray, "2 head fold"] | None:
-    """The two sums whose ratio a variable of each head is, in each fold; None where it is none, or lacks the sums."""
+    """Return the two sums in each fold whose ratio is a variable of heads; None if it is no ratio or lacks them."""
     score = find_score(table, variable)
     if score is None or not score.is_ratio or not {*score.numerator, *score.denominator} <= {*table.data_vars}:
         return None

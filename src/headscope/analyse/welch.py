@@ -1,4 +1,4 @@
-"""The difference of two means over runs, where the two groups need not spread alike."""
+"""The difference of two means over runs, for groups that may have unequal spreads."""
 
 from dataclasses import dataclass
 
@@ -13,17 +13,17 @@ WELCH = "Welch's t over runs"
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """The difference of the means of two groups of runs, at every place.
+    """The difference of the means of two groups of runs, at every entry.
 
     Attributes:
-        difference: the mean of the first group less that of the second.
-        lower: end of its 95 % interval, which is empty where the runs of neither group differ.
-        upper: the other end.
-        p: the two-sided p-value that the means are equal; NaN where the runs of neither group differ.
-        spread_ratio: the standard deviation over runs (ddof 1) of the first group to that of the second; infinite
-            where only the second's runs do not differ, NaN where those of neither do.
+        difference: The mean of the first group less the mean of the second.
+        lower: The lower end of its 95 % interval, which has no width if neither group varies over its runs.
+        upper: The upper end of this interval.
+        p: The two-sided p-value of equal means; NaN if neither group varies over its runs.
+        spread_ratio: The standard deviation over runs (ddof 1) of the first group divided by that of the second;
+            infinite if only the second group does not vary, NaN if neither does.
 
-    All but the difference are NaN where a group has one run, and all are NaN where a run is.
+    All values except the difference are NaN if a group has one run, and all are NaN if a run is NaN.
     """
 
     difference: np.ndarray
@@ -34,14 +34,15 @@ class MeanDifference:
 
 
 def compare_means(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..."]) -> MeanDifference:
-    """The difference of the means down the first axis, with Welch's test and interval, for every place of the others.
+    """Compare the means of two groups along the first axis by Welch's test, at every entry of the other axes.
 
-    The null is that the means are equal, whatever the spreads (Welch 1947). The values of a group are taken as about
-    normal. Spreads by rounding alone (less than `TIED` of the largest value of a place) count as none.
+    The null hypothesis is that the means are equal, whatever the spreads (Welch 1947). The values of a group are
+    assumed to be about normal. A spread that comes from rounding (less than `TIED` of the largest value of an entry)
+    counts as 0.
 
     Args:
-        first: a value of each run of one group, and its places.
-        second: of each run of the other, with the same places.
+        first: The values of the first group: a run for each index of the first axis.
+        second: The values of the second group, with the same other axes.
     """
     difference = np.asarray(first.mean(0) - second.mean(0))
     if min(len(first), len(second)) < 2:
@@ -53,7 +54,7 @@ def compare_means(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..
     error = np.sqrt(sum(squares))
     freedoms = [square**2 / (len(values) - 1) for square, values in zip(squares, (first, second), strict=True)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Without any error the interval is empty, whatever the degrees of freedom.
+        # If the error is 0, the interval has no width, whatever the degrees of freedom.
         freedom = np.where(error == 0, 1.0, error**4 / sum(freedoms))
         p = np.where(error == 0, np.nan, two_sided_p(difference / error, freedom))
         ends = t_interval(difference, error, freedom)
@@ -61,6 +62,6 @@ def compare_means(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..
 
 
 def _measure_spread(values: Float[np.ndarray, "..."], rounding: np.ndarray) -> np.ndarray:
-    """The standard deviations down the first axis, 0 in place of those that are by rounding alone."""
+    """Return the standard deviations along the first axis, with 0 for deviations that come from rounding."""
     spread = values.std(0, ddof=1)
     return np.where(spread <= rounding, 0, spread)
