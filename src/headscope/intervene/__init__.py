@@ -1,1 +1,1 @@
-"""What changes heads while a model runs, and what that does to it."""
+"""Changes of heads while a model runs, and their effects on the model."""

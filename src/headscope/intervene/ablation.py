@@ -1,4 +1,4 @@
-"""What is disabled in one run of an evaluation: a head, a layer, a key/value head or two heads, or a placebo."""
+"""The units that one run of an evaluation disables: a head, a layer, a key/value head, two heads, or a placebo."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +15,12 @@ HEAD, LAYER, GROUP, PAIR, SET = "head", "layer", "group", "pair", "set"
 
 @dataclass(frozen=True)
 class Unit:
-    """What is disabled at once.
+    """A set of heads that are disabled together.
 
     Attributes:
-        name: as `select_heads` reads it; of a pair, two names with a plus between; of a set, what it is of.
+        name: The name, as `select_heads` reads it; for a pair, two names joined by a plus; for a set, its own name.
         kind: ``head``, ``layer``, ``group``, ``pair`` or ``set``.
-        selection: its heads.
+        selection: The heads of the unit.
     """
 
     name: str
@@ -33,10 +33,10 @@ class Ablation:
     """One run of an evaluation.
 
     Attributes:
-        unit: what is disabled.
-        how: what takes the place of its output, one of `headscope.intervene.ways.WAYS`.
-        placebo: the number of the placebo that runs in place of the unit, counted from 1; 0 for the unit itself.
-        path: on which the change reaches the output, one of `headscope.analyse.effect_table.PATHS`.
+        unit: The unit that is disabled.
+        how: The kind of output that replaces the unit's own, one of `headscope.intervene.ways.WAYS`.
+        placebo: The number of the placebo that runs in place of the unit, counted from 1; 0 for the unit itself.
+        path: The path on which the change reaches the output, one of `headscope.analyse.effect_table.PATHS`.
     """
 
     unit: Unit
@@ -46,22 +46,22 @@ class Ablation:
 
 
 def list_units(model: Model, names: Sequence[str] = ()) -> list[Unit]:
-    """The units of a model that are named; by default all heads, all layers, and the groups of query heads.
+    """List the named units of a model; by default all heads, all layers, and the groups of query heads.
 
     Raises:
-        HeadscopeError: the model has no such head, layer or key/value head.
+        HeadscopeError: The model has no such head, layer or key/value head.
     """
     units = [_make_unit(model, name) for name in names or _name_units(model)]
     return [*{unit.name: unit for unit in units}.values()]
 
 
 def list_heads(model: Model) -> list[Unit]:
-    """All heads of a model."""
+    """List all heads of a model."""
     return [unit for unit in list_units(model) if unit.kind == HEAD]
 
 
 def pair_units(heads: Sequence[Unit]) -> list[Unit]:
-    """All pairs of some heads."""
+    """Make all pairs of the given heads."""
     return [
         Unit(f"{first.name}+{second.name}", PAIR, _merge(first.selection, second.selection))
         for first, second in combinations(heads, 2)
@@ -82,7 +82,7 @@ def _name_units(model: Model) -> Iterator[str]:
 
 
 def _make_unit(model: Model, name: str) -> Unit:
-    """The unit of a name, which is written as tables write it: 3-1 for 03-1."""
+    """Make the unit with a name, and write the name as tables do: 3-1 for 03-1."""
     kind = GROUP if "kv" in name else HEAD if "-" in name else LAYER
     plain = re.sub(r"\d+", lambda number: str(int(number[0])), " ".join(name.split()))
     return Unit(plain, kind, select_heads(model, [name]))
@@ -94,15 +94,15 @@ def _merge(first: Selection, second: Selection) -> Selection:
 
 
 PLACEBOS = {HEAD: 1, GROUP: 1, LAYER: 2, PAIR: 0, SET: 0}
-"""Placebos of each kind of unit, in multiples: a layer shares the spread of its own with no other unit."""
+"""Factors for the number of placebos of each kind of unit; a layer has more, since no unit shares their spread."""
 
 
 def list_ablations(
     units: Sequence[Unit], ways: Sequence[str], placebos: Mapping[str, int], paths: Sequence[str] = (TOTAL,)
 ) -> list[Ablation]:
-    """Each unit in each way and on each path.
+    """List the ablations of each unit in each way and on each path.
 
-    On the total path there are placebos of it in the ways that have some, as many as `PLACEBOS` says.
+    On the total path, the ways with placebos also get placebos of each unit; their number is multiplied by `PLACEBOS`.
     """
     return [
         Ablation(unit, how, placebo, path)

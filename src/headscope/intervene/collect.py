@@ -1,4 +1,4 @@
-"""The outputs of heads on a corpus, as what takes the place of others: their mean, or those of single texts.
+"""Outputs of heads on a corpus, to replace other outputs with: their mean, or the outputs on single texts.
 
 documents --stream--> batches --capture, with an edit that only looks--> z of the selected layers --> `Mean`, `Resample`
 """
@@ -23,11 +23,17 @@ from headscope.intervene.selected_heads import Selection
 def average_outputs(
     model: Model, selection: Selection, documents: Iterable[Document], *, by_position: bool = False
 ) -> Mean:
-    """Return the mean output of the heads of the selected layers over all tokens of a corpus, or also `by_position`.
+    """Return the mean output of the heads of the selected layers over all tokens of a corpus.
+
+    Args:
+        model: The model that runs.
+        selection: The heads whose layers are selected.
+        documents: The texts of the corpus.
+        by_position: Also return the mean at each position of a text.
 
     Raises:
-        HeadscopeError: no document can be read by the model.
-        ModelError: the attention of the model cannot be captured.
+        HeadscopeError: The model can read no document.
+        ModelError: The attention of the model cannot be captured.
     """
     sums: dict[Layer, Tensor] = {}
     counts: dict[Layer, Tensor] = {}
@@ -43,9 +49,9 @@ def average_outputs(
 
 
 def record_outputs(model: Model, selection: Selection, documents: Iterable[Document], *, seed: int = 0) -> Resample:
-    """The outputs of all heads of the selected layers on each document, which are held in memory, in random order.
+    """Return the outputs of all heads of the selected layers on each document, in random order.
 
-    The errors are those of `average_outputs`.
+    The outputs are held in memory. The errors are the same as for `average_outputs`.
     """
     texts: dict[Layer, list[Tensor]] = {}
     for outputs in _collect(model, selection, documents):
@@ -60,7 +66,7 @@ def record_outputs(model: Model, selection: Selection, documents: Iterable[Docum
 def _collect(
     model: Model, selection: Selection, documents: Iterable[Document]
 ) -> Iterator[dict[Layer, tuple[Tensor, Bool[Tensor, "batch query"]]]]:
-    """Z of the selected layers for one batch after the other, and which of its rows are tokens; long texts are cut."""
+    """Yield z of the selected layers for each batch, and which of its rows are tokens; long texts are cut."""
     room = Room.measure(model, None)
 
     def read(portion: Portion) -> dict[Layer, tuple[Tensor, Bool[Tensor, "batch query"]]]:
@@ -81,7 +87,7 @@ def _collect(
 
 
 def _add(total: Tensor | None, batch: Tensor, *, dim: int) -> Tensor:
-    """A sum by places, of which either side may have fewer."""
+    """Add two sums along a dimension; either of them may be shorter."""
     if total is None:
         return batch
     longer, shorter = (total, batch) if total.shape[dim] >= batch.shape[dim] else (batch, total)

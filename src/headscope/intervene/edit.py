@@ -1,4 +1,4 @@
-"""Context managers that change heads of a model: within one, every forward pass of the model is changed.
+"""Context managers that change heads of a model: within the block, they change every forward pass of the model.
 
 ==========  ===================================================================================================
 `zero`      no output
@@ -6,15 +6,15 @@
 `uniform`   attention with equal weights (Kovaleva et al. 2019, section 4.6)
 `resample`  the output of the head on another text
 `shuffle`   the output of the head on another example of the batch
-`cut`       attention in which some tokens do not see some others
+`cut`       attention in which some tokens do not see some other tokens
 `disable`   any of the first five, by name
 ==========  ===================================================================================================
 
-They can be nested; each acts on what those around it leave. A head is its output before the output projection: a slice
-of what comes after the projection is no head. Heads are named as `select_heads` says, and a model is what
-`headscope.load` gave or a loaded model of transformers, alone or as ``(model, tokenizer)``: whatever runs it within the
-block, training or generating too, runs it without the heads. Afterwards the model is as it was, also after an error.
-All take the model and the heads as `disable` does, and raise what it raises.
+They can be nested; an inner one acts on the output that the outer ones leave. A head is its output before the output
+projection: a slice of the projected output is not a head. Heads are named as in `select_heads`. A model is the result
+of `headscope.load` or a loaded model of transformers, alone or as ``(model, tokenizer)``. Any code that runs it within
+the block, also to train or to generate, runs it with changed heads. Afterwards the model is as before, also after an
+error. All functions take the model and the heads as `disable` does, and raise the same errors.
 """
 
 import inspect
@@ -40,19 +40,19 @@ from headscope.intervene.selected_heads import Selection, name_selection, select
 
 
 def zero(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
-    """Without the output of the heads."""
+    """Remove the output of heads within a block."""
     return _replace(model, heads, lambda *_: replacement.zero, lambda: "zero")
 
 
 def uniform(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
-    """With attention of equal weights to all that a token may see (Kovaleva et al. 2019, section 4.6)."""
+    """Give heads equal attention to all tokens that each token may see (Kovaleva et al. 2019, section 4.6)."""
     return _replace(model, heads, lambda *_: replacement.uniform, lambda: "uniform")
 
 
 def mean(model: Loadable, heads: HeadNames, corpus: Any, *, by_position: bool = False) -> AbstractContextManager[Model]:
-    """With the mean output of each head over a corpus, which is what `headscope.read` takes.
+    """Replace the output of each head by its mean over a corpus, in any form that `headscope.read` takes.
 
-    With `by_position` it is the mean at each place of a text, padding before it counted.
+    With `by_position`, it is the mean at each position of a text, counting the padding before it.
     """
     documents, places = read(corpus), " by position" if by_position else ""
     return _replace(
@@ -62,9 +62,9 @@ def mean(model: Loadable, heads: HeadNames, corpus: Any, *, by_position: bool = 
 
 
 def resample(model: Loadable, heads: HeadNames, corpus: Any, *, seed: int = 0) -> AbstractContextManager[Model]:
-    """With the output that each head has on a text of a corpus, at the same place.
+    """Replace the output of each head by its output on a text of a corpus, at the same position.
 
-    The `seed` decides which text of the corpus takes the place of which text of a batch.
+    The `seed` decides which text of the corpus replaces which text of a batch.
     """
     documents = read(corpus)
     return _replace(
@@ -74,17 +74,18 @@ def resample(model: Loadable, heads: HeadNames, corpus: Any, *, seed: int = 0) -
 
 
 def shuffle(model: Loadable, heads: HeadNames, *, step: int = 1) -> AbstractContextManager[Model]:
-    """With the output that each head has on the example `step` before it in the batch, at the same place.
+    """Replace the output of each head by its output on the example `step` before in the batch, at the same position.
 
-    While the model runs, a batch without another example is a `HeadscopeError`.
+    While the model runs, a batch with a single example raises a `HeadscopeError`.
     """
     return _replace(model, heads, lambda *_: Shuffle(step), lambda: f"shuffle by {step}")
 
 
 def cut(model: Loadable, heads: HeadNames, edges: Iterable[tuple[int, int]]) -> AbstractContextManager[Model]:
-    """With some tokens out of sight of some others in the heads; the weight goes to the tokens still in sight.
+    """Hide some tokens from some other tokens in heads; their weight goes to the tokens that are still visible.
 
-    An edge is a pair of places in a text, from the token that attends to the one it shall not see, counted from 0.
+    An edge is a pair of positions in a text, counted from 0: the token that attends, and the token that it must not
+    see.
     """
     listed = list_edges(edges)
     return _replace(model, heads, lambda *_: CutEdges(listed), lambda: f"attention without the edges {[*listed]}")
@@ -103,18 +104,18 @@ def disable(model: Loadable, heads: HeadNames, how: str = "uniform", **options: 
     ...     model.module(**inputs)
 
     Args:
-        model: whose heads they are.
-        heads: such as ``3-1``, layers and heads counted from 1; ``3`` is the whole layer. A table that is measured
-            within the block names them in its attribute ``edited``.
-        how: what takes the place of their output: attention with equal weights (``uniform``), nothing (``zero``), the
-            head's ``mean`` output over a corpus, its output on another text of a corpus (``resample``) or on another
-            example of the batch (``shuffle``).
-        options: of that way: ``corpus`` and ``by_position`` of ``mean``, ``corpus`` and ``seed`` of ``resample``,
-            ``step`` of ``shuffle``.
+        model: The model of the heads.
+        heads: The names of the heads, such as ``3-1``, with layers and heads counted from 1; ``3`` is the whole layer.
+            A table that is measured within the block names them in its attribute ``edited``.
+        how: The replacement of their output: attention with equal weights (``uniform``), nothing (``zero``), the head's
+            ``mean`` output over a corpus, its output on another text of a corpus (``resample``) or on another example
+            of the batch (``shuffle``).
+        options: Options of this way: ``corpus`` and ``by_position`` of ``mean``, ``corpus`` and ``seed`` of
+            ``resample``, ``step`` of ``shuffle``.
 
     Raises:
-        HeadscopeError: there is no such head or way, or it has no such option or lacks one.
-        ModelError: the heads of the model cannot be edited.
+        HeadscopeError: The head or the way is unknown, or the way lacks an option or has an unknown one.
+        ModelError: The heads of the model cannot be edited.
     """
     if how not in WAYS:
         raise HeadscopeError(f"heads cannot be disabled by {how!r}; name one of {', '.join(WAYS)}.")
@@ -129,7 +130,7 @@ def disable(model: Loadable, heads: HeadNames, how: str = "uniform", **options: 
 def _replace(
     model: Loadable, heads: HeadNames, make: Callable[[Model, Selection], Replacement], describe: Callable[[], str]
 ) -> Iterator[Model]:
-    """Within, what `make` gives takes the place of the heads; `describe` names it."""
+    """Replace the output of heads by the result of `make` within a block; `describe` names the replacement."""
     with _evaluating(_find_module(model)):
         model = load(model)
         selection = select_heads(model, heads)
@@ -145,30 +146,30 @@ def _identify(documents: Corpus) -> str:
 
 
 def capture_model(model: Model) -> Capture:
-    """The way to a model's heads, verified on a short text.
+    """Return a capture of a model's heads that was verified on a short text.
 
     Raises:
-        ModelError: the attention cannot be captured.
+        ModelError: The attention cannot be captured.
     """
     return Capture.verified(model, collate_sample(model))
 
 
 def collate_sample(model: Model) -> Batch:
-    """A short text, on which the way to a model's heads can be verified."""
+    """Return a batch with a short text, on which a capture of a model's heads can be verified."""
     model.require_weights("a change of heads")
     text = Document("a short text", ("The", "dog", "sees", "the", "old", "house", "."))
     return collate(model, Alignment.for_model(model, cut=True).align([text])[0])
 
 
 def _find_module(model: Loadable) -> torch.nn.Module | None:
-    """The module of a model that is loaded already."""
+    """Return the torch module of a model that is already loaded; None for other models."""
     loaded = model[0] if isinstance(model, tuple) else model.module if isinstance(model, Model) else model
     return loaded if isinstance(loaded, torch.nn.Module) else None
 
 
 @contextmanager
 def _evaluating(module: torch.nn.Module | None) -> Iterator[None]:
-    """Within, no part of a module is in training mode; afterwards those are that were."""
+    """Turn off the training mode of a module and its parts within a block, and restore it afterwards."""
     training = [] if module is None else [part for part in module.modules() if part.training]
     if module is not None:
         module.eval()

@@ -1,7 +1,7 @@
-"""Evaluations of a model with one unit after the other disabled.
+"""Evaluations of a model with each unit disabled in turn.
 
-For each batch the whole model runs once, and what its blocks return is kept. Then it runs once for each unit, from the
-heads of the unit's lowest layer on, since all that lies below is the same.
+For each batch the whole model runs once, and the outputs of its blocks are kept. Then it runs once for each unit,
+starting at the heads of the unit's lowest layer, since everything below is the same.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,14 +29,14 @@ from headscope.runner.checkpoint import RunSums
 
 @dataclass(eq=False)
 class Outcomes:
-    """What was found of each item, by the whole model and with each unit disabled.
+    """The quantities of each item, with the whole model and with each unit disabled.
 
     Attributes:
-        whole: the quantities of the evaluation.
-        disabled: the same, for each ablation.
-        squared_norms: of each ablation, the squared norm of what it changes, summed over tokens and layers.
-        tokens: over which these are summed.
-        steps: the number of evaluations of a batch that are done: the first of each batch is that by the whole model.
+        whole: The quantities of the evaluation with the whole model.
+        disabled: The quantities with each ablation.
+        squared_norms: For each ablation, the squared norm of what it changes, summed over tokens and layers.
+        tokens: The number of tokens in these sums.
+        steps: The number of finished runs of a batch; the first run of each batch is with the whole model.
     """
 
     whole: Float[np.ndarray, "item quantity"]
@@ -47,22 +47,22 @@ class Outcomes:
 
     @classmethod
     def empty(cls, evaluation: Evaluation, ablations: int) -> "Outcomes":
-        """Those before the first batch."""
+        """Make the outcomes before the first batch."""
         size = (evaluation.items, len(evaluation.quantities))
         return cls(np.zeros(size), np.zeros((ablations, *size)), np.zeros(ablations))
 
     @classmethod
     def from_sums(cls, sums: RunSums) -> "Outcomes":
-        """Those that `as_sums` gave."""
+        """Make the outcomes from the result of `as_sums`."""
         whole, disabled, squared_norms, tokens, steps = (sums.values[name,] for name in cls.__dataclass_fields__)
         return cls(whole, disabled, squared_norms, int(tokens), int(steps))
 
     def as_sums(self) -> RunSums:
-        """The same, to be written to a file."""
+        """Return the outcomes as sums that can be written to a file."""
         return RunSums({(name,): np.asarray(value) for name, value in vars(self).items()})
 
     def join(self, other: "Outcomes") -> "Outcomes":
-        """These and those of other ablations of the same evaluation."""
+        """Join these outcomes with outcomes of other ablations of the same evaluation."""
         disabled = np.concatenate([self.disabled, other.disabled])
         squared_norms = np.concatenate([self.squared_norms, other.squared_norms])
         return Outcomes(self.whole, disabled, squared_norms, self.tokens, self.steps + other.steps)
@@ -86,12 +86,12 @@ def measure_outcomes(
 ) -> Iterator[None]:
     """Add to the outcomes of an evaluation, and yield after each step, until they are complete.
 
-    The outcomes are empty ones, or what a run that was killed has left, whose steps are not run again. There are no
-    projections where no placebo needs them, and direct paths alone need the residual stream. The seed is that of the
+    The outcomes are either empty, or come from a run that was killed, whose finished steps are not run again.
+    `projections` is empty if no placebo needs them, and only direct paths need the residual stream. The seed sets the
     directions of placebos.
 
     Raises:
-        ModelError: the heads of the model cannot be edited, or its outputs are not finite.
+        ModelError: The heads of the model cannot be edited, or its outputs are not finite.
     """
     run: Callable[[_Passes, DisabledUnit], Tensor] | None = None
 
@@ -100,7 +100,7 @@ def measure_outcomes(
         return DisabledUnit(ablation, replacement, projections, passes.find_streams(ablation), seed)
 
     def measure(batch: EvaluationBatch, start: int) -> Iterator[int]:
-        """Add to the outcomes what a batch, or a part of it, adds in each step from `start` on; yield its number."""
+        """Add to the outcomes of a batch, or of a part of it, in each step from `start`; yield the step's number."""
         nonlocal run
         whole, passes = _run_whole(capture, batch, projections, stream)
         if run is None:
@@ -118,7 +118,7 @@ def measure_outcomes(
             logits = run(passes, edit) if edit.ablation.path == TOTAL else passes.run_directly(edit)
             quantities = evaluation.quantify(batch, logits, whole)
             squared_norm = sum(float(_sum_real(norm**2, batch)) for norm in edit.norms)
-            # Nothing is added before all is known: a step that fails is run again.
+            # Add only when everything is computed: a step that fails is run again.
             batch.add_to(outcomes.disabled[number], quantities)
             outcomes.squared_norms[number] += squared_norm
             yield number + 1
@@ -136,7 +136,7 @@ def measure_outcomes(
             try:
                 for step in measure(part, start):
                     start = step + 1
-                    # A run that is killed goes on where all parts of a batch are.
+                    # A killed run continues only at steps that are done for the whole batch.
                     if part is batch:
                         outcomes.steps += 1
                         if step:
@@ -155,14 +155,14 @@ def measure_outcomes(
 
 @dataclass(frozen=True, eq=False)
 class _Passes:
-    """Passes on one batch with a unit disabled, from different places on.
+    """Passes on one batch with a unit disabled, which start at different points of the model.
 
     Attributes:
-        capture: of the model.
-        batch: the batch.
-        projections: the output projection of each layer, as far as they are known.
-        recorded: the pass of the whole model; None where it has no blocks.
-        stream: the residual stream, where it is known.
+        capture: The capture of the model.
+        batch: The batch.
+        projections: The output projection of each layer, if known.
+        recorded: The recorded pass of the whole model; None if the model has no blocks.
+        stream: The residual stream, if known.
     """
 
     capture: Capture
@@ -172,36 +172,36 @@ class _Passes:
     stream: ResidualStream | None
 
     def find_streams(self, ablation: Ablation) -> Mapping[Layer, Tensor]:
-        """Return what the output of each layer of a placebo is added to; nothing where the model has no blocks."""
+        """Return the stream that each layer of a placebo adds to; nothing if the model has no blocks."""
         if self.recorded is None or not ablation.placebo:
             return {}
         return self.recorded.find_streams(ablation.unit.selection, self.projections)
 
     @torch.inference_mode()
     def run_from_heads(self, edit: DisabledUnit) -> Tensor:
-        """The logits from a pass that begins behind the heads of the lowest layer of the unit."""
+        """Return the logits from a pass that begins after the heads of the lowest layer of the unit."""
         recorded, lowest = self._find_lowest(edit)
-        # Heads of layers above are changed on the way.
+        # The capture changes the heads of higher layers during the pass.
         above = self.capture.editing(edit) if len(edit.ablation.unit.selection) > 1 else nullcontext()
         with above, recorded.change(lowest, edit, self.projections):
             return compute_logits(self.capture.model, self.batch)
 
     @torch.inference_mode()
     def run_from_block(self, edit: DisabledUnit) -> Tensor:
-        """The logits from a pass that begins at the block of the lowest layer of the unit."""
+        """Return the logits from a pass that begins at the block of the lowest layer of the unit."""
         recorded, lowest = self._find_lowest(edit)
         with self.capture.editing(edit), recorded.skip_below(lowest):
             return compute_logits(self.capture.model, self.batch)
 
     @torch.inference_mode()
     def run_from_start(self, edit: DisabledUnit) -> Tensor:
-        """The logits from a whole pass."""
+        """Return the logits from a whole pass."""
         with self.capture.editing(edit):
             return compute_logits(self.capture.model, self.batch)
 
     @torch.inference_mode()
     def run_directly(self, edit: DisabledUnit) -> Tensor:
-        """The logits from a pass in which only the norm at the end reads what has changed."""
+        """Return the logits from a pass in which only the final norm reads the change."""
         assert self.recorded is not None
         assert self.stream is not None
         last = get_first(self.recorded.outputs[-1])
@@ -227,7 +227,7 @@ def _run_whole(
     projections: Mapping[Layer, Projection],
     stream: ResidualStream | None,
 ) -> tuple[Tensor, _Passes]:
-    """The logits of the whole model, and the passes that can follow."""
+    """Return the logits of the whole model, and the passes that can follow."""
     if not has_blocks(capture):
         return compute_logits(capture.model, batch), _Passes(capture, batch, projections, None, stream)
     with record_blocks(capture) as recorded:
@@ -235,14 +235,14 @@ def _run_whole(
 
 
 def _choose_run(passes: _Passes, edits: Sequence[DisabledUnit]) -> Callable[[_Passes, DisabledUnit], Tensor]:
-    """The fastest way that gives what a whole pass gives, but for rounding."""
+    """Return the fastest kind of pass with the same result as a whole pass, apart from rounding."""
     if passes.recorded is None:
         return _Passes.run_from_start
     expected = [passes.run_from_start(edit) for edit in edits]
     for run in (_Passes.run_from_heads, _Passes.run_from_block):
         try:
             actual = [run(passes, edit) for edit in edits]
-        except KeyError:  # a projection that was not found
+        except KeyError:  # a projection is unknown
             continue
         if all(is_same(passes.capture.model, *pair) for pair in zip(expected, actual, strict=True)):
             return run
@@ -250,6 +250,6 @@ def _choose_run(passes: _Passes, edits: Sequence[DisabledUnit]) -> Callable[[_Pa
 
 
 def _sum_real(squares: Float[Tensor, "row token"], batch: EvaluationBatch) -> Tensor:
-    """The sum over tokens, padding left out."""
+    """Return the sum over tokens, without padding."""
     real = batch.real.to(squares.device)
     return (squares * real if squares.shape == real.shape else squares).double().sum()

@@ -1,8 +1,8 @@
 """First-order estimates: what disabling each head would change, for all heads from one backward pass.
 
-With g the gradient of what an item scores by z, a head's output, and z' what would take its place, the change is about
-``g . (z' - z)``, summed over the tokens (Molchanov et al. 2017; attribution patching, Syed et al. 2023). It holds for
-small changes; how well, exact runs of some heads must say.
+Let g be the gradient of an item's score with respect to z, the output of a head, and z' its replacement. Then the
+change is about ``g . (z' - z)``, summed over the tokens (Molchanov et al. 2017; attribution patching, Syed et al.
+2023). This holds for small changes; exact runs of some heads show how well.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,12 +28,12 @@ def estimate_changes(
     ways: Ways,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[tuple[str, Layer], Float[np.ndarray, "head item"]]:
-    """The estimated change of the first quantity of each item, by the way and the layer of the heads.
+    """Estimate the change of the first quantity of each item, by the way and the layer of the heads.
 
     The whole model runs once forward and once backward on each batch, without gradients of its weights.
 
-    It raises a `ModelError` if the heads of the model cannot be edited. `progress` is called with the number of batches
-    done and of all batches.
+    It raises a `ModelError` if the heads of the model cannot be edited. `progress` is called with the number of
+    finished batches and the number of all batches.
     """
 
     def estimate(batch: EvaluationBatch) -> tuple[EvaluationBatch, dict[tuple[str, Layer], Tensor]]:
@@ -58,11 +58,11 @@ def estimate_changes(
 
 
 class _Watch:
-    """An `Edit` that leaves z as it is, with a zero added by which can be differentiated, and keeps what would change.
+    """An `Edit` that adds a differentiable zero to z, and keeps the change that each replacement would make.
 
     Attributes:
-        replacements: what would take the place of z, by the way.
-        added: the zeros, by layer.
+        replacements: The replacements of z, by the way.
+        added: The zeros, by layer.
         changes: z' - z of all heads, by the way and the layer.
     """
 
@@ -73,7 +73,7 @@ class _Watch:
         self.changes: dict[tuple[str, Layer], Tensor] = {}
 
     def __call__(self, z: Tensor, layer: EditedLayer) -> Tensor:
-        """The same z."""
+        """Return z unchanged, apart from the added zero."""
         key, heads = (layer.attention_type, layer.layer), torch.arange(layer.heads, device=z.device)
         with torch.no_grad():
             for name, replacement in self.replacements.items():
@@ -84,12 +84,12 @@ class _Watch:
 
 @contextmanager
 def _without_gradients(module: nn.Module) -> Iterator[None]:
-    """Within, no gradients by weights are computed: only those by the heads are wanted."""
+    """Turn off gradients of weights within a block: only gradients of the heads are needed."""
     trainable = {name for name, weights in module.named_parameters() if weights.requires_grad}
     module.requires_grad_(False)
     try:
         yield
     finally:
-        # Weights that are offloaded are other tensors after a pass.
+        # Offloaded weights are new tensors after a pass, so they are found by name.
         for name, weights in module.named_parameters():
             weights.requires_grad_(name in trainable)

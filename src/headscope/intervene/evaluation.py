@@ -1,9 +1,9 @@
-"""What a model is evaluated on while heads are disabled: inputs, and what each of its outputs says.
+"""Evaluations of a model while heads are disabled: its inputs, and the quantities that its outputs give.
 
 model, task --prepare--> `Evaluation`: batches --model--> logits --quantify--> items --gather--> examples --metrics-->
 
-An example is what an effect is averaged over (a labelled text, a text, a minimal pair). Its items are what the model is
-run on (the two sentences of the pair), and a row of a batch adds to the quantities of one item.
+An effect is averaged over examples (a labelled text, a text, a minimal pair). The model runs on the items of an example
+(the two sentences of the pair), and each row of a batch adds to the quantities of one item.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,9 +34,9 @@ class EvaluationBatch:
     """Some inputs of a model.
 
     Attributes:
-        inputs: what it is called with, the labels not among them.
-        items: the item to which each row belongs.
-        targets: what the outputs are compared with, as the evaluation has it.
+        inputs: The arguments of the model, without labels.
+        items: The item to which each row belongs.
+        targets: The targets that the outputs are compared with, in the form that the evaluation uses.
     """
 
     inputs: Mapping[str, Tensor]
@@ -45,48 +45,48 @@ class EvaluationBatch:
 
     @property
     def real(self) -> Bool[Tensor, "row token"]:
-        """False where padding."""
+        """A mask that is False for padding."""
         return self.inputs["attention_mask"].bool()
 
     @property
     def length(self) -> int:
-        """The tokens of the longest row, to which the others are padded."""
+        """The number of tokens of the longest row, to which the other rows are padded."""
         return self.inputs["attention_mask"].shape[1]
 
     def select(self, rows: slice) -> "EvaluationBatch":
-        """Return some of its rows, with the same padding."""
+        """Return some rows of the batch, with the same padding."""
         inputs = {name: values[rows] for name, values in self.inputs.items()}
         return EvaluationBatch(inputs, self.items[rows], self.targets[rows])
 
     def add_to(self, values: Float[np.ndarray, "item quantity"], by_row: Float[Tensor, "row quantity"]) -> None:
-        """Add the quantities of each row to those of its item."""
+        """Add the quantities of each row to the quantities of its item."""
         np.add.at(values, self.items.numpy(), by_row.double().cpu().numpy())
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a model is evaluated on.
+    """The inputs and metrics of the evaluation of a model.
 
     Attributes:
-        name: of the task or corpus.
-        content: the examples, in the plural: ``minimal pairs``.
-        batches: all inputs, the longest first.
-        items: the number of items.
-        quantities: what is known of an item, by name. The first is the log-probability of what is right (of a
+        name: The name of the task or corpus.
+        content: The kind of examples, in the plural: ``minimal pairs``.
+        batches: All inputs, the longest first.
+        items: The number of items.
+        quantities: The names of the quantities of an item. The first is the log-probability of the right answer (for a
             regression, minus the squared error), which can be differentiated.
-        quantify: the quantities that each row adds, of the logits of a batch and those of the whole model; these are
-            left out where only the first quantity is wanted.
-        gather: the quantities of examples, from those of items.
-        metrics: functions of sums of the quantities of examples, the most important first.
-        smooth: the metric that the first quantity decides.
-        examples: ids of the examples.
-        clusters: the text that each is from.
-        subsets: parts of the examples, by name; `ALL` is the first.
-        groups: the number of the group of each item, such as a minimal pair; by default each item is one.
-        source: the files and their SHA-256.
-        skipped: counts of what was left out, by reason.
-        reading: attributes of a table that say how a model read the texts and their labels.
-        labels: those among which a model chooses; none where it chooses none.
+        quantify: A function from the logits of a batch and the logits of the whole model to the quantities that each
+            row adds. The logits of the whole model are None if only the first quantity is needed.
+        gather: A function from the quantities of items to the quantities of examples.
+        metrics: Functions of sums of the quantities of examples, the most important first.
+        smooth: The name of the metric that depends on the first quantity alone.
+        examples: The ids of the examples.
+        clusters: The text that each example is from.
+        subsets: Masks of parts of the examples, by name; `ALL` is the first.
+        groups: The number of the group of each item, such as a minimal pair; by default each item is a group.
+        source: The files and their SHA-256.
+        skipped: The number of texts that were left out, by reason.
+        reading: Attributes of a table that describe how the model read the texts and their labels.
+        labels: The labels among which the model chooses; empty if it does not choose labels.
     """
 
     name: str
@@ -108,12 +108,12 @@ class Evaluation:
     labels: tuple[str, ...] = ()
 
     def name_row(self, batch: EvaluationBatch, row: int) -> str:
-        """Return how a row of a batch is called, for messages."""
+        """Return the name of a row of a batch for messages."""
         return f"of item {int(batch.items[row]) + 1:,} of {self.name}"
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of the tokens of all inputs and of what is counted with what."""
+        """The SHA-256 of the tokens and targets of all inputs, their items, and the examples, clusters and subsets."""
         parts: list[tuple[Any, ...]] = [(self.examples, self.clusters, [*self.subsets])]
         for batch in self.batches:
             targets = batch.targets.tolist() if isinstance(batch.targets, Tensor) else batch.targets
@@ -122,14 +122,14 @@ class Evaluation:
 
     @property
     def tokens(self) -> int:
-        """The tokens of all inputs, without padding."""
+        """The number of tokens of all inputs, without padding."""
         return int(sum(batch.real.sum() for batch in self.batches))
 
 
 def name_sums(
     sums: Float[np.ndarray, "... item quantity"], quantities: Sequence[str]
 ) -> dict[str, Float[np.ndarray, "... item"]]:
-    """Sums of quantities, each by its name."""
+    """Return sums of quantities by the quantity's name."""
     return {name: sums[..., number] for number, name in enumerate(quantities)}
 
 
@@ -145,12 +145,12 @@ def run_batches(
     run: Callable[[EvaluationBatch], R],
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[R]:
-    """Yield what a function returns of each batch of an evaluation, or of each part of one that does not fit.
+    """Yield the result of a function for each batch of an evaluation, or for each part of a batch that does not fit.
 
-    `progress` is called with the number of batches that are done.
+    `progress` is called with the number of finished batches.
 
     Raises:
-        ModelError: one row alone does not fit into memory.
+        ModelError: A single row does not fit into memory.
     """
     room = Room(model)
     for done, batch in enumerate(evaluation.batches, start=1):
@@ -164,7 +164,7 @@ def run_batches(
 
 
 def compute_logits(model: Model, batch: EvaluationBatch) -> Tensor:
-    """The logits of a model for a batch."""
+    """Compute the logits of a model for a batch."""
     logits: Tensor = run_model(model, batch.inputs).logits
     return logits
 
@@ -172,11 +172,12 @@ def compute_logits(model: Model, batch: EvaluationBatch) -> Tensor:
 def compute_divergence(
     whole: Float[Tensor, "*place label"], logits: Float[Tensor, "*place label"]
 ) -> Float[Tensor, "*place"]:
-    """The Kullback-Leibler divergence of the probabilities under `logits` from those of the whole model, in nats.
+    """Compute the Kullback-Leibler divergence of the probabilities under `logits` from the whole model's, in nats.
 
-    With the differences d of the logits and the probabilities p of the whole model, taken so that the mean of d under p
-    is 0, it is ``log sum_i p_i exp(d_i)``. That keeps its digits in float32 however small it is, as two logarithms
-    would not, and in float64 a vocabulary takes longer than most models do.
+    Let d be the differences of the logits and p the probabilities of the whole model, with d shifted so that its mean
+    under p is 0. Then the divergence is ``log sum_i p_i exp(d_i)``. This form stays exact in float32 however small the
+    divergence is; the difference of two logarithms would not. In float64, the sum over a vocabulary would take longer
+    than most models.
     """
     logits = widen(logits)
     probabilities, difference = whole.to(logits.dtype).softmax(-1), logits - whole
@@ -184,6 +185,6 @@ def compute_divergence(
     divergence = (probabilities * (difference.expm1() - difference)).sum(-1).log1p().double()
     if bool(divergence.isfinite().all()):
         return divergence
-    # Logits so far apart that an exponential overflows, or minus infinity.
+    # The logits are minus infinity, or so far apart that an exponential overflows.
     expected, log_probabilities = (each.double().log_softmax(-1) for each in (whole, logits))
     return torch.nn.functional.kl_div(log_probabilities, expected, reduction="none", log_target=True).sum(-1)

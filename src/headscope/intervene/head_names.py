@@ -1,4 +1,4 @@
-"""The names of heads, key/value heads and layers, as users write them. No torch here."""
+"""The names of heads, key/value heads and layers, as users write them. Needs no torch."""
 
 import reprlib
 from collections.abc import Iterable, Mapping
@@ -14,21 +14,21 @@ HeadNames: TypeAlias = str | int | Iterable[str | int]
 
 
 def list_names(names: HeadNames, *, of_layers: bool = False) -> list[str]:
-    """Return the names that one string holds, or a number, or several of these.
+    """Return the names in a string, a number, or several of these.
 
     Args:
-        names: as a user writes them; a number is a whole layer.
-        of_layers: they can be of layers alone, so that two numbers in brackets are two layers and no head.
+        names: The names as a user writes them; a number is a whole layer.
+        of_layers: Whether names can only be of layers, so that two numbers in brackets are two layers, not a head.
 
     Raises:
-        HeadscopeError: the names have another form, such as the layers and heads, counted from 0, that other libraries
-            take, or two numbers in brackets, which may be a head or two layers.
+        HeadscopeError: The names have another form, such as layers and heads counted from 0, as in other libraries, or
+            two numbers in brackets, which may be a head or two layers.
     """
     if isinstance(names, str):
         return names.split(",")
     if _is_number(names):
         return [str(names)]
-    # A mapping has heads below its layers, and an array is what NumPy finds: places counted from 0, or a mask.
+    # A mapping has heads under its layers, and a NumPy array holds indices counted from 0, or a mask.
     is_array = isinstance(names, np.ndarray) and names.dtype.kind not in "UO"
     if isinstance(names, Mapping) or is_array or not isinstance(names, Iterable):
         raise _refuse(names)

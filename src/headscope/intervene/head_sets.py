@@ -13,24 +13,24 @@ from headscope.intervene.selected_heads import Selection, select_heads
 
 
 def unite_heads(model: Model, name: str, heads: Iterable[str]) -> Unit:
-    """Some heads as one unit.
+    """Unite heads into one unit.
 
     Raises:
-        HeadscopeError: the model has no such head.
+        HeadscopeError: The model has no such head.
     """
     return Unit(name, SET, select_heads(model, heads))
 
 
 def count_random_sets(model: Model, unit: Unit, match: str = BY_LAYER) -> int:
-    """Return how many other sets `draw_random_sets` can draw."""
+    """Return the number of other sets that `draw_random_sets` can draw."""
     return prod(comb(len(pool), chosen) for pool, chosen in _list_pools(model, unit.selection, match)) - 1
 
 
 def draw_random_sets(model: Model, unit: Unit, seed: int = 0, match: str = BY_LAYER) -> Iterator[Unit]:
-    """Yield all other sets with as many heads as a set, in random order; heads of the set may be in them.
+    """Yield all other sets that match a set, in random order; they may contain heads of the set.
 
-    They match the set by ``layer``, with as many heads in each layer, or by ``size``, with as many in whatever layers.
-    If the set was drawn so too, nothing tells it from them.
+    They match the set by ``layer``, with the same number of heads in each layer, or by ``size``, with the same number
+    in any layers. If the set was also drawn at random, it cannot be told from them.
     """
     pools, random = _list_pools(model, unit.selection, match), Random(f"{seed} {unit.name}")
     seen = {tuple(sorted((layer, head) for layer, heads in unit.selection.items() for head in heads))}
@@ -45,7 +45,7 @@ def draw_random_sets(model: Model, unit: Unit, seed: int = 0, match: str = BY_LA
 
 
 def _list_pools(model: Model, chosen: Selection, match: str) -> list[tuple[list[tuple[tuple[str, int], int]], int]]:
-    """Return the heads to draw from, and how many to draw: for each layer of a set, or of all heads."""
+    """Return the heads to draw from, and the number to draw: for each layer of a set, or for all heads together."""
     every = {
         (kind, layer): [((kind, layer), head) for head in range(model.shape.heads[kind])]
         for kind, layers in model.attention_layers.items()

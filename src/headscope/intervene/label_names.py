@@ -1,6 +1,6 @@
-"""Which label of a classifier is which label of a task, where the two have other names for the same.
+"""Matches between the labels of a classifier and the labels of a task, if the two use other names for the same labels.
 
-Classifiers that others tuned call their labels ``LABEL_0`` and ``LABEL_1``, or ``NEGATIVE`` and ``POSITIVE``.
+Published classifiers often call their labels ``LABEL_0`` and ``LABEL_1``, or ``NEGATIVE`` and ``POSITIVE``.
 """
 
 import shlex
@@ -12,27 +12,28 @@ from typing import Any
 from headscope.errors import HeadscopeError, ModelError, list_some, suggest
 
 ATTRIBUTE = "label_names"
-"""The attribute of a table that says how labels were matched, where their names differ."""
+"""The attribute of a table that states how labels with different names were matched."""
 
 PREFIX = "LABEL_"
-"""How transformers begins the names of labels that nobody named; the number of the label follows."""
+"""The prefix of the names that transformers gives to unnamed labels; the number of the label follows."""
 
 EXAMPLE = "LABEL_0=negative,LABEL_1=positive"
 
 _SHOWN = 12
-"""Labels that a message names."""
+"""The number of labels that a message lists."""
 
 
 def read_label_names(given: str | Mapping[Any, Any], task: str, labels: Sequence[str]) -> dict[str, str]:
     """Return the task's label for each label of a model, in the order of the task's labels.
 
     Args:
-        given: as it is typed, such as `EXAMPLE`, or as a mapping.
-        task: the name of the task, for messages.
-        labels: of the task; none where the task has numbers.
+        given: The pairs of labels, typed as in `EXAMPLE` or as a mapping.
+        task: The name of the task, for messages.
+        labels: The labels of the task; empty if the task has numbers.
 
     Raises:
-        HeadscopeError: the task has no labels or not these, a label is named twice, or one of the task's is not named.
+        HeadscopeError: The task has no labels or other labels, a label is named twice, or a label of the task is not
+            named.
     """
     if not labels:
         raise HeadscopeError(f"the task {task} has numbers and no labels; leave out `labels`.")
@@ -61,21 +62,21 @@ def read_label_names(given: str | Mapping[Any, Any], task: str, labels: Sequence
 def match_labels(
     model: str, numbers: Mapping[int, str], task: str, labels: Sequence[str], given: Mapping[str, str]
 ) -> tuple[list[int], str]:
-    """Return the model's number of each label of a task, and how they were matched, in words if any names differ.
+    """Return the model's number of each label of a task, and a description of the match if any names differ.
 
-    Names that differ only in case are matched, and so are the numbers of labels that nobody named (``LABEL_0`` or
-    ``0``) with a task's 0, 1 and so on.
+    Names that differ only in case match, and the numbers of unnamed labels (``LABEL_0`` or ``0``) match the labels 0, 1
+    and so on of a task.
 
     Args:
-        model: its name, for messages.
-        numbers: the names of its labels.
-        task: its name, for messages.
-        labels: of the task.
-        given: what `read_label_names` gives; empty if the names must match by themselves.
+        model: The name of the model, for messages.
+        numbers: The names of the model's labels, by number.
+        task: The name of the task, for messages.
+        labels: The labels of the task.
+        given: The result of `read_label_names`; empty if the labels must match by their names.
 
     Raises:
-        ModelError: the labels cannot be matched.
-        HeadscopeError: the model lacks a label that is given.
+        ModelError: The labels cannot be matched.
+        HeadscopeError: The model lacks a label of `given`.
     """
     names = {number: str(name) for number, name in sorted(numbers.items())}
     for of_model in given:
@@ -122,7 +123,7 @@ def _list_pairs(given: Any) -> list[tuple[str, str]]:
 
 
 def _invert(given: Mapping[str, str], names: Mapping[int, str]) -> list[int]:
-    """Return the numbers of the model's labels in the order in which they are given."""
+    """Return the numbers of the model's labels in the order of `given`."""
     number_of = {name: number for number, name in names.items()}
     return [number_of[of_model] for of_model in given]
 
@@ -145,7 +146,7 @@ def _match_names(names: Mapping[int, str], labels: Sequence[str]) -> list[int] |
 
 
 def _explain(model: str, names: Sequence[str], task: str, labels: Sequence[str]) -> str:
-    """Return why labels cannot be matched, and what to give."""
+    """Return a message that says why the labels cannot be matched, and what to do."""
     has = f"the model {model!r} has the labels {_list(names)}, and the task {task} has {_list(labels)}"
     if len(names) < len(labels):
         return f"{has}; give a model with a label for each of these, such as one that `headscope tune` tuned on it."

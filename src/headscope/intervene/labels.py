@@ -38,20 +38,20 @@ def prepare_task(
     model: Model, task: Task, *, split: str = TEST, max_tokens: int | None = None, batch_tokens: int = BATCH_TOKENS,
     label_names: Mapping[str, str] = MappingProxyType({}),
 ) -> Evaluation:  # fmt: skip
-    """The examples of one split of a task, for a model that was tuned on it.
+    """Prepare an evaluation on one split of a task, for a model that was tuned on the task.
 
     Args:
-        model: loaded with its task head (`HEADS`).
-        task: what it was tuned on.
-        split: whose examples are taken.
-        max_tokens: cut longer examples to this many tokens. Default: the limit of the model.
-        batch_tokens: tokens of a batch, padding included.
-        label_names: the task's label for each of the model's, where their names differ.
+        model: A model that was loaded with its task head (`HEADS`).
+        task: The task that it was tuned on.
+        split: The split whose examples are used.
+        max_tokens: Cut longer examples to this number of tokens. Default: the limit of the model.
+        batch_tokens: The number of tokens of a batch, including padding.
+        label_names: The task's label for each label of the model, if their names differ.
 
     Raises:
-        HeadscopeError: the split has no example, or none that is scored, or the metric of the task is not defined on
-            it; or the model lacks a label of `label_names`.
-        ModelError: the model has another kind of head, or its labels are others than the task's.
+        HeadscopeError: The split has no example, or none that is scored, or the metric of the task is undefined on it;
+            or the model lacks a label of `label_names`.
+        ModelError: The model has another kind of head, or its labels do not match the task's.
     """
     labels, matched = _match_labels(model, task, label_names)
     examples = task.splits.get(split, ())
@@ -107,9 +107,9 @@ def _quantify_numbers(predicted: Float[Tensor, " row"], gold: Float[Tensor, " ro
 def _quantify_labels(
     logits: Float[Tensor, "..."], gold: Int[Tensor, "..."], whole: Tensor | None
 ) -> Float[Tensor, "row quantity"]:
-    """The log-probability of the gold labels, and if the whole model's logits are there, all else.
+    """Return the log-probability of the gold labels and, with the whole model's logits, all other quantities.
 
-    A row has one label, or one for each token.
+    A row has one label, or one label for each token.
     """
     scored = gold != IGNORED
     target = gold.where(scored, 0)
@@ -123,7 +123,7 @@ def _quantify_labels(
 
 
 def _collate(task: Task, model: Model, rows: Sequence[Features], batch_tokens: int) -> Iterator[EvaluationBatch]:
-    """The examples in batches of one length or nearly, with the longest first."""
+    """Yield the examples in batches of about equal lengths, the longest first."""
     order = sorted(range(len(rows)), key=lambda number: -len(rows[number]["input_ids"]))
     thresholds = list_thresholds(model.module)
     while order:
@@ -141,7 +141,7 @@ def _collate(task: Task, model: Model, rows: Sequence[Features], batch_tokens: i
 
 
 def _match_labels(model: Model, task: Task, label_names: Mapping[str, str]) -> tuple[list[int], str]:
-    """The model's number of each label of the task, and how they were matched where their names differ."""
+    """Return the model's number of each label of the task, and a description of the match if their names differ."""
     config, name = model.module.config, f"the model {model.name!r}"
     if (head := find_task(type(model.module).__name__)) != HEADS[task.kind]:
         raise ModelError(
@@ -171,7 +171,7 @@ def _match_labels(model: Model, task: Task, label_names: Mapping[str, str]) -> t
 
 
 def _refuse_undefined(task: Task, split: str, examples: Sequence[Example]) -> None:
-    """Refuse a split on which the metric of the task says nothing."""
+    """Raise an error if the metric of the task is undefined on a split."""
     if not examples:
         raise HeadscopeError(f"the {split} split of {task.name} has no examples; give it some, with their labels.")
     labels = [str(example.label) for example in examples] if task.kind == "regression" else [*find_labels(examples)]

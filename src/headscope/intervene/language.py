@@ -42,7 +42,7 @@ from headscope.intervene.prediction import (
 )
 
 QUANTITIES = ("log_probability", "tokens", "divergence")
-"""Of each text or sentence, summed over the tokens that are predicted."""
+"""The quantities of each text or sentence, summed over the tokens that are predicted."""
 
 
 def prepare_texts(
@@ -53,21 +53,21 @@ def prepare_texts(
     max_tokens: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Evaluation:
-    """Texts, whose tokens a language model predicts.
+    """Prepare an evaluation on texts, whose tokens a language model predicts.
 
-    A causal model predicts each token from those before it. A masked model predicts 15 % of the tokens of a text, each
-    with a mask in its place.
+    A causal model predicts each token from the tokens before it. A masked model predicts 15 % of the tokens of a text,
+    with all of them replaced by masks.
 
     Args:
-        reader: the model, and how it reads texts.
-        documents: the texts.
-        name: of the corpus.
-        max_tokens: longer texts are cut, and counted. Default: the limit of the model.
-        batch_tokens: tokens of a batch, padding included.
+        reader: The model, and how it reads texts.
+        documents: The texts.
+        name: The name of the corpus.
+        max_tokens: Cut longer texts to this number of tokens, and count them. Default: the limit of the model.
+        batch_tokens: The number of tokens of a batch, including padding.
 
     Raises:
-        CorpusError: no text has a token that can be predicted.
-        ModelError: the model is no language model, or does not know the token `start`.
+        CorpusError: No text has a token that can be predicted.
+        ModelError: The model is not a language model, or does not know the token `start`.
     """
     mask = reader.mask
     aligned, skipped = reader.align([*documents], max_tokens=max_tokens, cut=True)
@@ -96,18 +96,18 @@ def prepare_pairs(
     name: str,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Evaluation:
-    """Minimal pairs, of which a language model is to prefer the grammatical sentence (Warstadt et al. 2020).
+    """Prepare an evaluation on minimal pairs: does a model prefer the grammatical sentence (Warstadt et al. 2020)?
 
-    Sentences are scored as by `headscope.intervene.likelihood.score_minimal_pairs`, whose arguments and errors these
-    are. Metrics are the accuracy, and the margin: the mean difference of the log-probabilities of the two sentences.
-    A paradigm, a phenomenon and a field are subsets. Pairs of twice the same sentence are left out and counted.
+    Sentences are scored as in `headscope.intervene.likelihood.score_minimal_pairs`, with the same arguments and errors.
+    The metrics are the accuracy and the margin, which is the mean difference of the log-probabilities of the two
+    sentences. Each paradigm, phenomenon and field is a subset. Pairs of two equal sentences are left out and counted.
     """
     given = len(pairs)
     if not (pairs := [pair for pair in pairs if not pair.is_equal]):
         raise CorpusError(f"{name} has no pair of two sentences that differ; give other pairs.")
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
     texts = reader.tokenize(sentences)
-    # Sentences of the same tokens are one item: what is the same must be a tie.
+    # Sentences with the same tokens are one item, so that equal sentences are an exact tie.
     numbers = {ids: number for number, ids in enumerate(dict.fromkeys(tuple(each.ids) for each in texts))}
     item = np.array([numbers[tuple(each.ids)] for each in texts])
     distinct = {tuple(each.ids): each for each in texts}
@@ -145,13 +145,13 @@ def prepare_last_words(
     max_tokens: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
 ) -> Evaluation:
-    """Texts of which a language model predicts the last word (Paperno et al. 2016, ACL: LAMBADA).
+    """Prepare an evaluation on texts whose last word a model predicts (Paperno et al. 2016, ACL: LAMBADA).
 
     A word is right if each of its tokens is the most probable one, given the tokens before it. A masked model predicts
-    each token with a mask in its place, and sees the others of the word. The loss is that of the whole word.
+    each token with a mask in its place, and sees the other tokens of the word. The loss is the loss of the whole word.
 
-    The arguments and errors are those of `prepare_texts`. A text that is longer than `max_tokens`, or than the model
-    takes, is left out and counted: cut, it would end with another word.
+    The arguments and errors are the same as for `prepare_texts`. A text that is longer than `max_tokens`, or than the
+    model's limit, is left out and counted: after a cut, it would end with another word.
     """
     given = [*documents]
     passages = [passage for passage in map(end_at_last_word, given) if passage is not None]
@@ -191,7 +191,7 @@ def prepare_last_words(
 
 
 def _find_last(text: Aligned, *, causal: bool) -> list[int]:
-    """The places of the tokens of the last word, if each can be predicted; none elsewhere."""
+    """Return the positions of the tokens of the last word that the model can predict."""
     last = len(text.document.words) - 1
     return [place for place in find_scored(text, causal=causal) if text.word[place] == last]
 
@@ -200,7 +200,7 @@ _DIVERGENCE = ratio_metric("kl", "divergence from the whole model", "nats per to
 
 
 def _divide(pairs: Sequence[MinimalPair]) -> dict[str, np.ndarray]:
-    """All pairs, and those of each field, phenomenon and paradigm."""
+    """Return masks of all pairs, and of the pairs of each field, phenomenon and paradigm."""
     subsets = {ALL: np.ones(len(pairs), dtype=bool)}
     for level in ("field", "phenomenon", "paradigm"):
         names = np.array([getattr(pair, level) for pair in pairs])
@@ -209,7 +209,7 @@ def _divide(pairs: Sequence[MinimalPair]) -> dict[str, np.ndarray]:
 
 
 def _describe_texts(reader: SentenceReader, texts: Sequence[Aligned], skipped: Counter[str]) -> dict[str, Any]:
-    """Return what evaluations of texts have in common; what the model reads as the same tokens is a copy."""
+    """Return the fields that all evaluations of texts share; texts with the same tokens are copies."""
     documents = [text.document for text in texts]
     return {
         "content": "texts",
@@ -226,7 +226,7 @@ def _describe_texts(reader: SentenceReader, texts: Sequence[Aligned], skipped: C
 
 
 def _collate(model: Model, rows: Sequence[Row], items: Iterable[int], batch_tokens: int) -> tuple[EvaluationBatch, ...]:
-    """The rows of some items in batches, the longest first."""
+    """Batch the rows of items, the longest first."""
     order = sorted(zip(rows, items, strict=True), key=lambda row: -len(row[0].text.ids))
     item = {id(row): number for row, number in order}
     return tuple(
@@ -238,7 +238,7 @@ def _collate(model: Model, rows: Sequence[Row], items: Iterable[int], batch_toke
 
 
 def _quantify(batch: EvaluationBatch, logits: Tensor, whole: Tensor | None) -> Float[Tensor, "row quantity"]:
-    """The log-probability of the tokens that each row predicts; and beside those of the whole model, all else."""
+    """Return the log-probability of the tokens that each row predicts and, with `whole`, all other quantities."""
     log_probability = score_rows(logits, batch.targets)
     if whole is None:
         return log_probability[:, None]
@@ -253,7 +253,7 @@ def _quantify(batch: EvaluationBatch, logits: Tensor, whole: Tensor | None) -> F
 def _quantify_with_correct(
     batch: EvaluationBatch, logits: Tensor, whole: Tensor | None
 ) -> Float[Tensor, "row quantity"]:
-    """As `_quantify`, and how many of the tokens are the most probable ones."""
+    """Return the result of `_quantify` and the number of tokens that are the most probable ones."""
     quantities = _quantify(batch, logits, whole)
     if whole is None:
         return quantities

@@ -1,12 +1,13 @@
 """The log-probability of sentences under a language model, and which sentence of a minimal pair it prefers.
 
-A causal model predicts each token from those before it, and the logarithms of these probabilities sum to that of the
-sentence. A masked model gives no such probability. Its *pseudo-log-likelihood* (Salazar et al. 2020, ACL, section 2)
-sums over the tokens as well, but each is predicted from all the others, with a mask in its place. A word of several
-tokens is then more probable than it should be, as its other tokens betray each (Kauf and Ivanova 2023, ACL).
+A causal model predicts each token from the tokens before it, and the logarithms of these probabilities sum to the
+log-probability of the sentence. A masked model gives no such probability. Its *pseudo-log-likelihood* (Salazar et al.
+2020, ACL, section 2) also sums over the tokens, but each is predicted from all the others, with a mask in its place. A
+word of several tokens is then more probable than it should be, as its other tokens give each one away (Kauf and Ivanova
+2023, ACL).
 
-Sentences are read as texts are when heads are measured: as they are written, or as words with a space before each, the
-first included, where a vocabulary tells words with a space from those without.
+Sentences are read like texts when heads are measured: either as they are written, or as words with a space before each,
+including the first, where a vocabulary distinguishes words with a space from words without.
 """
 
 from collections.abc import Sequence
@@ -29,11 +30,11 @@ from headscope.text_forms import WRITTEN
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """How probable a model takes a sentence to be.
+    """The probability of a sentence under a model.
 
     Attributes:
-        log_probability: in nats; of a masked model the pseudo-log-likelihood.
-        tokens: how many tokens are in the sum. Special tokens are not.
+        log_probability: The log-probability in nats; for a masked model, the pseudo-log-likelihood.
+        tokens: The number of tokens in the sum, without special tokens.
     """
 
     log_probability: float
@@ -48,34 +49,36 @@ def compute_likelihoods(
     text: str = WRITTEN,
     batch_tokens: int = BATCH_TOKENS,
 ) -> list[Likelihood]:
-    """The log-probability of each sentence, not divided by its length.
+    """Compute the log-probability of each sentence, not divided by its length.
 
-    A causal model predicts each token from those before it: the first one from what the tokenizer puts in front, or
-    from `start`. If nothing is in front, the first token is not scored, nor counted in `Likelihood.tokens`. The end of
-    the sentence is not scored. Name as `start` the token that was between texts in pretraining, such as
-    ``<|endoftext|>`` of SmolLM2-Instruct.
+    A causal model predicts each token from the tokens before it. It predicts the first token from the tokens that the
+    tokenizer puts in front, or from `start`. If nothing is in front, the first token is not scored, and not counted in
+    `Likelihood.tokens`. The end of the sentence is not scored. Give as `start` the token that was between texts in
+    pretraining, such as ``<|endoftext|>`` for SmolLM2-Instruct.
 
-    Sentences of the same tokens have the same log-probability, to the last bit. The batches change the last digits of
-    others, in float32 from about the fifth on.
+    Sentences with the same tokens have the same log-probability, to the last bit. For other sentences the last digits
+    depend on the batches, in float32 from about the fifth digit on.
 
     Args:
-        model: loaded with the task ``causal-lm`` or ``masked-lm``. What is changed in its module acts here, too.
-        sentences: plain text; words are what white space parts.
-        start: the token from which a causal model predicts the first one, in place of the special tokens that the
+        model: A model that was loaded with the task ``causal-lm`` or ``masked-lm``. Changes of its module act here,
+            too.
+        sentences: Sentences as plain text; white space separates words.
+        start: The token from which a causal model predicts the first token, in place of the special tokens that the
             tokenizer puts there. Default: as above.
-        text: ``written``, the sentence as it is, with its white space; or ``spaced``, the words with a space before
-            each. A causal model predicts the first token of a spaced text from the token for the beginning of a text
-            where the tokenizer has one, even if it does not put it there.
-        batch_tokens: tokens of a batch, padding included; fewer if the vocabulary is large (`HELD_LOGITS`).
+        text: ``written`` for the sentence as it is, with its white space; or ``spaced`` for the words with a space
+            before each. A causal model predicts the first token of a spaced text from the token for the beginning of a
+            text, if the tokenizer has one, even if the tokenizer does not put it there.
+        batch_tokens: The number of tokens of a batch, including padding; fewer if the vocabulary is large
+            (`HELD_LOGITS`).
 
     Raises:
-        CorpusError: a sentence has no token that could be scored, or more tokens than the model takes.
-        ModelError: the model is no causal or masked language model, predicts NaN or infinite numbers, or does not know
-            the token `start` or has no use for it.
+        CorpusError: A sentence has no token that could be scored, or more tokens than the model's limit.
+        ModelError: The model is not a causal or masked language model, predicts NaN or infinite numbers, or does not
+            know the token `start` or cannot use it.
     """
     reader = SentenceReader(model, text, start)
     texts = reader.tokenize(sentences)
-    # Each once: what is the same must be a tie, which rounding in different batches would break.
+    # Score each distinct sentence once: rounding in different batches would break ties of equal sentences.
     distinct = {tuple(each.ids): each for each in texts}
     totals = dict.fromkeys(distinct, 0.0)
     longest_first = sorted(distinct.values(), key=lambda each: -len(each.ids))
@@ -109,14 +112,14 @@ def score_minimal_pairs(
     text: str = WRITTEN,
     batch_tokens: int = BATCH_TOKENS,
 ) -> pd.DataFrame:
-    """A row for each minimal pair, in their order: which of its sentences the model takes to be more probable.
+    """Score both sentences of each minimal pair; return a row for each pair, in the order of the pairs.
 
-    A row has ``pair`` (its id), ``paradigm``, ``phenomenon`` and ``field``; ``good`` and ``bad``, the log-probability
-    of the grammatical sentence and of the other in nats; ``good_tokens`` and ``bad_tokens``, how many tokens are in
+    A row has ``pair`` (its id), ``paradigm``, ``phenomenon`` and ``field``; ``good`` and ``bad``, the log-probabilities
+    of the grammatical and the other sentence in nats; ``good_tokens`` and ``bad_tokens``, the numbers of tokens in
     these sums; ``difference``, which is ``good`` less ``bad``; and ``equal``, true if both are the same sentence. The
-    model is right where the difference is above 0.
+    model is right if the difference is above 0.
 
-    The arguments and errors are those of `compute_likelihoods`.
+    The arguments and errors are the same as for `compute_likelihoods`.
     """
     sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
     likelihoods = compute_likelihoods(model, sentences, start=start, text=text, batch_tokens=batch_tokens)
@@ -138,13 +141,13 @@ def score_minimal_pairs(
 
 
 def compute_accuracy(scores: pd.DataFrame) -> pd.DataFrame:
-    """The accuracy of each paradigm, phenomenon and field, and of all pairs, from `score_minimal_pairs`.
+    """Compute the accuracy of each paradigm, phenomenon and field, and of all pairs, from `score_minimal_pairs`.
 
-    A row has ``level`` (``paradigm``, ``phenomenon``, ``field`` or ``all``), ``name``, ``pairs``, ``equal`` (how many
-    more are twice the same sentence, and left out: 7 in BLiMP), ``ties`` (how many of the pairs have a difference of 0)
-    and ``accuracy``, the share of the pairs whose grammatical sentence is more probable. A tie of two sentences is
-    wrong: the model does not prefer the grammatical one (Warstadt et al. 2020). Each pair counts alike; where paradigms
-    are of one size, that is the mean over paradigms.
+    A row has ``level`` (``paradigm``, ``phenomenon``, ``field`` or ``all``), ``name``, ``pairs``, ``equal`` (the number
+    of further pairs that are left out because both sentences are equal: 7 in BLiMP), ``ties`` (the number of pairs with
+    a difference of 0) and ``accuracy``, the share of the pairs whose grammatical sentence is more probable. A tie
+    counts as wrong: the model does not prefer the grammatical sentence (Warstadt et al. 2020). Each pair has the same
+    weight; if all paradigms have one size, the accuracy is also the mean over paradigms.
     """
     right = (scores["difference"] > 0).astype(float).mask(scores["equal"])
     judged = scores.assign(all="all", tie=(scores["difference"] == 0) & ~scores["equal"], right=right)

@@ -1,12 +1,13 @@
-"""A unit of a model disabled while the model runs, or a placebo of it in its place.
+"""A unit of a model that is disabled while the model runs, or a placebo in its place.
 
-A *placebo* changes the output of a layer as much as disabling a unit of it does, token by token, but in another
-direction: what is taken from the unit goes through a random linear map into the outputs of all heads of the layer. An
-effect that is no larger than that of its placebos says how much the layer bears, and nothing of the unit.
+A *placebo* changes the output of a layer by the same amount as disabling a unit does, token by token, but in another
+direction: the output that is taken from the unit goes through a random linear map into the outputs of all heads of the
+layer. An effect that is no larger than the effects of its placebos shows how sensitive the model is to the layer, and
+says nothing about the unit.
 
-What a unit adds is a part of the residual stream, so disabling it makes the stream shorter, and a change in a random
-direction turns it. So a placebo takes away as much of the stream as the unit does, and only the rest of it is random.
-Where a norm scales what a layer adds, this holds of the layer's output in place of the stream.
+The output of a unit is a part of the residual stream, so disabling the unit makes the stream shorter, while a change in
+a random direction turns it. So a placebo shortens the stream by the same amount as the unit does, and only the rest of
+its change is random. If a norm scales the output of a layer, this holds for the layer's output instead of the stream.
 """
 
 import hashlib
@@ -27,23 +28,24 @@ Heads = Int[Tensor, " chosen"]
 """Numbers of heads of a layer, counted from 0."""
 
 Stream = Float[Tensor, "batch query model"]
-"""The residual stream, or what is added to it, at each token."""
+"""The residual stream, or a change of it, at each token."""
 
 ACROSS = 1e-4
-"""The share of a change's squared size that has to be across the stream, so that a placebo can differ from the unit."""
+"""The least share of a change's squared size across the stream for a placebo to differ from the unit."""
 
 
 @dataclass(eq=False)
 class DisabledUnit:
-    """An `Edit` that disables a unit, or runs a placebo of it, and measures how much is taken away.
+    """An `Edit` that disables a unit, or runs a placebo of it, and measures the size of the change.
 
     Attributes:
-        ablation: the unit and the placebo.
-        replacement: what takes the place of the unit's output.
-        projections: the output projection of each layer; without one, changes are as large as before it.
-        streams: what the output of each layer is added to; without it, a placebo is random as a whole.
-        seed: of the directions of placebos.
-        norms: of the change of each layer, for each token, as measured in the last pass.
+        ablation: The unit and the placebo.
+        replacement: The replacement of the unit's output.
+        projections: The output projection of each layer; without one, changes are compared before the projection.
+        streams: The residual stream that the output of each layer is added to; without it, the whole change of a
+            placebo is random.
+        seed: The seed of the directions of placebos.
+        norms: The norm of the change in each layer, for each token, as measured in the last pass.
     """
 
     ablation: Ablation
@@ -68,12 +70,12 @@ class DisabledUnit:
         return edited
 
     def project(self, change: Z, heads: Heads, layer: EditedLayer) -> Stream:
-        """Return what a change of some heads adds to the residual stream; without a projection, the change itself."""
+        """Project a change of some heads to the residual stream; without a projection, return the change itself."""
         projection = self.projections.get((layer.attention_type, layer.layer))
         return projection.apply(change, heads) if projection else change.transpose(1, 2).flatten(2)
 
     def _match(self, change: Z, heads: Heads, z: Z, layer: EditedLayer) -> Z:
-        """Return a change of all heads that adds as much along the stream, and as much across it, at random."""
+        """Return a random change of all heads with the same size as `change` along the stream, and across it."""
         key, every = (layer.attention_type, layer.layer), torch.arange(layer.heads, device=z.device)
         added, turned = self.project(change, heads, layer), self._turn(change, layer)
         across, along = self.project(turned, every, layer), torch.zeros_like(turned)
@@ -85,8 +87,8 @@ class DisabledUnit:
             reached = self.project(toward, every, layer)
             size = reached.square().sum(-1).clamp_min(tiny)
             kept, surplus = ((part * reached).sum(-1) / size for part in (added, across))
-            # Zeros in place of a layer whose output a norm scales are a change along the output alone: it has nothing
-            # across, and its placebos are random as a whole.
+            # If a norm scales the output of a layer, setting the output to zero only changes its length: the change has
+            # no part across the output, and its placebos are entirely random.
             has_rest = (left - kept.square() * size) > ACROSS * left
             kept, surplus = (part * has_rest for part in (kept, surplus))
             left = (left - kept.square() * size).clamp_min(0)
@@ -97,7 +99,7 @@ class DisabledUnit:
         return along + length[:, None, :, None] * rest
 
     def _turn(self, change: Tensor, layer: EditedLayer) -> Z:
-        """The change of some heads in a random direction among the outputs of all heads of the layer."""
+        """Turn a change of some heads into a random direction among the outputs of all heads of the layer."""
         width, name = change.shape[-1], f"{self.seed} {self.ablation.unit.name} {self.ablation.placebo} {layer.layer}"
         number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
         generator = torch.Generator().manual_seed(number)

@@ -1,6 +1,6 @@
-"""The tokens that a language model predicts in a text, and the rows of a batch in which it does.
+"""The tokens that a language model predicts in a text, and the rows of a batch in which it predicts them.
 
-text --align--> tokens --make_rows--> `Row`: what the model reads, the places that predict, and what they should predict
+text --align--> tokens --make_rows--> `Row`: tokens that the model reads, positions that predict, and their targets
 """
 
 from collections import Counter
@@ -26,22 +26,22 @@ from headscope.errors import CorpusError, ModelError, quote
 from headscope.text_forms import GIVEN, SPACED, WRITTEN
 
 HELD_LOGITS = 1 << 26
-"""Logits that are held at once (256 MiB), if one text does not have more alone: 512 tokens of 131,072 logits."""
+"""The number of logits that are held at once (256 MiB), unless a single text has more: 512 tokens of 131,072 logits."""
 
 
 TEXT_END = "<|endoftext|>"
-"""The token behind each text that many decoders were trained on."""
+"""The token after each text in the training of many decoders."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """A text as the model reads it, and which of its tokens are predicted there.
+    """A text as the model reads it, with the tokens that are predicted in it.
 
     Attributes:
-        sentence: the ids of the sentence that it stands for.
-        text: what the model reads, perhaps with a mask.
-        places: the tokens whose logits predict.
-        targets: what they should predict.
+        sentence: The token ids of the original sentence.
+        text: The text that the model reads, perhaps with a mask.
+        places: The positions of the tokens whose logits predict.
+        targets: The tokens that they should predict.
     """
 
     sentence: tuple[int, ...]
@@ -51,10 +51,10 @@ class Row:
 
 
 def find_mask(model: Model) -> int | None:
-    """The token that a masked model reads in place of what it predicts; None for a causal model.
+    """Return the token that a masked model reads in place of a predicted token; None for a causal model.
 
     Raises:
-        ModelError: the model is neither.
+        ModelError: The model is neither.
     """
     kind, attention_types = type(model.module).__name__, set(model.layers)
     advice = "load a language model with its task head, as in headscope.load(..., task='causal-lm')"
@@ -66,7 +66,7 @@ def find_mask(model: Model) -> int | None:
         raise ModelError(f"{model.name!r} ({kind}) gives a sentence no probability; {advice}.")
     if attention_types == {"decoder"}:
         return None
-    # BERT with a causal head and without a causal mask has seen what it predicts, and XLNet wants an order of tokens.
+    # BERT with a causal head but without a causal mask sees what it predicts, and XLNet needs an order of tokens.
     if kind in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
         raise ModelError(f"{model.name!r} ({kind}) sees the token that it is to predict next; load the task masked-lm.")
     mask: int | None = model.tokenizer.mask_token_id
@@ -76,10 +76,10 @@ def find_mask(model: Model) -> int | None:
 
 
 def find_start(model: Model, start: str | None, *, causal: bool) -> int | None:
-    """Return the number of the token that is to be in front of a text; None if the tokenizer decides.
+    """Return the number of the token to put in front of a text; None if the tokenizer decides.
 
     Raises:
-        ModelError: the model is no causal model, or its tokenizer has no such token.
+        ModelError: The model is not a causal model, or its tokenizer has no such token.
     """
     if start is None:
         return None
@@ -97,10 +97,10 @@ def find_start(model: Model, start: str | None, *, causal: bool) -> int | None:
 
 
 def find_known_start(model: Model) -> str | None:
-    """Return the token with which a decoder was trained to begin a text, if its tokenizer puts none there.
+    """Return the token with which a decoder was trained to begin a text, if its tokenizer does not put it there.
 
-    It is `TEXT_END`, which models from GPT-2 on read between the texts that they were trained on. None of others: what
-    else a tokenizer calls the beginning of a text may be that of a turn of a conversation.
+    This is `TEXT_END`, which separated the training texts of models from GPT-2 on. Models without it get None: another
+    token that a tokenizer calls the beginning of a text may be the beginning of a turn of a conversation.
     """
     if model.saved is not None or {*model.layers} != {"decoder"} or TEXT_END not in model.tokenizer.get_vocab():
         return None
@@ -110,14 +110,14 @@ def find_known_start(model: Model) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class SentenceReader:
-    """How a language model reads the texts whose tokens it predicts.
+    """The way in which a language model reads the texts whose tokens it predicts.
 
     Attributes:
-        model: loaded with the task ``causal-lm`` or ``masked-lm``.
+        model: A model that was loaded with the task ``causal-lm`` or ``masked-lm``.
         text: `WRITTEN` or `SPACED` (`headscope.capture.tokens.align`).
-        start: the token from which a causal model predicts the first one of a text, in place of what the tokenizer puts
-            there. Without one, and where the tokenizer puts nothing there, the first token is not predicted; of
-            `SPACED` texts it is, from the token for the beginning of a text, if the tokenizer has one.
+        start: The token from which a causal model predicts the first token of a text, in place of the tokens that the
+            tokenizer puts there. Without it, and if the tokenizer puts nothing there, the first token is not predicted.
+            In `SPACED` texts it is predicted from the token for the beginning of a text, if the tokenizer has one.
     """
 
     model: Model
@@ -126,29 +126,29 @@ class SentenceReader:
 
     @cached_property
     def mask(self) -> int | None:
-        """Return the token that a masked model reads in place of what it predicts; None for a causal model.
+        """The token that a masked model reads in place of a predicted token; None for a causal model.
 
         Raises:
-            ModelError: the model is neither.
+            ModelError: The model is neither.
         """
         return find_mask(self.model)
 
     @property
     def causal(self) -> bool:
-        """Return True for a model that predicts each token from those before it."""
+        """Whether the model predicts each token from the tokens before it."""
         return self.mask is None
 
     @cached_property
     def first(self) -> int | None:
-        """Return the number of `start`; None if the tokenizer decides what is in front of a text.
+        """The number of the token `start`; None if the tokenizer decides which tokens are in front of a text.
 
         Raises:
-            ModelError: the model is no causal model, or its tokenizer has no such token.
+            ModelError: The model is not a causal model, or its tokenizer has no such token.
         """
         return None if self.start is None else find_start(self.model, self.start, causal=self.causal)
 
     def begin(self, text: Aligned) -> Aligned:
-        """Return a text behind the token from which a causal model predicts its first one."""
+        """Put the token in front of a text from which a causal model predicts its first token."""
         first, has_front = self.first, bool(find_front(text) or text.document.messages)  # a chat template has its own
         if first is None and not has_front and self.text == SPACED and self.causal:
             first = self.model.tokenizer.bos_token_id
@@ -157,9 +157,9 @@ class SentenceReader:
     def align(
         self, documents: Sequence[Document], *, max_tokens: int | None, cut: bool
     ) -> tuple[list[Aligned], Counter[str]]:
-        """Return documents as tokens, and what is left out; longer ones are cut or left out."""
+        """Return documents as tokens, with counts of skipped and cut documents; longer ones are cut or skipped."""
         _ = self.first
-        # A token is put in front of some texts.
+        # Leave room for the token that is put in front of some texts.
         limits = [
             limit for limit in (max_tokens, self.model.max_tokens and self.model.max_tokens - 1) if limit is not None
         ]
@@ -171,7 +171,7 @@ class SentenceReader:
         """Return each sentence as tokens.
 
         Raises:
-            CorpusError: it has no token that could be scored, or more tokens than the model takes.
+            CorpusError: A sentence has no token that could be scored, or more tokens than the model's limit.
         """
         model, split = self.model, [split_text(sentence) for sentence in sentences]
         documents = [Document(str(number), words, written=written) for number, (words, written) in enumerate(split)]
@@ -198,11 +198,11 @@ class SentenceReader:
         return texts
 
     def describe(self, texts: Sequence[Aligned]) -> dict[str, str | int]:
-        """Return the attributes of a table of texts that say how they were read.
+        """Return attributes of a table that describe how texts were read.
 
-        These are ``text``, ``documents_without_text`` and, of a causal model that reads all texts behind the same
-        tokens, ``start``: these tokens. It is empty where nothing is in front of the first token of a text, which then
-        is not predicted.
+        These are ``text``, ``documents_without_text`` and, for a causal model that reads the same tokens in front of
+        all texts, ``start``: these tokens. ``start`` is empty if nothing is in front of the first token of a text,
+        which is then not predicted.
         """
         originals = [text.document.original for text in texts]
         form = GIVEN if all(each.has_given_tokens for each in originals) else self.text
@@ -218,14 +218,14 @@ def spell_front(model: Model, text: Aligned) -> str:
 
 
 def find_scored(text: Aligned, *, causal: bool) -> list[int]:
-    """The places of the tokens that are predicted: those of the text, if anything before them could predict them."""
+    """Return the positions of the tokens that are predicted: all tokens of the text, if anything precedes them."""
     return [place for place, word in enumerate(text.word) if word != SPECIAL and not (causal and place == 0)]
 
 
 def make_rows(text: Aligned, mask: int | None, scored: Sequence[int] | None = None) -> Iterator[Row]:
-    """The rows in which tokens of a text are predicted: one of a causal model, and of others one for each token.
+    """Yield the rows in which tokens of a text are predicted: a single row for a causal model, else one for each token.
 
-    All tokens that can be predicted are, or those at the places `scored`.
+    By default all predictable tokens are predicted; with `scored`, only the tokens at these positions.
     """
     sentence, scored = tuple(text.ids), find_scored(text, causal=mask is None) if scored is None else scored
     if mask is None:
@@ -237,16 +237,16 @@ def make_rows(text: Aligned, mask: int | None, scored: Sequence[int] | None = No
 
 
 def mask_some(text: Aligned, mask: int) -> Row:
-    """One row in which 15 % of the tokens are predicted, each with a mask in its place (`choose_masked`)."""
+    """Return a row in which 15 % of the tokens are predicted, all of them replaced by masks (`choose_masked`)."""
     places = choose_masked(text.ids, find_scored(text, causal=False))
     masked = [mask if place in places else number for place, number in enumerate(text.ids)]
     return Row(tuple(text.ids), replace(text, ids=masked), places, [text.ids[place] for place in places])
 
 
 def batch_rows(model: Model, rows: Iterable[Row], batch_tokens: int) -> Iterator[list[Row]]:
-    """The rows in batches of at most so many tokens, padding included; fewer if the vocabulary is large.
+    """Yield the rows in batches of at most `batch_tokens` tokens, including padding; fewer if the vocabulary is large.
 
-    The longest row is to come first.
+    The longest row must come first.
     """
     tokens = min(batch_tokens, HELD_LOGITS // model.module.config.get_text_config().vocab_size)
     rest = iter(rows)
@@ -257,9 +257,9 @@ def batch_rows(model: Model, rows: Iterable[Row], batch_tokens: int) -> Iterator
 
 
 def score_rows(logits: Float[Tensor, "row token vocabulary"], rows: Sequence[Row]) -> Float[Tensor, " row"]:
-    """The log-probability of what each row should predict, in nats."""
+    """Return the log-probability of the targets of each row, in nats."""
     sums = []
-    # Row by row, since the logarithms are as large as the logits.
+    # Row by row, because the logarithms take the same memory as the logits.
     for row, row_logits in zip(rows, logits, strict=True):
         targets = torch.tensor(row.targets, device=logits.device)[:, None]
         sums.append(widen(row_logits[row.places]).log_softmax(-1).gather(-1, targets).double().sum())

@@ -1,6 +1,6 @@
-"""What can take the place of a head's output, made from values, from other texts, or from fewer weights.
+"""Replacements of a head's output: values, outputs on other texts, or attention with fewer weights.
 
-A replacement is asked for z' of some heads of a layer. All but `CutEdges` are made without a matrix of weights.
+A replacement returns z' for some heads of a layer. All except `CutEdges` work without a matrix of weights.
 """
 
 import operator
@@ -20,20 +20,21 @@ from headscope.intervene.selected_heads import Selection
 
 @runtime_checkable
 class Replacement(Protocol):
-    """Says what the output of some heads of a layer is to be."""
+    """A function that returns the new output of some heads of a layer."""
 
     def __call__(self, z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-        """Z' of those heads, whose own output is `z`."""
+        """Return z' of these heads, whose own output is `z`."""
 
 
 @dataclass(frozen=True, eq=False)
 class EditedHeads:
-    """Return an `Edit` that replaces the output of the selected heads, and leaves all others as they are.
+    """An `Edit` that replaces the output of the selected heads, and leaves all other heads unchanged.
 
     Attributes:
-        selection: the heads.
-        replacement: what takes the place of their output.
-        describe: says so in words, for what is measured meanwhile; by default it says nothing.
+        selection: The heads.
+        replacement: The replacement of their output.
+        describe: A function that describes the edit in words, for tables that are measured with it; by default the
+            words are empty.
     """
 
     selection: Selection
@@ -41,7 +42,7 @@ class EditedHeads:
     describe: Callable[[], str] = str
 
     def __call__(self, z: Z, layer: EditedLayer) -> Z:
-        """Z with the selected heads replaced."""
+        """Return z with the selected heads replaced."""
         chosen = self.selection.get((layer.attention_type, layer.layer))
         if chosen is None:
             return z
@@ -52,15 +53,15 @@ class EditedHeads:
 
 
 def zero(z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-    """No output."""
+    """Return zeros."""
     return torch.zeros_like(z)
 
 
 def uniform(z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-    """The mean of the values of all keys that a query may see: attention with equal weights.
+    """Return the mean of the values of all keys that a query may see: attention with equal weights.
 
-    In an encoder this is the 1/L of Kovaleva et al. (2019, section 4.6), with padding left out; a causal head has the
-    mean of what it has read, one with a window that of the window.
+    In an encoder the weights are the 1/L of Kovaleva et al. (2019, section 4.6), without padding; a causal head gets
+    the mean over the tokens that it has read, and a head with a window the mean over the window.
     """
     values, blocks = layer.values_of(heads), []
     rows = max(1, BlockSizes.measure(z.device).weights // (len(z) * values.shape[2]))
@@ -75,16 +76,16 @@ class Mean:
     """The mean output of each head over a corpus.
 
     Attributes:
-        pooled: over all tokens, by layer.
-        by_position: over the tokens at each place of a text, by layer; where it is empty, or the corpus has no text so
-            long, `pooled` is taken.
+        pooled: The mean over all tokens, by layer.
+        by_position: The mean over the tokens at each position of a text, by layer. If it is empty, or no text of the
+            corpus is that long, `pooled` is used.
     """
 
     pooled: Mapping[tuple[str, int], Float[Tensor, "head width"]]
     by_position: Mapping[tuple[str, int], Float[Tensor, "head place width"]]
 
     def __call__(self, z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-        """The means of those heads, the same for every text."""
+        """Return the means of these heads, the same for every text."""
         key = layer.attention_type, layer.layer
         means = self.pooled[key].to(z)[heads][:, None].expand(-1, z.shape[2], -1)
         if key in self.by_position:
@@ -97,20 +98,20 @@ class Mean:
 
 @dataclass(frozen=True, eq=False)
 class Resample:
-    """The output that each head has on another text, at the same place.
+    """The output of each head on another text, at the same position.
 
-    The i-th text of a batch gets that of the i-th text here, in all layers; behind the last comes the first again.
-    Where the other text is shorter, its places come again too. Places are counted with the padding before them, and a
-    beam of a search is a text.
+    The i-th text of a batch gets the outputs of the i-th text here, in all layers; after the last text the first
+    follows again. If the other text is shorter, its positions are repeated. Positions include the padding before them,
+    and each beam of a search counts as a text.
 
     Attributes:
-        outputs: of each layer, for each text.
+        outputs: The outputs of each layer, for each text.
     """
 
     outputs: Mapping[tuple[str, int], tuple[Float[Tensor, "head _ width"], ...]]
 
     def __call__(self, z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-        """The outputs of those heads on other texts."""
+        """Return the outputs of these heads on other texts."""
         others = self.outputs[layer.attention_type, layer.layer]
         chosen = (others[text % len(others)].to(z)[heads] for text in range(len(z)))
         return torch.stack([other[:, layer.positions % other.shape[1]] for other in chosen])
@@ -118,20 +119,20 @@ class Resample:
 
 @dataclass(frozen=True, eq=False)
 class Shuffle:
-    """The output that each head has on another example of the batch, at the same place.
+    """The output of each head on another example of the batch, at the same position.
 
-    Each example gets that of the one so many before it. Where the other is shorter its places come again, except in
-    cross attention and while text is generated, where each place has its own, padding included. A beam of a search is
-    an example.
+    Each example gets the outputs of the example `step` before it. If the other example is shorter, its positions are
+    repeated, except in cross attention and while text is generated: there each position gets the output at the same
+    position, including padding. Each beam of a search counts as an example.
     """
 
     step: int
 
     def __call__(self, z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-        """The outputs of those heads on the other examples.
+        """Return the outputs of these heads on the other examples.
 
         Raises:
-            HeadscopeError: the batch has no other example.
+            HeadscopeError: The batch has no other example.
         """
         if self.step % len(z) == 0:
             raise HeadscopeError(
@@ -151,13 +152,13 @@ class CutEdges:
     """The output of each head if some queries did not see some keys; their weight goes to the other keys.
 
     Attributes:
-        edges: pairs of places, from the query that attends to the key, counted from 0.
+        edges: Pairs of positions, counted from 0: the query, and the key that it does not see.
     """
 
     edges: tuple[tuple[int, int], ...]
 
     def __call__(self, z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-        """The outputs of those heads without the edges."""
+        """Return the outputs of these heads without the edges."""
         hidden = torch.zeros(len(layer.positions), len(layer.key_positions), dtype=torch.bool, device=z.device)
         for query, key in self.edges:
             hidden |= (layer.positions == query)[:, None] & (layer.key_positions == key)
@@ -165,10 +166,10 @@ class CutEdges:
 
 
 def list_edges(edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Edges as pairs of places.
+    """List edges as pairs of positions.
 
     Raises:
-        HeadscopeError: there is none, or one is not a pair of whole numbers from 0 on.
+        HeadscopeError: There are no edges, or one is not a pair of whole numbers from 0 on.
     """
     listed = []
     for edge in edges:
@@ -187,7 +188,7 @@ def list_edges(edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _find_lengths(layer: EditedLayer, queries: int) -> Int[Tensor, " batch"]:
-    """The number of tokens of each text up to its last one that any query sees."""
+    """Return the number of tokens of each text up to the last token that any query sees."""
     keys = layer.values.shape[2]
     rows = max(1, BlockSizes.measure(layer.values.device).weights // (len(layer.values) * keys))
     seen: Bool[Tensor, "batch key"] = torch.zeros(len(layer.values), keys, dtype=torch.bool, device=layer.values.device)

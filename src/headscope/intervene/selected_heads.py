@@ -11,19 +11,19 @@ from headscope.intervene.head_names import HeadNames, list_names
 from headscope.layers import refuse_layer
 
 Selection: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
-"""Of each layer, by attention type and number, the selected query heads, counted from 0."""
+"""The selected query heads, counted from 0, of each layer, by attention type and number."""
 
 
 def select_heads(model: Model, names: HeadNames) -> Selection:
-    """Return the heads of a model that a user names.
+    """Return the heads of a model with the given names.
 
-    The name ``3-1`` is of the first head of the third layer, ``3`` (or the number 3) of the whole layer, and ``3-kv1``
-    of its first key/value head with all query heads that share it. Where a model has several attention types, one of
-    them stands before: ``cross 3-1``. An attention type alone, ``cross``, is all of its layers. One string may hold
-    several names: ``3-1,4-10``.
+    The name ``3-1`` means the first head of the third layer, ``3`` (or the number 3) the whole layer, and ``3-kv1`` its
+    first key/value head with all query heads that share it. If a model has several attention types, the name begins
+    with one of them: ``cross 3-1``. An attention type alone, ``cross``, means all of its layers. A single string may
+    hold several names: ``3-1,4-10``.
 
     Raises:
-        HeadscopeError: nothing is named, or the names have another form (`list_names`), or the model has no such head,
+        HeadscopeError: No head is named, or the names have another form (`list_names`), or the model has no such head,
             group, layer or attention type, or a layer has no attention.
     """
     shape = model.sizes
@@ -63,7 +63,7 @@ def _select_type(model: Model, attention_type: str) -> dict[tuple[str, int], set
 
 
 def name_selection(model: Model, selection: Selection) -> list[str]:
-    """Return the names of selected heads, in their order; all heads of a layer have its name."""
+    """Return the names of selected heads, in their order; if all heads of a layer are selected, the layer's name."""
     names = []
     for (attention_type, layer), heads in selection.items():
         prefix = f"{attention_type} " if len(model.layers) > 1 else ""
@@ -73,7 +73,7 @@ def name_selection(model: Model, selection: Selection) -> list[str]:
 
 
 def _split(model: Model, name: str) -> tuple[str, str]:
-    """Return the attention type that a name states, or the only one that the model has, and the rest of the name."""
+    """Return the attention type in a name, or the only one of the model, and the rest of the name."""
     match = re.fullmatch(r"\s*(?:([a-z]+)\s+)?(.*?)\s*", name, flags=re.DOTALL)
     stated, where = match.groups() if match else (None, name)
     types = list(model.layers)

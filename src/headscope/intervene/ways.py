@@ -1,4 +1,4 @@
-"""What takes the place of a head's output on the batches of an evaluation, made from the texts of the evaluation."""
+"""Replacements of a head's output on the batches of an evaluation, made from the texts of the evaluation."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from headscope.intervene.replacement import Mean, Replacement, Resample
 from headscope.intervene.way_names import WAYS
 
 OTHERS = 16
-"""Texts whose outputs are held, to take the place of those of others; of a minimal pair no more than one."""
+"""The number of texts whose outputs are held to replace other outputs; at most one for each minimal pair."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,12 @@ class Ways:
     """The ways to disable heads on the texts of an evaluation.
 
     Attributes:
-        mean: the mean output of each head over all tokens of the evaluation.
-        outputs: of each layer, for each of some texts.
-        donors: the group of the item that each of these texts is.
-        groups: the group of each item of the evaluation. Items of a group get the outputs of one text, which is of
-            another group, so that the two sentences of a minimal pair differ by what tells them apart alone.
+        mean: The mean output of each head over all tokens of the evaluation.
+        outputs: The outputs of each layer, for each of some texts.
+        donors: The group of the item that each of these texts is.
+        groups: The group of each item of the evaluation. All items of a group get the outputs of the same text, which
+            is from another group, so that the two sentences of a minimal pair differ only in the words that distinguish
+            them.
     """
 
     mean: Mean = field(default_factory=lambda: Mean({}, {}))
@@ -38,7 +39,7 @@ class Ways:
     groups: Sequence[int] = ()
 
     def choose(self, how: str, batch: EvaluationBatch) -> Replacement:
-        """What takes the place of the output of heads on a batch, in one of `WAYS`."""
+        """Return the replacement of the output of heads on a batch, by one of `WAYS`."""
         if how == "resample":
             chosen = [self._choose_other(self.groups[item]) for item in batch.items.tolist()]
             return Resample({layer: tuple(texts[other] for other in chosen) for layer, texts in self.outputs.items()})
@@ -48,18 +49,18 @@ class Ways:
         return simple[how]
 
     def _choose_other(self, group: int) -> int:
-        """The number of the text whose outputs the items of a group get."""
+        """Return the number of the text whose outputs the items of a group get."""
         other = group % len(self.donors)
         return other if self.donors[other] != group else (other + 1) % len(self.donors)
 
 
 def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], *, seed: int = 0) -> Ways:
-    """The ways to disable heads that are named, with what they need of the evaluation's texts.
+    """Prepare the named ways to disable heads, with the outputs on the evaluation's texts that they need.
 
-    The texts are run once if `mean` or `resample` is named; the seed decides which are held for `resample`.
+    The texts are run once if `mean` or `resample` is named; the seed decides which texts are held for `resample`.
 
     Raises:
-        HeadscopeError: there is no such way, or there are too few texts for it.
+        HeadscopeError: A way is unknown, or there are too few texts for it.
     """
     if unknown := [how for how in ways if how not in WAYS]:
         raise HeadscopeError(f"heads cannot be disabled by {unknown[0]!r}; name one or more of {', '.join(WAYS)}.")
@@ -92,7 +93,7 @@ def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], 
 
 
 def _watch(capture: Capture, evaluation: Evaluation) -> Iterator[tuple[EvaluationBatch, Layer, Tensor]]:
-    """Z of each layer for one batch after the other."""
+    """Yield z of each layer, for each batch."""
 
     def read(batch: EvaluationBatch) -> tuple[EvaluationBatch, dict[Layer, Tensor]]:
         outputs: dict[Layer, Tensor] = {}

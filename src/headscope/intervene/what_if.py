@@ -1,6 +1,6 @@
-"""What a model says of one text while heads are disabled, beside what it says as it is, and beside placebos.
+"""The predictions of a model on one text while heads are disabled, compared with the whole model and with placebos.
 
-text --align--> tokens --model--> what it says --disabled, placebos--> the same without the heads
+text --align--> tokens --model--> predictions --disabled, placebos--> the same without the heads
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,31 +33,32 @@ from headscope.text_forms import SPACED, WRITTEN
 from headscope.view.headings import describe_start
 
 WAYS: dict[str, Replacement] = {"uniform": uniform, "zero": zero}
-"""What can take the place of the heads' output: the ways that need no other text."""
+"""The replacements of the heads' output that need no other text."""
 
 PLACEBOS = 5
 LIKELY = 5
-"""Outcomes that are named."""
+"""The number of likely outcomes that are listed."""
 
 LOSS = "loss, nats per token"
 SIMILARITY = "similarity of the last hidden states, mean cosine over tokens"
 
 MOST_MASKED = 64
-"""Tokens of a text that a masked model predicts, which takes a row for each of them."""
+"""The most tokens of a text that a masked model predicts; it needs a row for each of them."""
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What a model says of a text as it is, and with heads disabled.
+    """The predictions of a model on a text, as it is and with heads disabled.
 
     Attributes:
-        measure: what the values are, with their unit.
-        note: sentences about a text that was cut, and about what the first token is predicted from; else empty.
-        whole: the value of the model as it is; None where the text has nothing to predict.
-        without: with the heads disabled.
-        placebos: with as large a change in a random direction in the same layers, several times.
-        outcome: what the likely outcomes are of; empty where the model predicts none.
-        likely: outcomes that are likely with or without the heads, with both probabilities.
+        measure: A description of the values, with their unit.
+        note: Sentences about a cut of the text, and about the token from which the first token is predicted; else
+            empty.
+        whole: The value of the whole model; None if the text has nothing to predict.
+        without: The value with the heads disabled.
+        placebos: The values with random changes of the same size in the same layers.
+        outcome: The kind of the likely outcomes; empty if the model predicts none.
+        likely: Outcomes that are likely with or without the heads, with both probabilities.
     """
 
     measure: str
@@ -71,16 +72,16 @@ class WhatIf:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What a model is asked about a text, which it can answer again and again.
+    """A question about a text that a model can answer repeatedly.
 
     Attributes:
-        measure: what the value of an answer is, with its unit.
-        outcome: what the probabilities of an answer are of; empty where it has none.
-        inputs: of each pass of the model.
-        read: the value, if there is one, and the probabilities of all outcomes, if there are some, from what the model
-            returns in these passes.
-        name: of an outcome, by its number.
-        note: a sentence about what the first token is predicted from; else empty.
+        measure: A description of the value of an answer, with its unit.
+        outcome: The kind of outcome that has probabilities; empty if there are none.
+        inputs: The inputs of each pass of the model.
+        read: A function from the outputs of the model in these passes to the value, if any, and the probabilities of
+            all outcomes, if any.
+        name: A function from the number of an outcome to its name.
+        note: A sentence about the token from which the first token is predicted; else empty.
     """
 
     measure: str
@@ -93,12 +94,12 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class TextModel:
-    """A model that is asked about one text after the other.
+    """A model that answers questions about texts.
 
     Attributes:
-        model: with its task head, if it has one.
-        max_tokens: longer texts are cut.
-        start: the token from which a causal model predicts the first one.
+        model: The model, with its task head, if it has one.
+        max_tokens: The number of tokens to which longer texts are cut.
+        start: The token from which a causal model predicts the first token.
         text: `WRITTEN` or `SPACED`, how it reads texts (`headscope.intervene.prediction.SentenceReader`).
     """
 
@@ -109,7 +110,7 @@ class TextModel:
 
     @cached_property
     def capture(self) -> Capture:
-        """The way to the model's heads."""
+        """The capture of the model's heads."""
         return capture_model(self.model)
 
     @cached_property
@@ -118,23 +119,24 @@ class TextModel:
 
     @cached_property
     def projections(self) -> Mapping[Layer, Projection]:
-        """The output projections of the layers; none where they are not known."""
+        """The output projections of the layers; empty if they are unknown."""
         try:
             return find_projections(self.capture, collate_sample(self.model))
         except ModelError:
             return {}
 
     def ask(self, document: Document, heads: Sequence[str], how: str = "zero", *, seed: int = 0) -> WhatIf:
-        """What the model says of a text as it is, without some heads, and with placebos of them.
+        """Compare the model's predictions on a text as it is, without some heads, and with placebos of these heads.
 
-        A language model says how likely the text is (the loss, in nats per token) and, if it is causal, what comes
-        next, or what the first mask in the text hides. A classifier says how likely its labels are, first of all the
-        one that it gives. Of other models there is how similar their last hidden states are to those of the model as
-        it is: the mean cosine over the tokens. The seed is that of the placebos.
+        A language model predicts how likely the text is (the loss, in nats per token). A causal model also predicts
+        what comes next, and a masked model what the first mask in the text hides. A classifier predicts how likely its
+        labels are; the value is the probability of the label that it chooses. For other models, the value is the
+        similarity of their last hidden states to the states of the whole model: the mean cosine over the tokens. The
+        seed sets the directions of the placebos.
 
         Raises:
-            HeadscopeError: there is no such head or way, or the text has no tokens.
-            ModelError: the heads of the model cannot be edited.
+            HeadscopeError: The head or the way is unknown, or the text has no tokens.
+            ModelError: The heads of the model cannot be edited.
         """
         if how not in WAYS:
             raise HeadscopeError(f"heads cannot be disabled by {how!r} here; name one of {', '.join(WAYS)}.")
@@ -156,19 +158,19 @@ class TextModel:
         )  # fmt: skip
 
     def _read_streams(self, question: Question, unit: Unit) -> Mapping[Layer, Tensor]:
-        """Return what the output of each layer of a unit is added to, if a question is one pass through blocks."""
+        """Return the stream that each layer of a unit adds to, if a question is one pass through blocks."""
         if len(question.inputs) != 1 or not has_blocks(self.capture):
             return {}
         return record_pass(self.capture, question.inputs[0]).find_streams(unit.selection, self.projections)
 
     @torch.inference_mode()
     def _answer(self, question: Question, edit: Edit | None) -> "tuple[float | None, Tensor | None]":
-        """What the model answers, as it is or with an edit."""
+        """Return the model's answer, as it is or with an edit."""
         with nullcontext() if edit is None else self.capture.editing(edit):
             return question.read([run_model(self.model, inputs) for inputs in question.inputs])
 
     def _read(self, document: Document) -> tuple[Aligned, str]:
-        """The tokens of a text, and a sentence if it was cut."""
+        """Return the tokens of a text, and a sentence if it was cut."""
         alignment = Alignment.for_model(self.model, max_tokens=self._longest, cut=True, text=self.text)
         aligned, skipped = alignment.align([document])
         if not aligned:
@@ -177,7 +179,7 @@ class TextModel:
 
     @cached_property
     def _longest(self) -> int | None:
-        """The most tokens of a text: with room for a start, and of a masked model few, since it reads all for each."""
+        """The maximum number of tokens of a text; small for a masked model, which reads the text for each token."""
         reserved = self.start is not None or self.text == SPACED
         limits = [limit - reserved for limit in (self.max_tokens, self.model.max_tokens) if limit is not None]
         with suppress(ModelError):
@@ -186,7 +188,7 @@ class TextModel:
         return min(limits, default=None)
 
     def _make_question(self, text: Aligned) -> Question:
-        """What the model can be asked about a text."""
+        """Make the question that the model can answer about a text."""
         config = self.model.module.config
         if type(self.model.module).__name__.endswith("ForSequenceClassification") and not config.is_encoder_decoder:
             return ask_label(self.model, text)
@@ -201,7 +203,7 @@ class TextModel:
 
 
 def ask_label(model: Model, text: Aligned) -> Question:
-    """Which label a classifier gives to a text, and how likely that is; of a regression, the value that it gives."""
+    """Ask for the label that a classifier gives to a text and its probability, or for the value of a regression."""
     config, inputs = model.module.config, collate(model, [text]).inputs
 
     def name(number: int) -> str:
@@ -214,7 +216,7 @@ def ask_label(model: Model, text: Aligned) -> Question:
     if config.num_labels == 1 or config.problem_type == "regression":
         measure = "predicted value" if config.num_labels == 1 else f"predicted value of {name(0)}"
         return Question(measure, "", [inputs], lambda outputs: (float(read_logits(outputs)[0]), None), name)
-    # Of several labels that may all be true, each has a probability of its own.
+    # If several labels may be true at once, each has its own probability.
     share = torch.sigmoid if config.problem_type == "multi_label_classification" else partial(torch.softmax, dim=-1)
     with torch.inference_mode():
         given = int(read_logits([run_model(model, inputs)]).argmax())
@@ -227,7 +229,7 @@ def ask_label(model: Model, text: Aligned) -> Question:
 
 
 def ask_next(model: Model, text: Aligned) -> Question:
-    """The loss of a causal model on a text, and what it expects next."""
+    """Ask for the loss of a causal model on a text, and for the next token."""
     rows = list(make_rows(text, None)) if find_scored(text, causal=True) else []
     last = len(text.ids) - 1
 
@@ -240,7 +242,7 @@ def ask_next(model: Model, text: Aligned) -> Question:
 
 
 def ask_masked(model: Model, text: Aligned, mask: int) -> Question:
-    """The loss of a masked model on a text, each token masked in turn, and what the first mask in it hides."""
+    """Ask for the loss of a masked model on a text, with each token masked in turn, and for the first masked token."""
     masks = [place for place, number in enumerate(text.ids) if number == mask]
     rows = [row for row in make_rows(text, mask) if row.targets != [mask]]
     inputs = [collate(model, [row.text for row in rows]).inputs] if rows else []
@@ -255,12 +257,12 @@ def ask_masked(model: Model, text: Aligned, mask: int) -> Question:
 
 
 def ask_states(model: Model, text: Aligned) -> Question:
-    """How similar the last hidden states of a text stay to those of the model as it is."""
+    """Ask how similar the last hidden states of a text stay to the states of the whole model."""
     inputs = {**collate(model, [text]).inputs, "output_hidden_states": True}
     try:
         with torch.inference_mode():
             whole = read_last_states(run_model(model, inputs))
-    except Exception as error:  # what a model raises on input that it cannot take, it alone knows
+    except Exception as error:  # the errors for unsuitable input depend on the model
         raise ModelError(
             f"{model.title} cannot be asked about one text "
             f"({type(error).__name__}: {first_line(error)}); load the model without its head."
@@ -273,21 +275,21 @@ def ask_states(model: Model, text: Aligned) -> Question:
 
 
 def read_last_states(output: Any) -> Float[Tensor, "token width"]:
-    """The last hidden states of a text, of an encoder-decoder those of its decoder, from what a model returns."""
+    """Return the last hidden states of a text from a model's output; of the decoder in an encoder-decoder."""
     layers = output.get("decoder_hidden_states") or output.get("hidden_states")
     states: Tensor = layers[-1] if layers else output.last_hidden_state
     return states[0].double()
 
 
 def name_token(model: Model, number: int) -> str:
-    """A token as one reads it, without the spaces around it."""
+    """Return a token as readable text, without the spaces around it."""
     return spell_token(model.tokenizer, number).strip()
 
 
 def list_likely(
     whole: "Tensor | None", without: "Tensor | None", name: Callable[[int], str]
 ) -> tuple[tuple[str, float, float], ...]:
-    """The outcomes that are most likely in one of two answers, with both probabilities."""
+    """List the outcomes that are most likely in one of two answers, with both probabilities."""
     if whole is None or without is None:
         return ()
     most = torch.maximum(whole, without).topk(min(LIKELY, len(whole))).indices.tolist()
