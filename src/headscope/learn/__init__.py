@@ -1,1 +1,1 @@
-"""Fitting weights: tasks and their controls, and fine-tuning on them with several seeds."""
+"""Fitting weights: tasks, their controls, and fine-tuning on them with several seeds."""

@@ -1,6 +1,6 @@
-"""What a probe is asked: for a word, which other word of its text is the right one. No torch here.
+"""Questions for a probe: for a word, which other word of its text is the right one. Needs no torch.
 
-The links of any corpus are such questions: which word is the syntactic head of this one, the predicate of this
+The links of any corpus are such questions: which word is the syntactic head of this word, the predicate of this
 argument, the antecedent of this mention, the cue in whose scope this word is?
 """
 
@@ -15,20 +15,20 @@ from headscope.learn.link_kinds import COREFERENCE, DEPENDENCY, KINDS, SCOPE
 from headscope.reducers.support.antecedents import mentions_of, with_earlier
 
 ROOT = -1
-"""In place of the head of the word that has none."""
+"""The answer for a word that has no head."""
 
 PUNCTUATION = "punct"
-"""The relation of words that are not asked about (UAS without punctuation)."""
+"""The relation of words that get no question (UAS without punctuation)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A word of a document for which another is to be chosen.
+    """A word of a document for which another word is to be chosen.
 
     Attributes:
-        word: its place in the document, counted from 0.
-        answers: the places of the words that are right, the nearest first; `ROOT` where it is to have no head.
-        label: of the link to the first of them.
+        word: The index of the word in the document, counted from 0.
+        answers: The indices of the right words, the nearest first; `ROOT` if the word must get no head.
+        label: The label of the link to the first answer.
     """
 
     word: int
@@ -37,17 +37,17 @@ class Choice:
 
     @property
     def length(self) -> int | None:
-        """How many words further right the nearest answer stands, negative to the left; None for `ROOT`."""
+        """The distance in words to the nearest answer, negative to the left; None for `ROOT`."""
         return None if self.answers[0] == ROOT else self.answers[0] - self.word
 
 
 def list_choices(document: Document, kind: str) -> list[Choice]:
-    """The choices of a document, by word.
+    """List the choices of a document, by word.
 
-    Of dependencies all words but punctuation are chosen for, with subtypes of relations left off. The one word of a
-    sentence that depends on no other is its root; where there are several such words, they are left out. A unit of
-    words depends on what its words depend on outside of it. Of mentions, any earlier mention of the same chain is
-    right, and of words in a scope any word of its cue.
+    For dependencies, all words except punctuation have a choice, without the subtypes of relations. The only word of a
+    sentence that depends on no other is its root; if there are several such words, they are left out. A unit of words
+    depends on the words outside it that its words depend on. For mentions, any earlier mention of the same chain is
+    right, and for words in a scope any word of its cue.
     """
     if kind == COREFERENCE:
         return [
@@ -71,10 +71,10 @@ def list_choices(document: Document, kind: str) -> list[Choice]:
 
 
 def find_kind(summary: CorpusSummary, kind: str | None) -> str:
-    """The kind of links that was asked for, or else the first of `KINDS` that a corpus has.
+    """Return the given kind of links, or by default the first of `KINDS` that a corpus has.
 
     Raises:
-        CorpusError: the corpus has none.
+        CorpusError: The corpus has no such links.
     """
     has = {*summary.links} | ({COREFERENCE} if "mention" in summary.spans else set())
     has |= {SCOPE} if {"scope", "cue"} <= summary.spans.keys() else set()
@@ -96,7 +96,7 @@ def _pair_links(document: Document, kind: str) -> Iterator[tuple[int, int, str]]
 
 
 def _pair_scopes(document: Document) -> Iterator[tuple[int, int, str]]:
-    """Each word in the scope of a negation, with each word of its cue."""
+    """Yield each word in the scope of a negation, with each word of its cue."""
     cues: defaultdict[str, set[int]] = defaultdict(set)
     for span in document.spans:
         if span.kind == "cue":

@@ -1,7 +1,7 @@
 """The control of a task: the same inputs with arbitrary labels, which a model can only memorize.
 
-After Hewitt and Liang 2019 (section 2) and Zhao and Bethard 2020 (section 5.1). What a model scores on a task above
-what it scores on the control is the task's *selectivity*.
+This follows Hewitt and Liang 2019 (section 2) and Zhao and Bethard 2020 (section 5.1). The score on a task less the
+score on its control is the task's *selectivity*.
 """
 
 import random
@@ -17,28 +17,27 @@ NOTHING_SEEN = "examples of validation and test of which training has no word"
 
 
 def make_control(task: Task, seed: int = 0) -> Task:
-    """The task with arbitrary labels, the same for all runs.
+    """Make the task with arbitrary labels, the same for all runs.
 
-    **Tagging.** Each word type of the training examples has one label at all its occurrences. Upper and lower case are
+    **Tagging.** Each word type of the training examples has the same label wherever it occurs. Upper and lower case are
     one type, since many models cannot distinguish them. The labels are sampled so that the training *tokens* have the
-    task's distribution of labels: if types were sampled from it, the label of ``the`` alone would change that
-    distribution by percents. Words of validation and test that are not in training have no tag and are counted, as in
-    the paper, since their label could not be known. Words that the task does not tag (the braces round a cue) stay
-    untagged.
+    task's distribution of labels: if types were sampled from this distribution, the label of ``the`` alone would change
+    it by percents. Words of validation and test that are not in training have no tag and are counted, as in the paper,
+    since their label could not be known. Words that the task does not tag (the braces round a cue) stay untagged.
 
     **Classification and regression.** The labels of the distinct texts (pairs of texts) of the training examples are
     permuted over these texts, so that the same text always has the same label. The label of an unseen text cannot be
-    known. So validation and test are training examples, chosen at random, as many as in the task or as there are: the
-    scores of this control measure memorization only.
+    known. So validation and test are training examples, chosen at random, the same number as in the task if there are
+    enough: the scores of this control measure only memorization.
 
-    The score is accuracy, or Pearson's correlation where the labels are numbers.
+    The score is the accuracy, or Pearson's correlation if the labels are numbers.
 
     Args:
-        task: its inputs are used.
-        seed: of the labels, not of a run: all runs are tuned on the same control.
+        task: The task whose inputs are used.
+        seed: The seed of the labels, not of a run: all runs are tuned on the same control.
 
     Raises:
-        HeadscopeError: the task is a control, or no word of a split is in training.
+        HeadscopeError: The task is a control, or no word of a split is in training.
     """
     if task.control:
         raise HeadscopeError(f"the task {task.name} is a control already; make the control from the task itself.")
@@ -78,9 +77,9 @@ def _relabel_words(task: Task, rng: random.Random) -> Task:
 
 
 def _assign_labels(words: Mapping[str, int], wanted: Mapping[str, int], rng: random.Random) -> dict[str, str]:
-    """A label for each type, such that each label gets about the wanted number of tokens.
+    """Assign a label to each type, such that each label gets about the wanted number of tokens.
 
-    The frequent types are assigned first, so that the many rare ones can fill up the rest.
+    Frequent types are assigned first, so that the many rare types can fill the remaining room.
     """
     order = sorted(words)
     rng.shuffle(order)
@@ -106,12 +105,12 @@ def _relabel_texts(task: Task, rng: random.Random) -> Task:
     rng.shuffle(labels)
     label_of = dict(zip(texts, labels, strict=True))
     train = tuple(replace(example, label=label_of[example.texts]) for example in task.splits[TRAIN])
-    # The first example of each text.
+    # Keep the first example of each text.
     distinct = list({example.texts: example for example in reversed(train)}.values())[::-1]
     splits = {TRAIN: train}
     for split in (VALIDATION, TEST):
         size = min(len(task.splits[split]), len(distinct))
-        # In the order of the training examples.
+        # Keep the order of the training examples.
         splits[split] = tuple(distinct[place] for place in sorted(rng.sample(range(len(distinct)), size)))
     note = (
         f"each of the {len(texts):,} distinct texts of the training examples has an arbitrary label; validation and "

@@ -1,4 +1,4 @@
-"""From scores to choices: the best candidate of each word by itself, or the best tree over the words of a text."""
+"""From scores to choices: the best candidate of each word separately, or the best tree over the words of a text."""
 
 import warnings
 
@@ -9,16 +9,16 @@ from torch import Tensor
 from headscope.learn.probe_data import Questions
 
 ONE_ROOT = 1e6
-"""Is taken off the score of having no head, so that a tree with one root beats all with several."""
+"""A penalty on the score of having no head, so that a tree with one root beats all trees with several."""
 
 
 def decode(
     scores: Float[Tensor, "document word candidate"], questions: Questions, way: str
 ) -> Int[Tensor, "document word"]:
-    """The candidate that is chosen for each word; for words that are not chosen for, any.
+    """Choose a candidate for each word; for words without a choice the result is arbitrary.
 
-    The way is ``word``, for the best candidate of each word, or ``tree``, for the tree over the words that are chosen
-    for whose scores have the largest sum (Edmonds' algorithm), with one root. The last candidate is that there is no
+    The way is ``word``, for the best candidate of each word, or ``tree``, for the tree over the words with a choice
+    whose scores have the largest sum (Edmonds' algorithm), with one root. The last candidate means that a word has no
     head.
     """
     choices = scores.argmax(-1)
@@ -31,7 +31,7 @@ def decode(
 
 
 def _find_tree(scores: Float[Tensor, "word candidate"], words: list[int]) -> dict[int, int]:
-    """The head of each of some words in the maximum spanning tree."""
+    """Return the head of each of the given words in the maximum spanning tree."""
     if not words:
         return {}
     root = scores.shape[1] - 1

@@ -15,7 +15,7 @@ IGNORED = -100
 """The label of tokens that are neither learnt nor scored: special tokens, and words without a tag."""
 
 Features = dict[str, Any]
-"""One example as the input of a model: ``input_ids``, ``attention_mask``, ``labels`` and others."""
+"""The inputs of a model for one example: ``input_ids``, ``attention_mask``, ``labels`` and others."""
 
 
 def encode(
@@ -25,17 +25,18 @@ def encode(
     max_tokens: int | None,
     skipped: Counter[str],
 ) -> list[Features]:
-    """The examples as tokens.
+    """Encode examples as tokens.
 
-    All pieces of a word have its tag. An example that is too long is cut, and counted: the words behind the last one
-    that fits, or the end of the longer text of a pair. What is cut or left out is added to `skipped`, by reason.
+    All pieces of a word have its tag. An example that is too long is cut: the words after the last one that fits, or
+    the end of the longer text of a pair, are removed. Examples that are cut or left out are counted in `skipped`, by
+    reason.
     """
     if task.kind == "tagging":
         lead = find_lead(tokenizer)
         encoded = [_encode_tagged(task, example, tokenizer, lead, max_tokens, skipped) for example in examples]
     else:
         encoded = [_encode_labelled(task, example, tokenizer, max_tokens, skipped) for example in examples]
-    tokenizer.backend_tokenizer.no_truncation()  # it would be written with the runs
+    tokenizer.backend_tokenizer.no_truncation()  # a truncation would be saved with the runs
     return [features for features in encoded if features is not None]
 
 
@@ -62,7 +63,7 @@ def _encode_tagged(
 
 
 def _read_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase, lead: str) -> tuple[BatchEncoding, Assigned]:
-    """Return the tokens of words that are joined by spaces behind `lead`, and the word of each."""
+    """Return the tokens of words that are joined by spaces after `lead`, and the word of each token."""
     text = join_words(words, before=lead)
     encoded = tokenizer(text.content, verbose=False)
     return encoded, assign_sides(tokenizer, [text], encoded.encodings[0])

@@ -1,7 +1,7 @@
-"""Attention maps that are made up: of each pattern as many as one likes, with noise.
+"""Generated attention maps with noise: any number of maps of each pattern.
 
-A map is the softmax of scores. These are noise of each cell, a preference for each token, and what makes the pattern:
-columns, bands along the diagonal, or squares of two sentences.
+A map is the softmax of scores. The scores are the sum of noise for each cell, a preference for each token, and the
+pattern: columns, bands along the diagonal, or squares of two sentences.
 """
 
 import numpy as np
@@ -12,19 +12,19 @@ from torch import Tensor
 from headscope.reducers.support.pattern_network import BLOCK, PATTERNS, make_images
 
 LENGTHS = (5, 128)
-"""Tokens of the shortest and the longest map: of two words with their special tokens, and of a pair of sentences."""
+"""The numbers of tokens of the shortest and the longest map: two words with special tokens, and a pair of sentences."""
 
 SINGLE = 0.3
 """The share of maps of a single sentence, which never show a block."""
 
 UNIFORM = 0.4
-"""The share of heterogeneous maps that are all but uniform, as in an untrained model."""
+"""The share of heterogeneous maps that are nearly uniform, as in an untrained model."""
 
 CAUSAL = 0.3
-"""The share of maps in which no token sees those behind it, as in a decoder."""
+"""The share of maps in which no token sees the tokens after it, as in a decoder."""
 
 PARALLEL = 0.3
-"""The share of bands that are parallel to the diagonal at any distance up to a third of the map; others are near it."""
+"""The share of bands at any distance from the diagonal up to a third of the map; other bands are near the diagonal."""
 
 
 def generate_images(
@@ -33,9 +33,9 @@ def generate_images(
     """Return images of `count` maps of each pattern, and the number of the pattern of each.
 
     Args:
-        count: of each pattern.
-        seed: of what is random.
-        lengths: tokens of the shortest and of the longest map.
+        count: The number of maps of each pattern.
+        seed: The seed of all random choices.
+        lengths: The numbers of tokens of the shortest and the longest map.
     """
     generator = np.random.default_rng(seed)
     labels = torch.arange(len(PATTERNS)).repeat_interleave(count)
@@ -46,7 +46,7 @@ def generate_images(
 def _generate_image(
     pattern: str, lengths: tuple[int, int], generator: np.random.Generator
 ) -> Float[Tensor, "1 2 side side"]:
-    """The image of a map of one pattern."""
+    """Generate the image of a map with a pattern."""
     length = int(np.exp(generator.uniform(np.log(lengths[0]), np.log(lengths[1] + 1))))
     causal = bool(generator.random() < CAUSAL)
     scores = generator.normal(0, generator.uniform(0.0, 0.9), (length, length))
@@ -57,7 +57,7 @@ def _generate_image(
     if "diagonal" in pattern:
         scores += _make_band(length, generator, causal=causal)
         if generator.random() < 0.4:
-            # The band of a head that stays within the sentence: an edge at the separator, and no square.
+            # This is the band of a head that stays within a sentence: it has an edge at the separator, but no square.
             scores -= generator.uniform(0.5, 2.5) * ~_find_same_sentence(length, boundary)
     if pattern == BLOCK:
         scores += _make_squares(length, boundary, generator)
@@ -74,9 +74,9 @@ def _generate_image(
 
 
 def _make_columns(length: int, generator: np.random.Generator, *, causal: bool) -> Float[np.ndarray, "query key"]:
-    """Scores that prefer one to four tokens in all rows: mostly the first, where [CLS] stands.
+    """Make scores that prefer one to four tokens in all rows: mostly the first token, which is [CLS].
 
-    In a causal map they are in the first quarter, since a column cannot be followed above its own token.
+    In a causal map these are in the first quarter, since a column has no cells above its own token.
     """
     scores = np.zeros((length, length))
     choices = max(length // 4, 1) if causal else length
@@ -89,9 +89,9 @@ def _make_columns(length: int, generator: np.random.Generator, *, causal: bool) 
 
 
 def _make_band(length: int, generator: np.random.Generator, *, causal: bool) -> Float[np.ndarray, "query key"]:
-    """Scores that prefer tokens at one distance, and those near them; sometimes a second band far away.
+    """Make scores that prefer tokens near one distance; sometimes with a second band far away.
 
-    In a causal map the distance is to a token before, or to the token itself.
+    In a causal map the distance is to an earlier token, or to the token itself.
     """
     distance = np.arange(length) - np.arange(length)[:, None]
     width = generator.uniform(0.3, max(0.6, length / 16))
@@ -106,7 +106,7 @@ def _make_band(length: int, generator: np.random.Generator, *, causal: bool) -> 
 
 
 def _make_squares(length: int, boundary: int, generator: np.random.Generator) -> Float[np.ndarray, "query key"]:
-    """Scores that prefer the tokens of the same sentence; often with a weak band and a preference for [CLS]."""
+    """Make scores that prefer tokens of the same sentence; often with a weak band and a preference for [CLS]."""
     scores = generator.uniform(1.2, 3.0) * _find_same_sentence(length, boundary)
     if generator.random() < 0.6:
         scores[:, 0] += generator.uniform(1.5, 4.0)
@@ -116,12 +116,12 @@ def _make_squares(length: int, boundary: int, generator: np.random.Generator) ->
 
 
 def _make_spots(length: int, generator: np.random.Generator) -> Float[np.ndarray, "query key"]:
-    """Scores that prefer single cells, or nothing."""
+    """Make scores that prefer single cells, or nothing."""
     spots = generator.random((length, length)) < generator.uniform(0.0, 0.05)
     return spots * generator.uniform(1.0, 3.0, (length, length))
 
 
 def _find_same_sentence(length: int, boundary: int) -> Bool[np.ndarray, "query key"]:
-    """Where two tokens are of one sentence; the second begins at the boundary."""
+    """Return True where two tokens are in the same sentence; the second sentence begins at the boundary."""
     second = np.arange(length) >= boundary
     return np.asarray(second == second[:, None])

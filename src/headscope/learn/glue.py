@@ -1,7 +1,7 @@
 """Six sets of GLUE (Wang et al. 2019) from their TSV files.
 
-The test files of GLUE have no labels. So here the *test* split is GLUE's development set, and validation is held out
-of the training set: published figures that were chosen on the development set are not held out.
+The test files of GLUE have no labels. So here the *test* split is GLUE's development set, and validation is held out of
+the training set. Published figures that were chosen on the development set are not held out.
 """
 
 from dataclasses import dataclass, replace
@@ -19,15 +19,15 @@ _PAIR = ("sentence1", "sentence2")
 
 @dataclass(frozen=True)
 class GlueSet:
-    """One of the sets.
+    """A set of GLUE.
 
     Attributes:
-        folder: below the folder of GLUE.
-        about: the label, in words.
-        columns: of its training and development files.
-        metric: GLUE's own.
-        labels: in GLUE's order; none where the label is a number.
-        positive: the label that F1 is of.
+        folder: The folder below the folder of GLUE.
+        about: A description of the label.
+        columns: The columns of its training and development files.
+        metric: The metric that GLUE uses.
+        labels: The labels in GLUE's order; empty if the label is a number.
+        positive: The positive label of F1.
     """
 
     folder: str
@@ -65,17 +65,17 @@ GLUE = {
 
 
 def read_glue(data: str | Path, name: str) -> Task:
-    """One of the sets as a task.
+    """Read a set of GLUE as a task.
 
-    Pairs that share their first text are never divided between training and validation, since RTE and WNLI ask
-    several questions about one text. In SST-2 the training examples are phrases of sentences, so a phrase that is held
-    out may be part of one that is trained on: its validation is easier than its test. GLUE's own development sets share
-    first texts with training too: 20 of 277 pairs in RTE, 53 of 71 in WNLI, on purpose with other labels.
+    Pairs that share their first text are never divided between training and validation, since RTE and WNLI ask several
+    questions about one text. In SST-2 the training examples are phrases of sentences, so a phrase that is held out may
+    be part of a training example: its validation is easier than its test. GLUE's own development sets share first texts
+    with training too: 20 of 277 pairs in RTE, and 53 of 71 in WNLI, which have other labels on purpose.
 
     The folder holds ``glue/CoLA``, ``CoLA`` or the files themselves.
 
     Raises:
-        CorpusError: the files are missing, or a row is not in GLUE's format.
+        CorpusError: The files are missing, or a row is not in GLUE's format.
     """
     glue_set = GLUE[name]
     folder = Path(data).expanduser()

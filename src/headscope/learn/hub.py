@@ -15,7 +15,7 @@ from headscope.learn.table_task import TEXTS, build_task
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
 
 PREFIX = "datasets:"
-"""The beginning of the name of such a task: ``datasets:NAME``, ``datasets:NAME/CONFIG``, perhaps with ``#COLUMN``."""
+"""The prefix of the name of such a task: ``datasets:NAME``, ``datasets:NAME/CONFIG``, perhaps with ``#COLUMN``."""
 
 LABELS = ("label", "labels", "score")
 WORDS = ("tokens", "words")
@@ -33,10 +33,10 @@ class _Columns:
     """The columns of the texts (or the words) and of the label (or the tags).
 
     Attributes:
-        kind: of the task.
-        texts: one or two columns of texts, or the column of the words.
-        label: the column of the label or of the tags.
-        names: the names of the labels, where labels are stored as numbers.
+        kind: The kind of task.
+        texts: One or two columns of texts, or the column of the words.
+        label: The column of the label or of the tags.
+        names: The names of the labels, if labels are stored as numbers.
     """
 
     kind: Kind
@@ -46,21 +46,21 @@ class _Columns:
 
 
 def read_hub(name: str) -> Task:
-    """The task in a set of the hub or in a folder.
+    """Read the task in a set of the hub or in a folder.
 
-    The label is in the column given after ``#``, or in one of `LABELS`. Where one of `WORDS` is a column of lists, the
+    The label is in the column given after ``#``, or in one of `LABELS`. If one of `WORDS` is a column of lists, the
     task is tagging: the tags are in the column given after ``#``, or in the only other column of lists. The texts are
     in columns of `headscope.learn.table_task.TEXTS`, or in the only one or two columns of strings. Labels of type float
-    make the task a regression. Rows without a label or a text are left out and counted; a test split without any
-    label is ignored.
+    make the task a regression. Rows without a label or a text are left out and counted; a test split without any label
+    is ignored.
 
     Args:
         name: `PREFIX` and the name of the set, with its configuration after a slash, or a folder; then perhaps ``#``
             and the column of the label.
 
     Raises:
-        CorpusError: `datasets` is not installed or cannot load the set, the columns are ambiguous, or the splits
-            have different labels.
+        CorpusError: `datasets` is not installed or cannot load the set, the columns are ambiguous, or the splits have
+            different labels.
     """
     place, _, column = name.removeprefix(PREFIX).partition("#")
     loaded = _load(name, place)
@@ -105,7 +105,7 @@ def _load(name: str, place: str) -> Mapping[str, Any]:
 
 
 def _candidates(place: str) -> list[tuple[str, str | None]]:
-    """The possible meanings of a name: the second of two parts may belong to the name or be a configuration."""
+    """Return the possible meanings of a name: the last part may belong to the name or be a configuration."""
     parts = place.split("/")
     if len(parts) == 1:
         return [(place, None)]
@@ -157,7 +157,7 @@ def _find_columns(name: str, features: Mapping[str, Any], chosen: str) -> _Colum
 
 
 def _element_type(feature: Any) -> Any:
-    """The type of the elements of a column of lists; None for another column."""
+    """Return the type of the elements of a column of lists; None for another column."""
     return getattr(feature, "feature", None)
 
 
@@ -192,7 +192,7 @@ def _read_examples(where: str, rows: Any, columns: _Columns, left_out: Counter[s
 
 
 def _label_name(value: Any, columns: _Columns) -> str | None:
-    """The name of a label; None where there is none (sets without labels have -1)."""
+    """Return the name of a label; None for a missing label (sets without labels have -1)."""
     if value in (None, "") or (columns.names and value == -1):
         return None
     return columns.names[value] if columns.names else str(value)

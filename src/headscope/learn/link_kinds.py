@@ -1,6 +1,6 @@
-"""The kinds of links of which a probe can be trained. Nothing is imported for it."""
+"""The kinds of links that a probe can be trained on. This module imports nothing."""
 
 DEPENDENCY, COREFERENCE, SCOPE = "dependency", "coreference", "scope"
 
 KINDS = (DEPENDENCY, "role", COREFERENCE, SCOPE, "pattern")
-"""All kinds; the first of them that a corpus has is the default."""
+"""All kinds; the default is the first kind that a corpus has."""

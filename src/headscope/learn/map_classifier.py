@@ -1,8 +1,8 @@
 """The classifier of attention maps: generated maps and maps that were labelled by eye --fit--> weights.
 
-The network learns the patterns from generated maps first, then from real ones. What it is worth is told by maps that
-it was not trained on: in ten parts, each is classified by a network that was trained on the other nine (Kovaleva et
-al. 2019, section 4.1).
+The network learns the patterns from generated maps first, then from real maps. Its score comes from maps that it was
+not trained on: the maps are divided into ten parts, and each part is classified by a network that was trained on the
+other nine (Kovaleva et al. 2019, section 4.1).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,16 +24,16 @@ from headscope.learn.map_sample import HeadMap
 from headscope.reducers.support.pattern_network import BLOCK, PATTERNS, VERSION, MapNetwork, make_images
 
 FOLDS = 10
-"""Parts of a cross-validation, as in the paper."""
+"""The number of parts of a cross-validation, as in the paper."""
 
 GENERATED = 400
-"""Generated maps of each pattern."""
+"""The number of generated maps of each pattern."""
 
 REMINDERS = 60
-"""Generated maps of each pattern among labelled ones."""
+"""The number of generated maps of each pattern among labelled maps."""
 
 RESAMPLES = 1000
-"""Of the maps, from which the interval of a score follows."""
+"""The number of bootstrap samples of the maps for the interval of a score."""
 
 BATCH = 32
 
@@ -43,9 +43,9 @@ class LabelledImages:
     """Images of maps, with the pattern that each shows.
 
     Attributes:
-        images: as `make_images` makes them.
-        labels: numbers of patterns, in the order of `PATTERNS`.
-        heads: the name of the head of each.
+        images: The images from `make_images`.
+        labels: The numbers of patterns, in the order of `PATTERNS`.
+        heads: The name of the head of each map.
     """
 
     images: Float[Tensor, "map 2 side side"]
@@ -54,24 +54,25 @@ class LabelledImages:
 
     @classmethod
     def from_maps(cls, maps: Sequence[HeadMap], labels: Sequence[str]) -> "LabelledImages":
-        """The images of maps with the names of their patterns."""
+        """Make images of maps with the names of their patterns."""
         images = [make_images(torch.from_numpy(each.weights)[None], each.separators) for each in maps]
         numbers = {name: number for number, name in enumerate(PATTERNS)}
         heads = tuple(f"{each.name.layer}-{each.name.head}" for each in maps)
         return cls(torch.cat(images), torch.tensor([numbers[label] for label in labels]), heads)
 
     def select(self, chosen: Sequence[int]) -> "LabelledImages":
-        """Some of them."""
+        """Return some of the images."""
         rows = list(chosen)
         return LabelledImages(self.images[rows], self.labels[rows], tuple(self.heads[row] for row in rows))
 
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """What a classifier says of maps on which it was not trained.
+    """The predictions of a classifier for maps on which it was not trained.
 
     Attributes:
-        labels, predicted: the number of the pattern of each map.
+        labels: The number of the labelled pattern of each map.
+        predicted: The number of the predicted pattern of each map.
     """
 
     labels: Int64[np.ndarray, " map"]
@@ -92,7 +93,7 @@ class Validation:
 
     @property
     def confusion(self) -> Int64[np.ndarray, "label predicted"]:
-        """The number of maps by the pattern that they were labelled with, and the one that was predicted."""
+        """The number of maps by their labelled pattern and their predicted pattern."""
         return np.asarray(confusion_matrix(self.labels, self.predicted, labels=range(len(PATTERNS))))
 
     @staticmethod
@@ -101,15 +102,15 @@ class Validation:
 
 
 def pretrain(seed: int = 0) -> MapNetwork:
-    """A network that was trained on generated maps alone."""
+    """Train a network on generated maps alone."""
     images, labels = generate_images(GENERATED, seed)
     return _train(None, images, labels, epochs=6, rate=2e-3, seed=seed)
 
 
 def finetune(network: MapNetwork, labelled: LabelledImages, seed: int = 0) -> MapNetwork:
-    """A new network, trained on labelled maps from the weights of another.
+    """Train a new network on labelled maps, starting from the weights of another network.
 
-    Generated maps are among them, other ones than those of `pretrain`, so that what is plain stays plain.
+    The training includes generated maps, other ones than in `pretrain`, so that clear patterns are not forgotten.
     """
     generated, patterns = generate_images(REMINDERS, seed + 1)
     images, labels = torch.cat([labelled.images, generated]), torch.cat([labelled.labels, patterns])
@@ -117,10 +118,10 @@ def finetune(network: MapNetwork, labelled: LabelledImages, seed: int = 0) -> Ma
 
 
 def refuse_few(labelled: LabelledImages, *, by_head: bool = False) -> None:
-    """Refuse fewer labelled maps, or heads of them, than a cross-validation has parts.
+    """Raise an error if there are fewer labelled maps, or heads, than parts of a cross-validation.
 
     Raises:
-        CorpusError: there are fewer.
+        CorpusError: There are fewer maps or heads.
     """
     available, what = (len(set(labelled.heads)), "heads") if by_head else (len(labelled.labels), "labelled maps")
     if available < FOLDS:
@@ -137,18 +138,18 @@ def cross_validate(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Validation:
-    """What networks say of each part of the maps that are trained on the others, all from the same weights.
+    """Classify each part of the maps by a network that was trained on the other parts, from the same initial weights.
 
     Args:
-        network: where training starts; it has seen none of the maps.
-        labelled: the maps.
-        by_head: all maps of a head are in one part, so that each is classified by a network that knows no other map of
+        network: The network with the initial weights; it was trained on none of the maps.
+        labelled: The maps.
+        by_head: Keep all maps of a head in one part, so that each is classified by a network that knows no other map of
             its head.
-        seed: of the parts.
-        progress: called with the parts that are done, and all.
+        seed: The seed of the division into parts.
+        progress: A function that is called with the number of finished parts and the number of all parts.
 
     Raises:
-        CorpusError: there are fewer maps, or heads, than parts.
+        CorpusError: There are fewer maps, or heads, than parts.
     """
     refuse_few(labelled, by_head=by_head)
     labels = labelled.labels.numpy()
@@ -182,13 +183,13 @@ def _train(
     seed: int,
     vary: bool = False,
 ) -> MapNetwork:
-    """A new network, trained from the weights of another or from random ones; the same seed gives the same weights.
+    """Train a new network from the weights of another or from random weights; the same seed gives the same weights.
 
-    With `vary`, images differ a little each time they are seen.
+    With `vary`, images differ a little each time they are used.
     """
     generator = torch.Generator().manual_seed(seed)
     loss = nn.CrossEntropyLoss(label_smoothing=0.05)
-    # Weights and dropout are drawn from torch's own generator, which is the user's.
+    # Weights and dropout use torch's global generator, which belongs to the user.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = MapNetwork()
@@ -208,7 +209,7 @@ def _train(
 
 
 def _batches(count: int, epochs: int, generator: torch.Generator) -> Iterator[Int64[Tensor, " map"]]:
-    """The numbers of images of one batch after the other, in a new order in each epoch."""
+    """Yield the indices of the images of each batch, in a new order in each epoch."""
     for _ in range(epochs):
         order: Tensor = torch.randperm(count, generator=generator)
         yield from (order[start : start + BATCH] for start in range(0, count, BATCH))
@@ -217,7 +218,7 @@ def _batches(count: int, epochs: int, generator: torch.Generator) -> Iterator[In
 def _vary(
     images: Float[Tensor, "map 2 side side"], labels: Int64[Tensor, " map"], generator: torch.Generator
 ) -> Float[Tensor, "map 2 side side"]:
-    """Images of the same patterns: with other contrast and noise, some turned by half a turn, some of one sentence."""
+    """Vary the contrast and noise of images; rotate some by half a turn, and turn some into maps of one sentence."""
     shares, same = images[:, :1], images[:, 1:]
     contrast = torch.empty(len(images), 1, 1, 1).uniform_(0.8, 1.25, generator=generator)
     noise = 0.02 * torch.randn(shares.shape, generator=generator)

@@ -1,7 +1,8 @@
-"""A folder of attention maps to be labelled by eye, and the labels.
+"""A folder of attention maps to label by eye, and their labels.
 
-``maps.npz`` has the weights, ``maps.csv`` a row for each map, ``maps.json`` where they are from, and ``labels.csv`` the
-labels: columns map, document, layer, head, label and second, the label of a second pass. One may edit it by hand.
+``maps.npz`` has the weights, ``maps.csv`` a row for each map, ``maps.json`` the origin of the maps, and ``labels.csv``
+the labels, with the columns map, document, layer, head, label and second (the label of a second pass). Users may edit
+it by hand.
 """
 
 import csv
@@ -36,10 +37,10 @@ class LabelledMaps:
     """Maps and their labels. Maps are numbered from 1.
 
     Attributes:
-        maps: in the order of their numbers.
-        labels: of the maps that are labelled, by number.
-        second: the labels of a second pass.
-        about: where the maps are from.
+        maps: The maps in the order of their numbers.
+        labels: The labels of the maps that are labelled, by number.
+        second: The labels of a second pass.
+        about: The origin of the maps.
     """
 
     maps: tuple[HeadMap, ...]
@@ -48,22 +49,22 @@ class LabelledMaps:
     about: Mapping[str, Any]
 
     def give(self, number: int, label: str, *, second: bool = False) -> "LabelledMaps":
-        """The same with a label of a map; an empty one takes the label away."""
+        """Return the maps with a label of one map changed; an empty label removes it."""
         old = self.second if second else self.labels
         new = {key: value for key, value in {**old, number: label}.items() if value}
         return LabelledMaps(self.maps, self.labels if second else new, new if second else self.second, self.about)
 
 
 def write_maps(folder: Path, maps: Sequence[HeadMap], about: Mapping[str, Any]) -> None:
-    """Write maps to a folder, where they can be labelled.
+    """Write maps to a folder in which they can be labelled.
 
     Args:
-        folder: made if it is not there.
-        maps: in the order of their numbers.
-        about: where they are from.
+        folder: The folder, which is made if it does not exist.
+        maps: The maps in the order of their numbers.
+        about: The origin of the maps.
 
     Raises:
-        CorpusError: the folder has maps already.
+        CorpusError: The folder has maps already.
     """
     if (folder / MAPS).exists():
         raise CorpusError(f"{folder} has maps already; name another folder, or go on labelling these.")
@@ -77,16 +78,16 @@ def write_maps(folder: Path, maps: Sequence[HeadMap], about: Mapping[str, Any]) 
         (number, *_identify(each.name), len(each.weights), " ".join(map(str, each.separators)))
         for number, each in enumerate(maps, 1)
     ]
-    # Last, since it says that the folder is whole.
+    # This file is written last, because it marks the folder as complete.
     _write_rows(folder / MAPS, MAP_COLUMNS, rows)
 
 
 def read_maps_to_label(folder: Path) -> LabelledMaps:
-    """The maps of a folder, and the labels that they have so far.
+    """Read the maps of a folder and their labels, if any.
 
     Raises:
-        CorpusError: the folder has no maps, they are damaged, or the labels are: an unknown pattern, a row of another
-            map, or a map twice. The files stay as they are.
+        CorpusError: The folder has no maps, they are damaged, or the labels are: an unknown pattern, a row of another
+            map, or a map twice. The files are not changed.
     """
     if not (folder / MAPS).is_file():
         raise CorpusError(f"{folder} is no folder of maps to label; make one with --annotate FOLDER.")
@@ -101,10 +102,10 @@ def read_maps_to_label(folder: Path) -> LabelledMaps:
 
 
 def update_labels(folder: Path, maps: LabelledMaps) -> LabelledMaps:
-    """Return the same maps with the labels that their folder has now.
+    """Return the maps with the labels that their folder has now.
 
     Raises:
-        CorpusError: the folder is gone, or its labels are damaged.
+        CorpusError: The folder is gone, or its labels are damaged.
     """
     if not (folder / MAPS).is_file():
         raise CorpusError(f"{folder} is gone, so no label can be saved; put it back, and label this map again.")
@@ -113,7 +114,7 @@ def update_labels(folder: Path, maps: LabelledMaps) -> LabelledMaps:
 
 
 def write_labels(folder: Path, labelled: LabelledMaps) -> None:
-    """Write the labels; the file is replaced at once, so that a killed program loses none."""
+    """Write the labels; the file is replaced in one step, so that a killed program loses no label."""
     rows = [
         (number, *_identify(labelled.maps[number - 1].name), labelled.labels.get(number, ""),
          labelled.second.get(number, ""))
@@ -123,7 +124,7 @@ def write_labels(folder: Path, labelled: LabelledMaps) -> None:
 
 
 def measure_agreement(labelled: LabelledMaps) -> tuple[int, float, float]:
-    """The maps with two labels, the share of them on which both agree, and Cohen's kappa; NaN where there are none."""
+    """Return the number of maps with two labels, the share with equal labels, and Cohen's kappa; NaN without any."""
     both = sorted({*labelled.labels} & {*labelled.second})
     first, second = ([labels[number] for number in both] for labels in (labelled.labels, labelled.second))
     if not both:
@@ -151,7 +152,7 @@ def _write_rows(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]
 
 
 def _read_rows(path: Path, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
-    """The rows of a file, each with the number of its line."""
+    """Return the rows of a file, each with the number of its line."""
     try:
         text = read_bytes(path, MAP_ROWS).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -208,7 +209,7 @@ def _read_maps(folder: Path) -> tuple[HeadMap, ...]:
 
 
 def _read_separators(path: Path, line: int, text: str, tokens: int) -> tuple[int, ...]:
-    """The positions of separators, in their order."""
+    """Return the positions of separators, in their order."""
     try:
         places = tuple(map(_parse_number, text.split()))
     except ValueError:

@@ -20,12 +20,12 @@ from headscope.errors import CorpusError
 from headscope.reducers.support.pattern_network import LEAST_TOKENS
 
 MAX_TOKENS = 512
-"""Longer documents are left out: their maps are too fine to be seen."""
+"""The limit of a document's tokens; the maps of longer documents are too fine to see."""
 
 
 @dataclass(frozen=True, order=True)
 class MapName:
-    """Which map: of a document and a head, counted from 1; of an encoder-decoder, of the encoder."""
+    """The name of a map: a document and a head, counted from 1; in an encoder-decoder, a head of the encoder."""
 
     document: str
     layer: int
@@ -37,9 +37,9 @@ class HeadMap:
     """The attention of a head on a document.
 
     Attributes:
-        name: which it is.
-        weights: without padding, in float32.
-        separators: positions of the separator tokens, which part the sentences of a pair.
+        name: The name of the map.
+        weights: The attention weights without padding, in float32.
+        separators: The positions of the separator tokens, which end the sentences of a pair.
     """
 
     name: MapName
@@ -50,12 +50,12 @@ class HeadMap:
 def choose_maps(
     documents: Sequence[Document], layers: Sequence[int], heads: int, count: int, seed: int = 0
 ) -> list[MapName]:
-    """The names of maps at random, as many of each head, and no two of one document.
+    """Choose names of maps at random, with an equal number for each head, and each of a different document.
 
-    Where the count is no multiple of the number of heads, some heads have one map more.
+    If the count is not a multiple of the number of heads, some heads have one map more.
 
     Raises:
-        CorpusError: there are fewer documents than maps.
+        CorpusError: There are fewer documents than maps.
     """
     if len(documents) < count:
         raise CorpusError(
@@ -74,9 +74,9 @@ def choose_maps(
 def read_maps(
     model: Model, documents: Sequence[Document], names: Sequence[MapName], plan: Plan | None = None
 ) -> Iterator[HeadMap]:
-    """The maps of these names, in the order in which their documents are read.
+    """Yield the maps with these names, in the order in which their documents are read.
 
-    Documents that are too long for the model, maps that are too short, and what else cannot be read, are left out.
+    Documents that are too long for the model or cannot be read, and maps that are too short, are left out.
     """
     wanted = defaultdict(list)
     for name in names:
@@ -90,7 +90,7 @@ def read_maps(
 
 
 def _read_maps(portion: Portion, wanted: Mapping[str, Sequence[MapName]]) -> list[HeadMap]:
-    """Return the maps that are wanted of the documents of a batch, by their ids, of the first attention type."""
+    """Return the maps in `wanted` of the documents of a batch, by their ids, of the first attention type."""
     maps: dict[MapName, HeadMap] = {}
     names: list[MapName] = []
     for batch, capture in zip(portion.batches, portion.captures, strict=True):
@@ -112,7 +112,7 @@ def _read_maps(portion: Portion, wanted: Mapping[str, Sequence[MapName]]) -> lis
 
 
 def _cut_map(attention: Attention, row: int, name: MapName) -> HeadMap:
-    """The map of a head on a document of a batch, without padding."""
+    """Return the map of a head on a document of a batch, without padding."""
     queries, keys = attention.queries.real[row], attention.keys.real[row]
     weights = attention.weights()[row, name.head - 1][queries][:, keys]
     separators = attention.keys.sep[row][keys].nonzero()[:, 0].tolist()

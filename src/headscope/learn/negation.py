@@ -6,7 +6,7 @@ A word is tagged 1 if it is in the scope of the negation, and 0 otherwise. The c
     He did { not } come .
     1  1     0     1    0
 
-Each negation is an example, so a sentence with two negations is two, with other braces and other tags.
+Each negation is an example, so a sentence with two negations becomes two examples, with other braces and other tags.
 """
 
 import re
@@ -31,8 +31,9 @@ CORPUS = "negation/conandoyle_zhao/data_story.json"
 
 PAPERS_TRAINING = ("HoundOfTheBaskervilles_", "dog")
 PAPERS_TEST = ("s", "wisteria.1sthalf")
-"""The beginnings of the texts in Zhao and Bethard's file that hold its 662 training negations, and the texts of its
-200 test negations. The file does not mark the split; these are the texts that give the paper's two counts.
+"""The texts of the paper's 662 training negations, by the beginnings of their names, and of its 200 test negations.
+
+The file of Zhao and Bethard does not mark the split; these are the texts that give the two counts of the paper.
 """
 
 AFFIXAL = "negations whose cue is part of a word"
@@ -44,21 +45,21 @@ _OFFICIAL = {TRAIN: "train", VALIDATION: "dev|valid", TEST: "test"}
 
 
 def read_negation(data: str | Path, name: str = "negation") -> Task:
-    """The task of a corpus with cues and scopes.
+    """Read a corpus with cues and scopes as a task.
 
-    The file of Zhao and Bethard 2020 is split as in the paper: 662 negations to train on and 200 to test on, by
-    their texts. Where the names of a corpus's files are those of splits (*SEM 2012), they are these splits.
-    Otherwise a fifth of the negations is the test. Whole texts are held out, or whole sentences where the corpus has
-    fewer than `FEWEST_GROUPS` texts; `SHARE` of the training negations are held out for validation.
+    The file of Zhao and Bethard 2020 is split as in the paper: 662 negations to train on and 200 to test on, by their
+    texts. If a corpus's files are named after splits (*SEM 2012), they are these splits. Otherwise a fifth of the
+    negations is the test. Whole texts are held out, or whole sentences if the corpus has fewer than `FEWEST_GROUPS`
+    texts; `SHARE` of the training negations are held out for validation.
 
-    A cue of several words has one pair of braces for each of its stretches (``{ neither } man { nor } beast``), so
-    that the braces hold cue words only. A negation without a scope has words with tag 0 only. Cues that are part of a
-    word (as in the paper) and scopes without a cue are left out and counted.
+    A cue of several words has one pair of braces for each of its contiguous parts (``{ neither } man { nor } beast``),
+    so that the braces hold only cue words. A negation without a scope has only words with tag 0. Cues that are part of
+    a word (as in the paper) and scopes without a cue are left out and counted.
 
-    The corpus is a file or folder, or ``grammar:COUNT``. In a folder, `CORPUS` is looked for first.
+    The corpus is a file or folder, or ``grammar:COUNT``. A folder that holds `CORPUS` is read from there.
 
     Raises:
-        CorpusError: the corpus cannot be read, has no cues, or is too small to be split.
+        CorpusError: The corpus cannot be read, has no cues, or is too small to be split.
     """
     corpus, corpus_name = _find_corpus(data)
     skipped: Counter[str] = Counter()
@@ -94,7 +95,7 @@ def read_negation(data: str | Path, name: str = "negation") -> Task:
 
 
 def _find_corpus(data: str | Path) -> tuple[Corpus, str]:
-    """The corpus, and its name without the folder that it is in."""
+    """Return the corpus, and its name without the folder that it is in."""
     folder = Path(data).expanduser()
     if str(data).partition(":")[0] == GRAMMAR and not folder.exists():
         return read(str(data)), str(data)
@@ -103,7 +104,7 @@ def _find_corpus(data: str | Path) -> tuple[Corpus, str]:
 
 
 def _read_parts(corpus: Corpus) -> Iterator[tuple[str, Document | Skipped]]:
-    """The documents and the skipped ones, each with the name of its file."""
+    """Yield the documents and the skipped ones, each with the name of its file."""
     for file_corpus in [replace(corpus, files=(path,)) for path in corpus.files] or [corpus]:
         file = file_corpus.files[0].name if file_corpus.files else file_corpus.name
         for part in file_corpus.read_parts():
@@ -116,7 +117,7 @@ def _text_name(document: Document, corpus: Corpus) -> str:
 
 
 def _make_examples(document: Document, skipped: Counter[str]) -> Iterator[tuple[Example, set[int]]]:
-    """The negations of a sentence, each with the words of its cue."""
+    """Yield the negations of a sentence, each with the words of its cue."""
     marked: defaultdict[str, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for span in document.spans:
         marked[span.kind][span.label].update(range(span.start, span.end))
@@ -143,7 +144,7 @@ def _make_examples(document: Document, skipped: Counter[str]) -> Iterator[tuple[
 def _split(
     by_file: dict[str, list[tuple[Document, Example]]], corpus: Corpus, pairs: Sequence[tuple[Document, Example]]
 ) -> tuple[dict[str, tuple[Example, ...]], tuple[str, ...]]:
-    """The splits, and notes on them."""
+    """Return the splits, and notes on them."""
     examples = [example for _, example in pairs]
     official = {file: _official_split(file) for file in by_file}
     if None not in official.values() and {TRAIN, TEST} <= set(official.values()):
@@ -172,7 +173,7 @@ def _split(
 
 
 def _official_split(file: str) -> str | None:
-    """The split that the name of a file stands for; None if it is not clear."""
+    """Return the split that the name of a file indicates; None if it is ambiguous."""
     named = [split for split, pattern in _OFFICIAL.items() if re.search(pattern, file.casefold())]
     return named[0] if len(named) == 1 else None
 
@@ -184,7 +185,7 @@ def _is_papers_corpus(examples: Sequence[Example]) -> bool:
 
 
 def _group_examples(pairs: Sequence[tuple[Document, Example]]) -> list[Example]:
-    """The examples by text, or by sentence where there are few texts."""
+    """Group the examples by text, or by sentence if there are few texts."""
     if len({example.group for _, example in pairs}) >= FEWEST_GROUPS:
         return [example for _, example in pairs]
     return [replace(example, group=document.id) for document, example in pairs]

@@ -1,9 +1,9 @@
-r"""Probes of what the attention of all heads together says of the links between words: Clark et al. 2019, section 5.
+r"""Probes that read links between words from the attention of all heads together: Clark et al. 2019, section 5.
 
 ProbeData --by seed--> train, held out, test --fit--> probes --decode--> sums by relation, fold and length
-                                          \--online code, control task, structural probe--> more sums
+                                         \--online code, control task, structural probe--> more sums
 
-Sums of seeds are kept apart, so that a killed run goes on with the probe that it was at.
+The sums of each seed are kept separately, so that a killed run continues at the probe where it stopped.
 """
 
 import copy
@@ -46,10 +46,10 @@ PROBES: Mapping[str, str] = {
 """The probes, the baselines first."""
 
 CONTROLLED = (DISTANCES, ATTENTION, WORDS)
-"""Those that are trained on the control task and on the online code too."""
+"""The probes that are also trained on the control task and measured by the online code."""
 
 PORTIONS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0)
-"""Shares of the training texts after which a probe is trained anew for the online code (Voita and Titov 2020)."""
+"""The shares of the training texts after which a probe is trained anew for the online code (Voita and Titov 2020)."""
 
 Sums = dict[str, np.ndarray]
 Step = Callable[[dict[str, nn.Module]], Sums]
@@ -65,10 +65,10 @@ class Split:
 
 
 def split_parts(seed: int, *, own_test: bool) -> tuple[list[int], list[int], list[int]]:
-    """The parts of a corpus for training, to stop training by, and for the test.
+    """Return the parts of a corpus for training, for early stopping, and for the test.
 
-    Without texts of their own for the test, each seed tests on another fifth of the texts, so that five seeds test on
-    all of them. A tenth of the texts decides when training stops.
+    Without separate texts for the test, each seed tests on another fifth of the texts, so that five seeds test on all
+    of them. A tenth of the texts decides when training stops.
     """
     parts = [(seed % 5 * 4 + part) % PARTS for part in range(PARTS)]
     test, rest = ([], parts) if own_test else (parts[:4], parts[4:])
@@ -78,22 +78,22 @@ def split_parts(seed: int, *, own_test: bool) -> tuple[list[int], list[int], lis
 
 
 def split(data: ProbeData, seed: int, test: ProbeData | None = None) -> Split:
-    """The batches of training, held-out and test texts for a seed; `test` has all of the last, if it is given."""
+    """Return the batches of training, held-out and test texts for a seed; test texts come from `test`, if given."""
     train, held_out, tested = (data.blocks(part) for part in split_parts(seed, own_test=test is not None))
     return Split(train, held_out, tested if test is None else test.blocks(range(PARTS)))
 
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
-    """What the probes of a seed are trained with.
+    """Everything that the probes of a seed are trained with.
 
     Attributes:
-        split: the batches.
-        untrained: the same texts with the attention of the untrained model; None without it.
-        vectors: of word types, by their numbers.
-        labels: the number of labels of choices.
-        seed: of the order of training, and of random weights.
-        way: how choices are decoded.
+        split: The batches.
+        untrained: The same texts with the attention of the untrained model; None without it.
+        vectors: The vectors of word types, by their numbers.
+        labels: The number of labels of choices.
+        seed: The seed of the order of training and of random weights.
+        way: The way to decode choices.
     """
 
     split: Split
@@ -104,11 +104,11 @@ class Fitting:
     way: str
 
     def read(self, name: str, blocks: Sequence[Block]) -> Reader:
-        """Batches as a probe reads them."""
+        """Return batches in the form that a probe reads."""
         return Reader(blocks, self.vectors, "uniform" if name in (NO_ATTENTION, DISTANCES) else "model")
 
     def choose_split(self, name: str) -> Split:
-        """The batches that a probe is trained and tested on."""
+        """Return the batches that a probe is trained and tested on."""
         if name != UNTRAINED:
             return self.split
         if self.untrained is None:
@@ -116,7 +116,7 @@ class Fitting:
         return self.untrained
 
     def fit(self, name: str, train: Reader, held_out: Reader, start: AttentionProbe | None = None) -> nn.Module:
-        """A trained probe; `start` is the optimum without words for the same batches, if it is known."""
+        """Train a probe; `start` is the optimum without words for the same batches, if it is known."""
         width = self.vectors.shape[1]
         if name == DISTANCES:
             with torch.random.fork_rng(devices=[]):
@@ -137,7 +137,7 @@ class Fitting:
         return with_words
 
     def steps(self, *, control: bool, code_length: bool, rank: int | None, layers: int) -> dict[str, Step]:
-        """What is done for a seed, by name: functions of the probes trained so far, to which they add theirs."""
+        """Return the steps of a seed, by name: functions of the probes trained so far, which add their own probes."""
         names = [name for name in PROBES if name != UNTRAINED or self.untrained is not None]
         steps: dict[str, Step] = {name: partial(self.measure, name) for name in names}
         steps |= {f"{name} control": partial(self.measure_control, name) for name in CONTROLLED if control}
@@ -145,7 +145,7 @@ class Fitting:
         return steps | ({} if rank is None else {"structural": partial(self.measure_hidden, rank, layers)})
 
     def measure(self, name: str, fitted: dict[str, nn.Module]) -> Sums:
-        """What a probe gets right on the test texts."""
+        """Count what a probe gets right on the test texts."""
         blocks = self.choose_split(name)
         train, held_out, test = (self.read(name, part) for part in (blocks.train, blocks.held_out, blocks.test))
         if name == RIGHT_BRANCHING:
@@ -161,7 +161,7 @@ class Fitting:
 
     @torch.no_grad()
     def score(self, test: Reader, probe: nn.Module | None) -> Sums:
-        """The choices of test texts that are right, and all, by label and fold, and by length; and the loss of all."""
+        """Count right choices and all choices of test texts, by label and fold and by length, and sum the loss."""
         right = np.zeros((2, self.labels, FOLDS), dtype=np.int64)
         by_length = np.zeros((2, 2 * LONGEST + 1), dtype=np.int64)
         loss = 0.0
@@ -184,7 +184,7 @@ class Fitting:
         return {"right": right, "by_length": by_length, "loss": np.array(math.nan if probe is None else loss)}
 
     def measure_control(self, name: str, fitted: dict[str, nn.Module]) -> Sums:
-        """What a probe that is trained on the control task gets right of it on the test texts, and all, by fold."""
+        """Train a probe on the control task, and count its right choices and all choices on the test texts, by fold."""
         control = ControlTask.sample(len(self.vectors), self.split.train, seed=self.seed)
         parts = (self.split.train, self.split.held_out, self.split.test)
         train, held_out, test = (replace(self.read(name, part), change=control) for part in parts)
@@ -192,13 +192,14 @@ class Fitting:
         return {"control": sums["right"].sum(1)}
 
     def measure_hidden(self, rank: int, layers: int, fitted: dict[str, nn.Module]) -> Sums:
-        """What structural probes find in the hidden states of the test texts."""
+        """Count the links that structural probes find in the hidden states of the test texts."""
         blocks = self.split
         return measure_uuas(blocks.train, blocks.held_out, blocks.test, layers, rank=rank, seed=self.seed)
 
     def measure_code(self, name: str, fitted: dict[str, nn.Module]) -> Sums:
-        """The bits in which a probe that learns from portion to portion codes the training texts, those of equal
-        probabilities, and the number of choices.
+        """Measure the code length of the training texts with a probe that is trained after each portion.
+
+        Return its bits, the bits of equal probabilities, and the number of choices.
         """
         order = torch.randperm(len(self.split.train), generator=torch.Generator().manual_seed(self.seed)).tolist()
         blocks = [self.split.train[place] for place in order]
@@ -215,13 +216,13 @@ class Fitting:
 
 
 def count_uniform_bits(blocks: Sequence[Block]) -> float:
-    """The bits in which the choices of batches are coded where every candidate has the same probability."""
+    """Return the bits that code the choices of batches if every candidate has the same probability."""
     every = (block.questions for block in blocks)
     return sum(float(each.candidates.sum(-1)[each.chosen_for].double().log2().sum()) for each in every)
 
 
 def run_steps(steps: Mapping[str, Step], done: Mapping[str, Sums]) -> Iterator[tuple[str, Sums]]:
-    """Each step that is not done yet, with its sums."""
+    """Yield each step that is not done yet, with its sums."""
     fitted: dict[str, nn.Module] = {}
     for name, step in steps.items():
         if name not in done:

@@ -1,4 +1,4 @@
-r"""What probes are trained on: batch by batch, the choices of its documents and the attention between their words.
+r"""The data that probes are trained on: for each batch, its choices and the attention between its words.
 
 documents --by text--> parts --stream--> batches --+--list_choices--> Questions (which word is right)
                                                    \--capture--> maps of all heads, files that are read block by block
@@ -34,35 +34,37 @@ from headscope.learn.link_kinds import DEPENDENCY
 from headscope.reducers.support.folds import FOLDS, FoldAssignment
 
 PARTS = 20
-"""The parts of a corpus, of three or four folds each: a seed tests on some, stops by some and trains on the rest."""
+"""The number of parts of a corpus, of three or four folds each: for test, early stopping and training of a seed."""
 
 MAX_TOKENS = 512
-"""Longer documents are left out, since the matrix of every head is kept."""
+"""The limit of a document's tokens; longer documents are left out, since the matrix of every head is kept."""
 
 SIDES = ("before", "behind")
-"""Special tokens before the first word of a text and behind it, to which words attend: [CLS] and [SEP] of BERT."""
+"""The special tokens before the first word of a text and after it, to which words attend: [CLS] and [SEP] of BERT."""
 
 LONGEST = 6
-"""Words of the longest links that are counted apart; longer ones count with them."""
+"""The length in words of the longest links with their own count; longer links count with them."""
 
 Documents = Sequence[int] | slice
-"""Some documents of a batch, by their places."""
+"""Some documents of a batch, by their indices."""
 
 ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """The choices of a batch, as tensors. The last candidate, behind all words, is that there is no head (ROOT).
+    """The choices of a batch, as tensors. The last candidate, after all words, means that there is no head (ROOT).
 
     Attributes:
-        words: the places of the words in the vectors of words; 0 for padding.
+        words: The indices of the words in the vectors of words; 0 for padding.
         real: False for padding.
-        candidates: which candidates each word may choose from.
-        right: which of them are right; of words that are not chosen for, none.
-        target: the one of them that is trained on, the nearest; -1 for words that are not chosen for.
-        row, length, fold: of each choice, by document and word; -1 elsewhere. Rows are those of `Vocabulary.labels`.
-        skipped: choices that are left out, of words that have no token.
+        candidates: The candidates that each word may choose from.
+        right: The right candidates; none for words without a choice.
+        target: The right candidate that is trained on, which is the nearest; -1 for words without a choice.
+        row: The row of each choice in `Vocabulary.labels`, by document and word; -1 for words without a choice.
+        length: The length of the link of each choice, as an index; -1 without a length.
+        fold: The fold of each choice; -1 for words without a choice.
+        skipped: The number of choices that are left out because a word has no token.
     """
 
     words: Int[Tensor, "document word"]
@@ -77,7 +79,7 @@ class Questions:
 
     @property
     def chosen_for(self) -> Bool[Tensor, "document word"]:
-        """The words for which another is to be chosen."""
+        """A mask of the words that have a choice."""
         return self.target >= 0
 
     @property
@@ -86,35 +88,35 @@ class Questions:
         return int(self.chosen_for.sum())
 
     def __getitem__(self, documents: Documents) -> "Questions":
-        """Those of some documents."""
+        """Return the choices of some documents."""
         tensors = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "skipped"}
         return replace(self, **{name: value[documents] for name, value in tensors.items()})
 
     @classmethod
     def join(cls, parts: Sequence["Questions"]) -> "Questions":
-        """Return the choices of several batches of as many words as one."""
+        """Join the choices of several batches that have the same number of words."""
         names = [each.name for each in fields(cls) if each.name != "skipped"]
         tensors = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
         return cls(**tensors, skipped=sum(part.skipped for part in parts))
 
     def keep(self, kept: Bool[Tensor, "document word"]) -> "Questions":
-        """Those of some words; others are not chosen for."""
+        """Keep the choices of some words, and remove the others."""
         return replace(self, target=self.target.where(kept, -1))
 
     def answer(self, target: Int[Tensor, "document word"], candidates: Tensor) -> "Questions":
-        """The same words with other right answers, each among other candidates."""
+        """Return the same words with other right answers, among other candidates."""
         right = torch.zeros_like(self.right).scatter_(2, target.clamp_min(0)[..., None], True)
         return replace(self, target=target.where(self.chosen_for, -1), right=right, candidates=candidates)
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The word types and labels of a corpus, in the order in which they are numbered.
+    """The word types and labels of a corpus, in the order of their numbers.
 
     Attributes:
-        types: the word types.
-        labels: of choices.
-        kind: of links.
+        types: The word types.
+        labels: The labels of choices.
+        kind: The kind of links.
     """
 
     types: tuple[str, ...]
@@ -127,7 +129,7 @@ class Vocabulary:
 
     @classmethod
     def from_documents(cls, documents: Iterable[Document], kind: str) -> "Vocabulary":
-        """That of some documents."""
+        """Collect the vocabulary of documents."""
         types, labels = dict[str, None](), dict[str, None]()
         for document in documents:
             types.update(dict.fromkeys(document.original.words))
@@ -135,7 +137,7 @@ class Vocabulary:
         return cls(tuple(types), tuple(sorted(labels)), kind)
 
     def make_questions(self, batch: Batch, assignment: FoldAssignment) -> Questions:
-        """The choices of a batch."""
+        """Make the choices of a batch."""
         size, width = len(batch.documents), batch.words
         words = torch.zeros(size, width, dtype=torch.long)
         real = torch.zeros(size, width, dtype=torch.bool)
@@ -145,14 +147,14 @@ class Vocabulary:
         labels = {label: place for place, label in enumerate(self.labels)}
         words_with_tokens = batch.encoder.list_words()
         for place, document in enumerate(batch.documents):
-            # A unit of several words counts as its first.
+            # A unit of several words counts as its first word.
             numbered = [*zip(document.original.words, document.unit_numbers, strict=True)]
             first = {unit: word for word, unit in reversed(numbered)}
             words[place, : len(document.words)] = torch.tensor([self._places[first[unit]] for unit in sorted(first)])
             real[place, : len(document.words)] = True
             inside = words_with_tokens[place] | {ROOT}
             for choice in list_choices(document, self.kind):
-                # Units may have choices that single words have not.
+                # Units may have choices that single words do not have.
                 if not {choice.word, choice.answers[0]} <= inside or choice.label not in labels:
                     skipped += 1
                     continue
@@ -173,10 +175,10 @@ class Block:
     """A batch as probes read it.
 
     Attributes:
-        questions: its choices.
-        maps: the file of the attention between its words, and from them to special tokens (`SIDES`), which stand behind
-            the words as keys.
-        hidden: the file of the hidden states of its words; None where they were not wanted.
+        questions: The choices of the batch.
+        maps: The file of the attention between the words, and from the words to special tokens (`SIDES`), which are the
+            keys after the words.
+        hidden: The file of the hidden states of the words; None if they are not kept.
     """
 
     questions: Questions
@@ -184,7 +186,7 @@ class Block:
     hidden: Path | None = None
 
     def load_maps(self, documents: Documents = ALL) -> Float[Tensor, "document word key head"]:
-        """The attention of all heads in some documents, the heads of the first layer first."""
+        """Load the attention of all heads in some documents, the heads of the first layer first."""
         return _read_rows(self._mapped, documents)
 
     @cached_property
@@ -193,7 +195,7 @@ class Block:
         return _map(self.maps)
 
     def load_hidden(self, layer: int, documents: Documents = ALL) -> Float[Tensor, "document word width"]:
-        """The hidden states of a layer, as means over the tokens of each word; of layer 0 the embeddings."""
+        """Load the hidden states of a layer, as means over the tokens of each word; layer 0 has the embeddings."""
         if self.hidden is None:
             raise ValueError("the hidden states of the batch were not kept")
         return _read_rows(_map(self.hidden)[layer], documents)
@@ -204,12 +206,12 @@ class ProbeData:
     """A corpus as probes read it.
 
     Attributes:
-        parts: the batches of each part of the corpus.
-        heads: the attention type, layer and number of each head, in the order of the maps.
-        layers: the number of layers of hidden states, the embeddings included; 0 where none are kept.
-        skipped: what was left out, by reason.
-        documents: how many there are.
-        tokens: how many they have.
+        parts: The batches of each part of the corpus.
+        heads: The attention type, layer and number of each head, in the order of the maps.
+        layers: The number of layers of hidden states, including the embeddings; 0 if none are kept.
+        skipped: The number of skipped documents and choices, by reason.
+        documents: The number of documents.
+        tokens: The number of tokens of the documents.
     """
 
     parts: tuple[tuple[Block, ...], ...]
@@ -220,12 +222,12 @@ class ProbeData:
     tokens: int
 
     def blocks(self, parts: Iterable[int]) -> list[Block]:
-        """The batches of some parts."""
+        """Return the batches of some parts."""
         return [block for part in parts for block in self.parts[part]]
 
 
 def number_part(document: Document, assignment: FoldAssignment) -> int:
-    """The part of the corpus to which a document belongs, with the other documents of its text."""
+    """Return the part of the corpus to which a document belongs, with the other documents of its text."""
     return assignment.fold(document) * PARTS // FOLDS
 
 
@@ -240,19 +242,18 @@ def extract(
     hidden: bool = False,
     reuse: bool = False,
 ) -> Iterator["int | ProbeData"]:
-    """Write the attention between the words of all documents to files, and say after each batch how many words it has.
+    """Write the attention between the words of all documents to files, and yield the number of words after each batch.
 
-    The files are those of the heads of all attention types. Files of 16-bit numbers hold a weight to about three
-    digits.
+    The files hold the heads of all attention types, as 16-bit numbers, which keep a weight to about three digits.
 
-    The documents come part by part of the corpus. With `hidden`, hidden states are kept too; with `reuse`, the files
-    that a run with the same arguments has left in the folder.
+    The documents come in the order of the parts of the corpus. With `hidden`, hidden states are kept too. With `reuse`,
+    files that a run with the same arguments left in the folder are not written again.
 
     Yields:
-        The number of words of each batch; at last the data.
+        The number of words of each batch, and finally the data.
 
     Raises:
-        ModelError: the attention or the hidden states of the model cannot be captured.
+        ModelError: The attention or the hidden states of the model cannot be captured.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = [
@@ -274,7 +275,7 @@ def extract(
                 stem = f"{number:02}-{len(of_part):04}"
                 questions = vocabulary.make_questions(batch, assignment)
                 maps, states = folder / f"{stem}.npy", folder / f"{stem}-hidden.npy" if hidden else None
-                # A block is a whole batch, so that files that were left fit; its parts have as many columns of words.
+                # A block is a whole batch, so that files of an earlier run fit; its parts have equal widths.
                 shape = len(batch.documents), batch.words
                 if not (reuse and _is_whole(maps, (*shape, batch.words + len(SIDES), len(names)))):
                     pooled = room.run(portion, partial(_pool_maps, words=batch.words))
@@ -296,15 +297,15 @@ def extract(
 
 
 def _read_rows(values: np.ndarray, documents: Documents) -> Tensor:
-    """Those of some documents, of a file of which nothing else is read."""
+    """Read the rows of some documents from a file, and nothing else of the file."""
     return torch.from_numpy(np.array(values[documents])).float()
 
 
 def _map(path: Path) -> np.ndarray:
-    """Return the numbers of a file, of which only those that are used are read.
+    """Return the numbers of a file as a memory map, which reads only the numbers that are used.
 
     Raises:
-        HeadscopeError: it is damaged, or the system refuses to read it.
+        HeadscopeError: The file is damaged, or the system refuses to read it.
     """
     try:
         return map_array(path, PROBED_MAPS)
@@ -313,7 +314,7 @@ def _map(path: Path) -> np.ndarray:
 
 
 def _is_whole(path: Path, shape: tuple[int | None, ...]) -> bool:
-    """Return whether a file that an earlier run left has 16-bit numbers of this shape; None is of any length."""
+    """Return whether a file that an earlier run left has 16-bit numbers of this shape; None is any length."""
     try:
         values = _map(path)
     except HeadscopeError:
@@ -329,7 +330,7 @@ def _save(path: Path, values: np.ndarray) -> None:
 
 
 def _pool_maps(portion: Portion, words: int) -> np.ndarray:
-    """The attention between words: to a split word the sum over its tokens, from it their mean (Clark et al., 4.1)."""
+    """Pool the attention between words: sums over the tokens of the key, means over the query's (Clark et al., 4.1)."""
     (capture,), (batch,) = portion.captures, portion.batches
     by_type: dict[str, list[Tensor]] = {attention_type: [] for attention_type in capture.model.layers}
 
@@ -344,7 +345,7 @@ def _pool_maps(portion: Portion, words: int) -> np.ndarray:
 
 
 def _pool_hidden(portion: Portion, words: int) -> np.ndarray:
-    """The hidden states of words, as means over their tokens."""
+    """Return the hidden states of words, as means over their tokens."""
     (capture,), (batch,) = portion.captures, portion.batches
     tokens = membership(batch.encoder.word, words)
     share = (tokens / tokens.sum(1, keepdim=True).clamp_min(1)).mT
@@ -355,7 +356,7 @@ def _pool_hidden(portion: Portion, words: int) -> np.ndarray:
 def _mark_special(
     word: Int[Tensor, "document token"], real: Bool[Tensor, "document token"]
 ) -> Float[Tensor, "document token side"]:
-    """1 for the special tokens before the first word, and for those behind it."""
+    """Return 1 for the special tokens before the first word, and for those after it, in two columns."""
     special = real & (word == SPECIAL)
     before = special & ((word >= 0).cumsum(1) == 0)
     return torch.stack([before, special & ~before], dim=-1).float()

@@ -1,8 +1,8 @@
-"""The probes: how much each word of a text speaks for being the one that is chosen (Clark et al. 2019, section 5).
+"""The probes: models that score each word of a text as the answer to a choice (Clark et al. 2019, section 5).
 
-Each is given the choices of a batch, the attention between its words and the vectors of its words, and returns scores,
-whose softmax over the candidates is the probability that the probe gives them. Attention weights are divided by their
-root mean square over the training texts, head by head, so that their coefficients are of one size.
+Each probe reads the choices of a batch, the attention between its words and the vectors of its words, and returns
+scores. The softmax of the scores over the candidates gives their probabilities. Attention weights are divided by their
+root mean square over the training texts, separately for each head, so that the coefficients have the same scale.
 """
 
 import math
@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from headscope.learn.probe_data import SIDES, Questions
 
 DIRECTIONS = 2
-"""Of attention: from the word that is chosen for to the candidate (`dependent_to_head`), and the other way round."""
+"""The directions of attention: from the word with a choice to the candidate (`dependent_to_head`), and back."""
 
 HIDDEN = 256
-"""Units of the hidden layer of `WordDistanceProbe`."""
+"""The number of units of the hidden layer of `WordDistanceProbe`."""
 
 DISTANCES = 8
-"""Features of the distance between two words."""
+"""The number of features of the distance between two words."""
 
 Maps = Float[Tensor, "document word key head"]
 Vectors = Float[Tensor, "document word feature"]
@@ -30,8 +30,8 @@ Scores = Float[Tensor, "document word candidate"]
 class AttentionProbe(nn.Module):
     """A weight for each head and direction: p(i|j) ~ exp(sum_k w_k a_ij^k + u_k a_ji^k).
 
-    That there is no head is scored by the attention to special tokens and a constant, which the paper does not have but
-    a model without special tokens needs.
+    The candidate "no head" is scored by the attention to special tokens and a constant. The paper has no constant, but
+    a model without special tokens needs it.
     """
 
     scale: Tensor
@@ -44,17 +44,17 @@ class AttentionProbe(nn.Module):
         self.bias = nn.Parameter(torch.zeros(()))
 
     def forward(self, questions: Questions, maps: Maps, vectors: Vectors) -> Scores:
-        """The score of each candidate."""
+        """Return the score of each candidate."""
         words = maps.shape[1]
-        # All at once, since reading the attention takes the time; a part of the products is not needed.
+        # Compute all products at once, although some are not needed: reading the attention takes most of the time.
         products = maps @ (torch.cat([self.weight, self.root], 1) / self.scale[:, None])
-        # In the second direction a candidate attends, and so is the query.
+        # In the second direction a candidate attends, so the candidate is the query.
         scores = products[:, :, :words, 0] + products[:, :, :words, 1].mT
         root = products[:, :, words, 2] + products[:, :, words + 1, 3] + self.bias
         return mask_scores(torch.cat([scores, root[..., None]], -1), questions)
 
     def describe_candidates(self, questions: Questions, maps: Maps) -> Float[Tensor, "choice candidate weight"]:
-        """What the score of each candidate is the product of, with the parameters as one vector: weight, root, bias."""
+        """Return the features of each candidate; times the parameters (weight, root, bias), they are its score."""
         words = maps.shape[1]
         maps = maps / self.scale
         between, special = maps[:, :, :words], maps[:, :, words:]
@@ -69,13 +69,13 @@ class AttentionProbe(nn.Module):
 class WordAttentionProbe(nn.Module):
     """A weight for each head and direction that depends on both words: p(i|j) ~ exp(sum_k W_k (v_i, v_j) a_ij^k + ...).
 
-    A constant 1 is appended to the vectors, so that `AttentionProbe` is a special case: training starts from its
+    A constant 1 is appended to the vectors, so that `AttentionProbe` is a special case; training starts from its
     optimum.
     """
 
     scale: Tensor
     learning_rate = 2e-4
-    """Small, since stopping early is what keeps the many weights small."""
+    """Small, because only early stopping keeps the many weights small."""
 
     def __init__(self, start: AttentionProbe, features: int) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class WordAttentionProbe(nn.Module):
             self.of_query[-1], self.root[-1], self.bias[-1] = start.weight.T, start.root.T, start.bias
 
     def forward(self, questions: Questions, maps: Maps, vectors: Vectors) -> Scores:
-        """The score of each candidate."""
+        """Return the score of each candidate."""
         words = maps.shape[1]
         vectors = torch.cat([vectors, torch.ones_like(vectors[..., :1])], -1)
         maps = maps / self.scale
@@ -103,10 +103,10 @@ class WordAttentionProbe(nn.Module):
 
 
 class WordDistanceProbe(nn.Module):
-    """A hidden layer of tanh units on the vectors of both words and on their distance; no attention.
+    """A hidden layer of tanh units on the vectors of both words and on their distance, without attention.
 
-    The features of the distance are, on each side of the word, indicators of the distances 1 and 2, the distance and
-    its logarithm; the paper says that it has both kinds, and treats the sides apart.
+    On each side of the word, the features of the distance are indicators of the distances 1 and 2, the distance and its
+    logarithm. According to the paper, its probe has both kinds of features, and treats the sides separately.
     """
 
     learning_rate = 2e-3
@@ -120,11 +120,11 @@ class WordDistanceProbe(nn.Module):
         self.output = nn.Linear(HIDDEN, 1, bias=False)
 
     def forward(self, questions: Questions, maps: Maps | None, vectors: Vectors) -> Scores:
-        """The score of each candidate."""
+        """Return the score of each candidate."""
         words = vectors.shape[1]
         word, candidate = self.of_word(vectors), self.of_candidate(vectors)
         distance = self.of_distance(describe_distances(words))
-        # Only for words that are chosen for: the hidden layer takes nearly all the time.
+        # Only compute words with a choice: the hidden layer takes nearly all the time.
         document, place = questions.chosen_for.nonzero().unbind(1)
         hidden = torch.tanh(word[document, place][:, None] + candidate[document] + distance[place])
         root = torch.tanh(word[document, place] + self.of_root)
@@ -134,12 +134,12 @@ class WordDistanceProbe(nn.Module):
 
 
 def mask_scores(scores: Scores, questions: Questions) -> Scores:
-    """The scores, minus infinity for what is no candidate."""
+    """Return the scores, with minus infinity for words that are not candidates."""
     return scores.masked_fill(~questions.candidates, -math.inf)
 
 
 def describe_distances(words: int) -> Float[Tensor, "word candidate feature"]:
-    """The features of the distance from each of so many words to each other."""
+    """Return the features of the distance from each word to each other word of a text with this number of words."""
     place = torch.arange(words)
     distance = place - place[:, None]
     sides = []
@@ -150,7 +150,7 @@ def describe_distances(words: int) -> Float[Tensor, "word candidate feature"]:
 
 
 def choose_next_word(questions: Questions) -> Int[Tensor, "document word"]:
-    """The choice of the right-branching baseline: the next word, or no head behind the last one."""
+    """Return the choices of the right-branching baseline: the next word, and no head for the last word."""
     words = questions.words.shape[1]
     choice = torch.arange(1, words + 1).expand(len(questions.words), words)
     last = questions.real.sum(1, keepdim=True) - 1

@@ -1,4 +1,4 @@
-"""The sums of probes as a head table: what each gets right, by relation and fold, and what weight it gives to heads."""
+"""The sums of probes as a head table: right choices by relation and fold, and the weights of heads."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,7 +22,7 @@ LENGTHS = tuple(length for length in range(-LONGEST, LONGEST + 1) if length)
 def tabulate_probes(
     by_seed: Mapping[int, Mapping[str, Sums]], data: ProbeData, labels: Sequence[str], *, tests_per_text: int
 ) -> xr.Dataset:
-    """Return the table of the probes of several seeds, from their sums by step; texts had `tests_per_text` each."""
+    """Tabulate the probes of several seeds, from their sums by step; each text was tested `tests_per_text` times."""
     seeds = [*by_seed]
     first = by_seed[seeds[0]]
     names = [name for name in PROBES if name in first]
@@ -34,7 +34,7 @@ def tabulate_probes(
     counts = right[:, :, 1].sum((2, 3))
     of_probe, of_length = ("probe",), ("probe", "length")
     values: dict[str, Described] = {
-        # A text that several seeds have tested on counts once.
+        # A text that several seeds have tested counts once.
         RIGHT: (
             right[:, :, 0] / tests_per_text, ("seed", *of_probe, "relation", "fold"), "choices that are right",
             "choices",
@@ -93,7 +93,7 @@ def _describe_codes(by_seed: Mapping[int, Mapping[str, Sums]]) -> dict[str, xr.V
 
 
 def _describe_weights(by_seed: Mapping[int, Mapping[str, Sums]], data: ProbeData) -> dict[str, xr.Variable]:
-    """The weights of the probe without words, as means over seeds."""
+    """Return the weights of the probe without words, as means over seeds."""
     weights, scale = (
         np.stack([sums[ATTENTION][name] for sums in by_seed.values()]).mean(0) for name in ("weight", "scale")
     )
@@ -128,7 +128,7 @@ def _describe_structural(by_seed: Mapping[int, Mapping[str, Sums]]) -> dict[str,
     if not steps:
         return {}
     what = "links of the trees, without punctuation"
-    # Of the first seed alone: a probe for each layer takes long.
+    # Only the first seed has these sums, because training a probe for each layer takes long.
     total, links = steps[0]["links_found"], steps[0]["links"]
     described: dict[str, Described] = {
         "structural_found": (total, ("hidden_layer", "fold"), f"{what}, that the structural probe finds", "links"),
@@ -138,6 +138,6 @@ def _describe_structural(by_seed: Mapping[int, Mapping[str, Sums]]) -> dict[str,
 
 
 def _gather(by_seed: Mapping[int, Mapping[str, Sums]], steps: Sequence[str], name: str) -> np.ndarray | None:
-    """The sums of some steps by seed and step, of the seeds for which they were done; None where they were for none."""
+    """Return the sums of some steps by seed and step, for the seeds with all these steps; None if no seed has them."""
     done = [[sums[step][name] for step in steps] for sums in by_seed.values() if all(step in sums for step in steps)]
     return np.stack(done) if done else None

@@ -1,6 +1,7 @@
-"""How probes are trained: to the optimum, until held-out texts are predicted worse, or in one pass as in the paper.
+"""Training of probes: to the optimum, until held-out texts are predicted worse, or in one pass as in the paper.
 
-The loss is the mean over choices of -ln p(right candidate), in nats; of several right ones the nearest is trained on.
+The loss is the mean over choices of -ln p(right candidate), in nats; if several candidates are right, the nearest is
+trained on.
 """
 
 import copy
@@ -21,22 +22,26 @@ from headscope.learn.probe_data import ALL, Block, Documents, Questions
 from headscope.learn.probe_models import AttentionProbe
 
 RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-"""Penalties on half the squared weights, from the strongest on, until held-out texts are predicted worse."""
+"""Penalties on half the squared weights, the strongest first, tried until held-out texts are predicted worse."""
 
 PATIENCE, HALVINGS, MAX_EPOCHS = 3, 3, 100
-"""Epochs without gain on held-out texts after which Adam's rate is halved, how often it is, and the most epochs.
+"""The epochs without gain before Adam's rate is halved, the number of halvings, and the maximum number of epochs.
 
-Held-out texts are few, so that a single worse epoch may be chance, and would stop a probe of words that still learns.
+Gain is measured on held-out texts. These are few, so a single worse epoch may be chance; stopping there would stop a
+probe of words that still learns.
 """
 
 STEP_WORDS, FEWEST_STEPS = 512, 20
-"""Words in a step, padding included, and the fewest steps of an epoch, for which a step may have fewer words."""
+"""The number of words in a step, including padding, and the minimum number of steps of an epoch.
+
+A step has fewer words if an epoch would have too few steps.
+"""
 
 TOGETHER = 8
-"""Batches whose documents are mixed in a step: one batch has documents of few texts, all of about one length."""
+"""The number of batches whose documents are mixed in a step: one batch has few texts, all of about one length."""
 
 PAPER_LEARNING_RATE = 0.002
-"""Of the single pass (Clark et al. 2019, in the released code)."""
+"""The learning rate of the single pass (Clark et al. 2019, in the released code)."""
 
 
 @runtime_checkable
@@ -48,24 +53,24 @@ class Examples(Protocol):
         """The batches."""
 
     def load(self, place: int, documents: Documents = ALL) -> Any:
-        """Return what is known of some documents of a batch."""
+        """Return the data of some documents of a batch."""
 
     def join(self, batches: Sequence[Any]) -> Any:
-        """Return loaded batches of texts of one length as one."""
+        """Join loaded batches of texts of one length."""
 
     def sum_losses(self, probe: nn.Module, batch: Any) -> tuple[Tensor, int]:
-        """Return the sum of the losses of a batch, and the number of choices in it."""
+        """Return the sum of the losses of a batch, and the number of terms in it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Batches with what a probe of words reads of them.
+    """Batches with the inputs of a probe of words.
 
     Attributes:
-        blocks: the batches.
-        vectors: of words, by their places.
-        attention: how the attention is taken: ``model``, or ``uniform`` for equal weights of a single head.
-        change: makes other choices of a batch, such as those of a control task.
+        blocks: The batches.
+        vectors: The vectors of words, by their indices.
+        attention: The kind of attention: ``model``, or ``uniform`` for equal weights of a single head.
+        change: A function that returns other choices for a batch, such as the choices of a control task.
     """
 
     blocks: Sequence[Block]
@@ -77,22 +82,22 @@ class Reader:
         return (self.load(place) for place in range(len(self.blocks)))
 
     def load(self, place: int, documents: Documents = ALL) -> tuple[Questions, Tensor, Tensor]:
-        """The choices of some documents of a batch, the attention between their words, and the words' vectors."""
+        """Load the choices of some documents of a batch, the attention between their words, and the words' vectors."""
         block = self.blocks[place]
         questions = self.change(block.questions[documents])
         maps = block.load_maps(documents) if self.attention == "model" else spread_evenly(questions)
         return questions, maps, self.vectors[questions.words]
 
     def join(self, batches: Sequence[tuple[Questions, Tensor, Tensor]]) -> tuple[Questions, Tensor, Tensor]:
-        """Return loaded batches of texts of one length as one."""
+        """Join loaded batches of texts of one length."""
         questions, maps, vectors = zip(*batches, strict=True)
         return Questions.join(questions), torch.cat(maps), torch.cat(vectors)
 
     def sum_losses(self, probe: nn.Module, batch: tuple[Questions, Tensor, Tensor]) -> tuple[Tensor, int]:
-        """The sum over the choices of a batch of -ln p(right candidate), and their number."""
+        """Return the sum over the choices of a batch of -ln p(right candidate), and their number."""
         questions = batch[0]
         chosen_for = questions.chosen_for
-        # Sums of many losses in 32 bits would be too coarse for a search of the optimum.
+        # Sums of many losses in 32 bits would be too imprecise to find the optimum.
         scores = probe(*batch)[chosen_for].double()
         return nn.functional.cross_entropy(scores, questions.target[chosen_for], reduction="sum"), questions.count
 
@@ -103,7 +108,7 @@ class Reader:
 
 
 def spread_evenly(questions: Questions) -> Float[Tensor, "document word key head"]:
-    """Attention of one head that gives each word of a text the same, and special tokens nothing."""
+    """Return attention of one head that is equal for all words of a text, and 0 for special tokens."""
     share = 1 / questions.real.sum(1).clamp_min(1)
     even = questions.real[:, None, :] * share[:, None, None]
     words = questions.words.shape[1]
@@ -112,19 +117,19 @@ def spread_evenly(questions: Questions) -> Float[Tensor, "document word key head
 
 
 def measure_scale(reader: Reader) -> Float[Tensor, " head"]:
-    """The root mean square of each head's attention between words, over all pairs of words."""
+    """Return the root mean square of each head's attention between words, over all pairs of words."""
     squares, pairs = torch.zeros((), dtype=torch.float64), 0
     for questions, maps, _ in reader:
         words = questions.words.shape[1]
         squares = squares + (maps[:, :, :words] ** 2).sum((0, 1, 2)).double()
         pairs += int((questions.real.sum(1) ** 2).sum())
-    # A head that attends to special tokens alone would be divided by next to nothing.
+    # Without a minimum, a head that attends only to special tokens would be divided by nearly 0.
     return (squares / max(pairs, 1)).sqrt().clamp_min(1e-3).float()
 
 
 @torch.no_grad()
 def measure_loss(probe: nn.Module, examples: Examples) -> float:
-    """The mean loss over all choices."""
+    """Return the mean loss over all choices."""
     sums = [examples.sum_losses(probe, examples.load(place)) for place in range(len(examples.blocks))]
     return sum(float(total) for total, _ in sums) / max(sum(count for _, count in sums), 1)
 
@@ -133,7 +138,7 @@ def fit_optimum(probe: AttentionProbe, train: Reader, held_out: Reader) -> float
     """Fit a convex probe to its optimum with L-BFGS, for each ridge in turn, and keep the best on held-out texts.
 
     Returns:
-        The ridge that was chosen.
+        The ridge of the best probe.
     """
     best, best_loss, chosen = copy.deepcopy(probe.state_dict()), math.inf, RIDGES[0]
     for ridge in RIDGES:
@@ -147,10 +152,10 @@ def fit_optimum(probe: AttentionProbe, train: Reader, held_out: Reader) -> float
 
 
 def minimize_loss(probe: AttentionProbe, train: Reader, ridge: float) -> None:
-    """Move a probe to the minimum of its mean loss and ``ridge / 2`` times its squared weights, the bias left out.
+    """Minimize the mean loss of a probe plus ``ridge / 2`` times its squared weights, without the bias.
 
-    L-BFGS moves in coordinates in which the curvature at the start is the same in all directions; attention of heads is
-    so much alike that it would need hundreds of steps otherwise.
+    L-BFGS moves in coordinates in which the curvature at the start is the same in all directions. The attention of
+    different heads is so similar that it would need hundreds of steps otherwise.
     """
     count = max(train.count, 1)
     parameters = dict(probe.named_parameters())
@@ -179,7 +184,7 @@ def minimize_loss(probe: AttentionProbe, train: Reader, ridge: float) -> None:
 
 @torch.no_grad()
 def measure_curvature(probe: AttentionProbe, train: Reader) -> Float[np.ndarray, "weight weight"]:
-    """The second derivatives of the sum of losses, by the parameters as one vector."""
+    """Return the second derivatives of the sum of losses, by the parameters as one vector."""
     size = sum(parameter.numel() for parameter in probe.parameters())
     total = torch.zeros(size, size, dtype=torch.float64)
     for questions, maps, vectors in train:
@@ -192,10 +197,10 @@ def measure_curvature(probe: AttentionProbe, train: Reader) -> Float[np.ndarray,
 
 
 def fit_until_worse(probe: nn.Module, train: Examples, held_out: Examples, learning_rate: float, *, seed: int) -> int:
-    """Fit a probe with Adam, documents in random order, and keep what predicts held-out texts best.
+    """Fit a probe with Adam, with documents in random order, and keep the weights that predict held-out texts best.
 
     Returns:
-        The epoch that was kept, counted from 1; 0 where no epoch was better than none.
+        The epoch that was kept, counted from 1; 0 if no epoch was better than the initial weights.
     """
     random = torch.Generator().manual_seed(seed)
     step_words = min(STEP_WORDS, sum(block.questions.words.numel() for block in train.blocks) // FEWEST_STEPS)
@@ -222,7 +227,7 @@ def fit_until_worse(probe: nn.Module, train: Examples, held_out: Examples, learn
 
 
 def fit_single_pass(probe: nn.Module, train: Examples, *, seed: int) -> None:
-    """Fit a probe in one pass of Adam over the texts, one text a step, as the paper does."""
+    """Fit a probe in one pass of Adam over the texts, with one text in each step, as in the paper."""
     optimizer = torch.optim.Adam(probe.parameters(), PAPER_LEARNING_RATE)
     for documents in _shuffle(train, 1, torch.Generator().manual_seed(seed)):
         _step(probe, optimizer, train, documents)
@@ -231,7 +236,7 @@ def fit_single_pass(probe: nn.Module, train: Examples, *, seed: int) -> None:
 def _shuffle(train: Examples, words: int, random: torch.Generator) -> Iterator[Mapping[int, Sequence[int]]]:
     """Yield the documents of each step by the number of their batch, at random from `TOGETHER` batches.
 
-    A step has at most `words` words, or one document that is longer.
+    A step has at most `words` words, or a single longer document.
     """
     places = torch.randperm(len(train.blocks), generator=random).tolist()
     for start in range(0, len(places), TOGETHER):

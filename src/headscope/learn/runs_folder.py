@@ -1,4 +1,4 @@
-"""The folder of runs while they are trained: its unfinished runs, and what a killed process left there."""
+"""The folder of runs while they are trained: its unfinished runs, and the leftovers of a killed process."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,17 +15,17 @@ _FULL = ("Error while serializing", "inline_container")
 
 
 def unfinished_path(folder: Path, name: str) -> Path:
-    """The folder in which a run is trained."""
+    """Return the folder in which a run is trained."""
     return folder / f".{name}.unfinished"
 
 
 def list_unfinished(folder: Path) -> list[str]:
-    """The names of the folders of unfinished runs."""
+    """List the names of the folders of unfinished runs."""
     return sorted(path.name for path in folder.glob(unfinished_path(folder, "seed-*").name))
 
 
 def check_folder(folder: Path, resume: bool) -> None:
-    """Refuse a folder that is a file, that cannot be written to, or that holds runs although `resume` is not set."""
+    """Raise an error if a folder is a file, is not writable, or holds runs although `resume` is not set."""
     check_regular(folder)
     if folder.exists() and not folder.is_dir():
         raise HeadscopeError(f"{folder} is a file; name a folder for the runs, which may be a new one.")
@@ -44,7 +44,7 @@ def explain_disk_errors(folder: Path, content: str) -> Iterator[None]:
     """Turn an error of the disk, from Python or from a library, into one sentence.
 
     Raises:
-        HeadscopeError: the disk is full, or the folder cannot be written to.
+        HeadscopeError: The disk is full, or the folder cannot be written to.
     """
     try:
         yield
@@ -58,13 +58,13 @@ def explain_disk_errors(folder: Path, content: str) -> Iterator[None]:
 
 
 def _is_disk_error(error: Exception) -> bool:
-    # Weights and the optimizer's state are not written by Python: there a full disk raises no OSError.
+    # Other libraries write weights and the optimizer's state; on a full disk they do not raise an OSError.
     full = not isinstance(error, HeadscopeError) and any(sign in str(error) for sign in _FULL)
     return isinstance(error, OSError) or full
 
 
 def remove_leftovers(runs: Runs) -> None:
-    """Remove what a killed process left of finished runs, and of their list."""
+    """Remove the leftovers of a killed process: unfinished copies of finished runs, and of their list."""
     remove_unfinished(runs.folder / files.FILE)
     for run in runs.runs:
         shutil.rmtree(unfinished_path(runs.folder, run.name), ignore_errors=True)

@@ -12,12 +12,12 @@ NAMES = ("precision", "recall", "f1", "accuracy", "matthews", "pearson")
 def compute_scores(
     task: Task, predicted: Num[np.ndarray, " example"], gold: Num[np.ndarray, " example"]
 ) -> dict[str, float]:
-    """The scores of one split.
+    """Compute the scores of one split.
 
-    Tagging: precision, recall and F1 of the positive label and accuracy, each word piece an example. Classification:
-    accuracy, Matthews' correlation, and those of the positive label where there is one. Regression: Pearson's
-    correlation. A score that is not defined, because nothing was predicted or all predictions are equal, is 0. What is
-    predicted, and the gold, are numbers of labels, or those of a regression.
+    Tagging: precision, recall and F1 of the positive label and accuracy, with each word piece as an example.
+    Classification: accuracy, Matthews' correlation, and precision, recall and F1 if there is a positive label.
+    Regression: Pearson's correlation. A score is 0 if it is undefined, because nothing was predicted or all predictions
+    are equal. `predicted` and `gold` are numbers of labels, or the numbers of a regression.
     """
     from sklearn import metrics
 

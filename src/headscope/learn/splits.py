@@ -11,37 +11,37 @@ from headscope.errors import CorpusError, list_some
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 
 SHARE = 0.15
-"""The share of the training examples that is held out for validation where a corpus has no validation split."""
+"""The share of the training examples that is held out for validation if a corpus has no validation split."""
 
 TEST_SHARE = 0.2
-"""The share of all examples that is the test where a corpus has no splits at all."""
+"""The share of all examples that is the test if a corpus has no splits."""
 
 MAX_HELD_OUT = 1000
-"""The most examples held out for validation, so that scoring an epoch stays cheap beside training it."""
+"""The maximum number of examples that are held out for validation, so that scoring is cheap next to training."""
 
 FEWEST_GROUPS = 5
-"""The number of texts from which on whole texts are held out; in a corpus with fewer, whole sentences are."""
+"""The number of texts from which whole texts are held out; in a corpus with fewer texts, whole sentences are."""
 
 
 def hold_out(
     examples: Sequence[Example], share: float = SHARE, max_examples: int = MAX_HELD_OUT, *, staying: int = 1
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    """The examples that stay, and those that are held out, both in their order.
+    """Divide examples into those that stay and those that are held out, both in their order.
 
-    Whole groups are held out; groups whose names differ only in case and punctuation are one, since the name of a
-    group is often its text. Groups are taken in the order of a hash of their names, which is the same for all seeds
-    and does not depend on the order of the file. A group is held out if that brings the number of examples closer to
-    the share, or `max_examples`; if no group does, the smallest is held out. Where a label of whole examples would then
-    be in one part alone, as a rare one may be by chance, a group that has it changes sides.
+    Whole groups are held out. Groups whose names differ only in case and punctuation are one group, since the name of a
+    group is often its text. Groups are taken in the order of a hash of their names, which is the same for all seeds and
+    does not depend on the order of the file. A group is held out if that brings the number of examples closer to the
+    share, or to `max_examples`; if no group does, the smallest is held out. If only one part would have a label of
+    whole examples, which may happen to a rare label, a group with this label changes sides.
 
     Args:
-        examples: with their labels and groups.
-        share: of the examples that is held out.
-        max_examples: the most that are held out.
-        staying: the number of groups with a label that stay, as far as there are more: 2 if the rest is divided again.
+        examples: The examples with their labels and groups.
+        share: The share of the examples that is held out.
+        max_examples: The maximum number of examples that are held out.
+        staying: The number of groups with a label that stay, if there are more: 2 if the rest is divided again.
 
     Raises:
-        CorpusError: the examples are one group or none.
+        CorpusError: There is only one group, or none.
     """
     first_names: dict[str, str] = {}
     for name in sorted({example.group or example.name for example in examples}):
@@ -80,7 +80,7 @@ def _find_groups_of_labels(
 
 
 def _share_labels(held_out: set[str], groups_of: Mapping[str, Sequence[str]], staying: int) -> set[str]:
-    """Return which groups are held out so that each label of enough groups is in both parts, if that can be had."""
+    """Return the held-out groups, changed so that both parts have each label that enough groups have, if possible."""
     held_out = {*held_out}
     for groups in groups_of.values():
         inside = [group for group in groups if group in held_out]
@@ -94,18 +94,18 @@ def _share_labels(held_out: set[str], groups_of: Mapping[str, Sequence[str]], st
 
 
 def normalize(text: str) -> str:
-    """A text in small letters and without punctuation, in which near duplicates are equal."""
+    """Return a text in lower case and without punctuation, so that near duplicates are equal."""
     folded = text.casefold()
-    # All but letters, marks and numbers.
+    # These are all characters except letters, marks and numbers.
     separators = {ord(character): " " for character in set(folded) if unicodedata.category(character)[0] not in "LMN"}
     return " ".join(folded.translate(separators).split())
 
 
 def complete_splits(splits: Mapping[str, Sequence[Example]]) -> tuple[dict[str, tuple[Example, ...]], tuple[str, ...]]:
-    """All three splits, and notes on how the missing ones were made.
+    """Return all three splits, and notes on how the missing ones were made.
 
-    Without a test split, the validation examples are the test, or a fifth of all examples where there are none of
-    these either. Without a validation split, it is held out of the training examples.
+    Without a test split, the validation examples are the test, or a fifth of all examples if there is no validation
+    split either. Without a validation split, it is held out of the training examples.
     """
     complete = {split: tuple(examples) for split, examples in splits.items() if examples}
     notes = []
@@ -127,7 +127,7 @@ def complete_splits(splits: Mapping[str, Sequence[Example]]) -> tuple[dict[str, 
 
 
 def merge_validation(task: Task) -> Task:
-    """The task with its validation examples added to the training examples.
+    """Add the validation examples of a task to its training examples.
 
     Zhao and Bethard 2020 (section 5.2) train on all examples that are not test, and choose the epoch on the test
     examples. Make a control of the returned task, since its labels are those of the training vocabulary.
@@ -141,9 +141,9 @@ def merge_validation(task: Task) -> Task:
 
 
 def sample_training(task: Task, max_examples: int) -> Task:
-    """The task with a random sample of its training examples, the same each time; the rest is counted as skipped.
+    """Replace the training examples of a task by a random sample, the same each time; the rest is counted as skipped.
 
-    A task with fewer examples is returned as it is.
+    A task with fewer examples is returned unchanged.
     """
     examples = task.splits.get(TRAIN, ())
     if len(examples) <= max_examples:
@@ -154,7 +154,7 @@ def sample_training(task: Task, max_examples: int) -> Task:
 
 
 def find_labels(examples: Iterable[Example]) -> dict[str, str]:
-    """The labels of some examples or of their words, each with the name of the first example that has it."""
+    """Return the labels of examples or of their words, each with the name of the first example that has it."""
     names: dict[str, str] = {}
     for example in examples:
         for label in example.tags or (example.label,):
@@ -164,13 +164,13 @@ def find_labels(examples: Iterable[Example]) -> dict[str, str]:
 
 
 def check_splits(task: Task) -> Task:
-    """The task, if each split has examples and all have the same labels.
+    """Return the task with notes, if each split has examples and all splits have the same labels.
 
-    In a tagging task, a label of the training words may be missing elsewhere, since some are rare. Examples whose
-    text is also a training text stay in the split that the corpus has them in, and a note gives their number.
+    In a tagging task, validation and test may lack a label of the training words, since some labels are rare. Examples
+    whose text is also a training text stay in their split of the corpus, and a note gives their number.
 
     Raises:
-        CorpusError: a split is empty, or a label is in one split and not in another.
+        CorpusError: A split is empty, or a label is in one split but not in another.
     """
     for split in SPLITS:
         if not task.splits.get(split):
@@ -200,7 +200,7 @@ def check_splits(task: Task) -> Task:
 
 
 def _count_known_texts(task: Task) -> list[str]:
-    """Notes on the numbers of examples whose text is also a training text."""
+    """Return notes on the numbers of examples whose text is also a training text."""
     trained, notes = {_normalize_texts(example) for example in task.splits[TRAIN]}, []
     for split in (VALIDATION, TEST):
         count = sum(_normalize_texts(example) in trained for example in task.splits[split])

@@ -2,7 +2,7 @@
 
 A linear map of rank k is trained so that the squared distance of two words' images is their distance in the tree. The
 minimum spanning tree of the distances is then compared with the tree: UUAS, the share of its links that are found,
-whichever way they point. Punctuation is left out, of the paths between words too. A rank above 64 gained little in the
+whichever way they point. Punctuation is left out, also of the paths between words. A rank above 64 gained little in the
 paper (figure 5).
 """
 
@@ -21,18 +21,18 @@ from headscope.learn.probe_training import fit_until_worse
 from headscope.reducers.support.folds import FOLDS
 
 LEARNING_RATE = 1e-3
-"""Of Adam (Hewitt and Manning 2019, section 3.2)."""
+"""The learning rate of Adam (Hewitt and Manning 2019, section 3.2)."""
 
 
 class StructuralProbe(nn.Module):
-    """Squared distances of words under a linear map."""
+    """A probe that returns squared distances of words under a linear map."""
 
     def __init__(self, width: int, rank: int) -> None:
         super().__init__()
         self.projection = nn.Parameter(torch.empty(width, rank).uniform_(-0.05, 0.05))
 
     def forward(self, states: Float[Tensor, "document word width"]) -> Float[Tensor, "document word word"]:
-        """The squared distance of each two words of a text."""
+        """Return the squared distance of each two words of a text."""
         projected = states @ self.projection
         squares = (projected**2).sum(-1)
         products = projected @ projected.mT
@@ -44,9 +44,9 @@ class TreeReader:
     """Batches with the hidden states of a layer and the distances of words in their trees.
 
     Attributes:
-        blocks: the batches.
-        layer: 0 for the embeddings.
-        distances: of each batch, by document, word and word; NaN where there is no path.
+        blocks: The batches.
+        layer: The layer; 0 for the embeddings.
+        distances: The distances in each batch, by document, word and word; NaN if there is no path.
     """
 
     blocks: Sequence[Block]
@@ -54,16 +54,16 @@ class TreeReader:
     distances: Sequence[Tensor] = field(repr=False)
 
     def load(self, place: int, documents: Documents = ALL) -> tuple[Tensor, Tensor]:
-        """The distances and hidden states of some documents of a batch."""
+        """Load the distances and hidden states of some documents of a batch."""
         return self.distances[place][documents], self.blocks[place].load_hidden(self.layer, documents)
 
     def join(self, batches: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Return loaded batches of texts of one length as one."""
+        """Join loaded batches of texts of one length."""
         distances, states = zip(*batches, strict=True)
         return torch.cat(distances), torch.cat(states)
 
     def sum_losses(self, probe: nn.Module, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
-        """The sum over texts of the mean absolute error over pairs of words, and the number of texts."""
+        """Return the sum over texts of the mean absolute error over pairs of words, and the number of texts."""
         distances, states = batch
         known = ~distances.isnan()
         errors = (probe(states) - distances.nan_to_num()).abs() * known
@@ -74,7 +74,7 @@ class TreeReader:
 def measure_uuas(
     train: Sequence[Block], held_out: Sequence[Block], test: Sequence[Block], layers: int, *, rank: int, seed: int
 ) -> dict[str, np.ndarray]:
-    """The links of the trees of test texts that a structural probe of each layer finds, and all links, by fold.
+    """Count the links of the trees of test texts that a structural probe of each layer finds, and all links, by fold.
 
     Returns:
         ``links_found`` (layer, fold) and ``links`` (fold).
@@ -95,7 +95,7 @@ def measure_uuas(
 
 
 def measure_tree_distances(questions: Questions) -> Float[Tensor, "document word word"]:
-    """The number of links between each two words of the tree of each text; NaN where they are not both in it."""
+    """Return the number of links between each two words in the tree of each text; NaN if one of them is not in it."""
     size, width = questions.words.shape
     distances = np.full((size, width, width), np.nan, dtype=np.float32)
     for place in range(size):
@@ -110,7 +110,7 @@ def measure_tree_distances(questions: Questions) -> Float[Tensor, "document word
 
 
 def list_links(questions: Questions, document: int) -> tuple[list[int], list[tuple[int, int]]]:
-    """The words of the tree of a text, and its links from word to head."""
+    """List the words of the tree of a text, and its links from word to head."""
     width = questions.words.shape[1]
     heads = questions.target[document].tolist()
     words = [word for word, head in enumerate(heads) if head >= 0]
@@ -118,7 +118,7 @@ def list_links(questions: Questions, document: int) -> tuple[list[int], list[tup
 
 
 def count_links(questions: Questions) -> np.ndarray:
-    """The links of a batch by fold."""
+    """Count the links of a batch by fold."""
     counts = np.zeros(FOLDS, dtype=np.int64)
     for place in range(len(questions.words)):
         _, links = list_links(questions, place)
@@ -129,14 +129,14 @@ def count_links(questions: Questions) -> np.ndarray:
 
 @torch.no_grad()
 def count_links_found(probe: StructuralProbe, block: Block, layer: int) -> np.ndarray:
-    """The links of a batch that are in the minimum spanning trees of the probe's distances, by fold."""
+    """Count the links of a batch that are in the minimum spanning trees of the probe's distances, by fold."""
     counts = np.zeros(FOLDS, dtype=np.int64)
     predicted = probe(block.load_hidden(layer)).double().numpy()
     for place, distances in enumerate(predicted):
         words, links = list_links(block.questions, place)
         if not links:
             continue
-        # An entry of 0 would be no edge.
+        # An entry of 0 would not count as an edge.
         tree: Any = minimum_spanning_tree(np.maximum(distances[np.ix_(words, words)], 1e-9))
         edges = {frozenset((words[a], words[b])) for a, b in zip(*tree.nonzero(), strict=True)}
         counts[int(block.questions.fold[place].max())] += sum(frozenset(link) in edges for link in links)

@@ -1,7 +1,7 @@
-"""The rows of a table whose columns tabs separate, with or without the quotes of a csv writer.
+"""The rows of a table whose columns are separated by tabs, with or without the quotes of a csv writer.
 
-Such a writer (Python's `csv`, pandas, a spreadsheet) puts quotes around a field that holds a quote, a tab or the end of
-a line, and doubles the quotes in it. Other tables, as those of GLUE, have quotes as plain characters.
+A csv writer (Python's `csv`, pandas, a spreadsheet) puts quotes around a field that contains a quote, a tab or the end
+of a line, and doubles the quotes inside. In other tables, such as GLUE's, quotes are plain characters.
 """
 
 import logging
@@ -16,12 +16,12 @@ from headscope.errors import quote
 logger = logging.getLogger("headscope")
 
 _FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"(?=\t|\r*(?:\n|\Z))|([^\t\n"]*)(?=\t|\n|\Z)')
-"""A field as a csv writer has it: in quotes, with all inner quotes doubled; or without any quote."""
+"""A field as a csv writer writes it: in quotes, with all inner quotes doubled; or without any quote."""
 
 _END = re.compile(r"\r*(?:\n|\Z)")
 
 _SHOWN = 60
-"""Characters of a field that a warning shows."""
+"""The number of characters of a field that a warning shows."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Row:
     """A row of a table.
 
     Attributes:
-        number: of its first line, counted from 1.
-        cells: its fields.
-        quoted: for each field, that it was in the quotes of a csv writer.
-        lines: the number of its lines.
+        number: The number of its first line, counted from 1.
+        cells: The fields of the row.
+        quoted: For each field, whether it was in the quotes of a csv writer.
+        lines: The number of lines that the row spans.
     """
 
     number: int
@@ -42,28 +42,28 @@ class Row:
 
     @property
     def is_blank(self) -> bool:
-        """True for a line of nothing but white space."""
+        """Whether the row is a line with only white space."""
         return not any(self.quoted) and not any(cell.strip() for cell in self.cells)
 
 
 def split_rows(path: Path) -> Iterator[Row]:
-    """Return the lines of a table, in which quotes are plain characters.
+    """Return the lines of a table in which quotes are plain characters.
 
     Raises:
-        CorpusError: the file is not UTF-8.
+        CorpusError: The file is not UTF-8.
     """
     return (Row(number, tuple(line.split("\t"))) for number, line in read_lines(path))
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a table, without the quotes of a csv writer if the file was plainly written by one.
+    """Return the rows of a table, without the quotes of a csv writer if a csv writer clearly wrote the file.
 
-    It is if each field with a quote is in quotes, with all inner quotes doubled, and if there are such inner quotes, or
-    a field that holds a tab or the end of a line, or a column that is in quotes from its first row to its last. In all
-    other files quotes are plain characters, and a warning names the line if that is not plain either.
+    This is clear if each field with a quote is in quotes, with all inner quotes doubled, and if there are such inner
+    quotes, or a field that contains a tab or the end of a line, or a column that is in quotes from its first row to its
+    last. In all other files quotes are plain characters; if this is not clear either, a warning names the line.
 
     Raises:
-        CorpusError: the file is not UTF-8.
+        CorpusError: The file is not UTF-8.
     """
     plain = [*split_rows(path)]
     if not any('"' in cell for row in plain for cell in row.cells):
@@ -124,7 +124,7 @@ def _is_table(rows: Sequence[Row]) -> bool:
 
 
 def _has_doubled(row: Row) -> bool:
-    """Return whether a field of a plain row is in quotes, and all inner quotes are doubled."""
+    """Return whether a field of a plain row is in quotes, with all inner quotes doubled."""
     return any((field := _FIELD.fullmatch(cell)) is not None and '"' in (field[1] or "") for cell in row.cells)
 
 
@@ -135,7 +135,7 @@ def _has_quoted_column(rows: Sequence[Row]) -> bool:
 
 
 def _warn_of_both(path: Path, plain: Sequence[Row]) -> None:
-    """Warn of a table that has the quotes of a csv writer, and plain ones too."""
+    """Warn about a table that has both the quotes of a csv writer and plain quotes."""
     doubled = next((row for row in plain if _has_doubled(row)), None)
     if doubled is None:
         return

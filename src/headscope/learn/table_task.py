@@ -1,13 +1,13 @@
 """A user's own task, in tables: a label for each text, or a tag for each word.
 
-Tabs separate the columns. Quotes are plain characters, as in GLUE, unless a csv writer has written them
-(`headscope.learn.table_rows`). Either one row for each text, with named columns::
+Columns are separated by tabs. Quotes are plain characters, as in GLUE, unless a csv writer wrote them
+(`headscope.learn.table_rows`). A table has either one row for each text, with named columns::
 
     text                  label            text               text2            label
     A lovely film .       good             It rains .         It is wet .      yes
 
-(With ``score`` in place of ``label``, the label is a number.) Or one row for each word, and an empty line after each
-sentence::
+(With ``score`` in place of ``label``, the label is a number.) Or it has one row for each word, and an empty line after
+each sentence::
 
     He      PRON
     slept   VERB
@@ -33,7 +33,7 @@ TEXTS = (
     ("text", "text2"), ("text1", "text2"), ("sentence1", "sentence2"), ("premise", "hypothesis"),
     ("question1", "question2"), ("question", "sentence"), ("text",), ("sentence",),
 )  # fmt: skip
-"""The names of the columns of texts; the first of these that a table has are used."""
+"""The names of the columns of texts; the first entry whose columns a table has is used."""
 
 _LIST = re.compile(r"\[(?:|.*[,'\"].*)\]", re.DOTALL)
 """A label that is a list, as Python or JSON writes it."""
@@ -46,9 +46,9 @@ class Columns:
     """The columns of a table.
 
     Attributes:
-        texts: the one or two columns of the texts.
-        label: the column of the label.
-        names: of all columns, where the table has no row of names.
+        texts: The one or two columns of the texts.
+        label: The column of the label.
+        names: The names of all columns, if the table has no row of names.
     """
 
     texts: tuple[str, ...]
@@ -57,21 +57,21 @@ class Columns:
 
 
 def read_table(data: str | Path, name: str = "table") -> Task:
-    """The task in a folder or a file.
+    """Read the task in a folder or a file.
 
-    A folder has ``train.tsv``, ``test.tsv`` and perhaps ``validation.tsv`` or ``dev.tsv``; without one of these two, a
-    part of the training examples is held out. Of a single file, a fifth is the test and a part of the rest is held
-    out. Texts that differ only in case and punctuation are never divided between splits made here.
+    A folder has ``train.tsv``, ``test.tsv`` and perhaps ``validation.tsv`` or ``dev.tsv``; without a validation file, a
+    part of the training examples is held out. Of a single file, a fifth is the test, and a part of the rest is held
+    out. Texts that differ only in case and punctuation are never divided between splits that are made here.
 
-    The score is accuracy (of words, in a tagging task); F1 of ``1`` where the tags are ``0`` and ``1``; Pearson's
-    correlation where the labels are numbers.
+    The score is the accuracy (over words, in a tagging task); F1 of ``1`` if the tags are ``0`` and ``1``; Pearson's
+    correlation if the labels are numbers.
 
     Args:
-        data: the folder or the file.
-        name: of the task.
+        data: The folder or the file.
+        name: The name of the task.
 
     Raises:
-        CorpusError: a file is missing, is not UTF-8, or has no rows; there is no column for the label; a row has the
+        CorpusError: A file is missing, is not UTF-8, or has no rows; there is no column for the label; a row has the
             wrong number of fields, or no text, label or tag; or the splits have different labels.
     """
     files = _find_files(Path(data).expanduser())
@@ -99,10 +99,10 @@ def build_task(
     notes: tuple[str, ...] = (),
     skipped: Mapping[str, int] | None = None,
 ) -> Task:
-    """The task of a user from the splits that are given.
+    """Build the task of a user from the given splits.
 
     Raises:
-        CorpusError: the splits have different labels, there are too few examples, or a text has several labels at once.
+        CorpusError: The splits have different labels, there are too few examples, or a text has several labels at once.
     """
     if kind == "classification":
         _refuse_several(find_labels(chain.from_iterable(splits.values())))
@@ -120,7 +120,7 @@ def build_task(
 
 
 def _refuse_several(labels: Mapping[str, str]) -> None:
-    """Refuse labels that are lists of labels: ``['a', 'b']``, or ``a,b`` where each part is also part of another."""
+    """Raise an error if labels are lists: ``['a', 'b']``, or ``a,b`` where each part is also part of another label."""
     for mark in ",;|":
         parts = {label: {part.strip() for part in label.split(mark)} for label in labels}
         counts = Counter(chain.from_iterable(parts.values()))
@@ -134,10 +134,10 @@ def _refuse_several(labels: Mapping[str, str]) -> None:
 
 
 def find_columns(path: Path, rows: Iterable[Row]) -> Columns:
-    """The columns of the texts and of the label in a table of these rows.
+    """Find the columns of the texts and of the label in a table with these rows.
 
     Raises:
-        CorpusError: the table has no column for the label, or none for a text.
+        CorpusError: The table has no column for the label, or none for a text.
     """
     first = _first_row(path, rows)
     number, names = first.number, first.cells
@@ -160,12 +160,12 @@ def find_columns(path: Path, rows: Iterable[Row]) -> Columns:
 def read_labelled(
     path: Path, rows: Iterable[Row], columns: Columns, labels: Sequence[str] = ()
 ) -> Iterator[Example]:  # fmt: skip
-    """The rows of a table as examples; all labels are allowed if none are given.
+    """Yield the rows of a table as examples; without `labels`, all labels are allowed.
 
     The label is a number if its column is called `SCORE`.
 
     Raises:
-        CorpusError: a row does not fit the columns, a text or a label is empty, or a score is not a number.
+        CorpusError: A row does not fit the columns, a text or a label is empty, or a score is not a number.
     """
     for number, row in _name_cells(path, rows, columns):
         where = f"{path}:{number}"
@@ -188,10 +188,10 @@ def read_labelled(
 
 
 def read_tagged(path: Path, rows: Iterable[Row]) -> Iterator[Example]:
-    """The sentences of a table of words and tags, separated by a tab or, in a line without one, by a space.
+    """Yield the sentences of a table of words and tags, separated by a tab or, in a line without a tab, by a space.
 
     Raises:
-        CorpusError: a row has no tag or more than two fields, or there are no rows.
+        CorpusError: A row has no tag or more than two fields, or there are no rows.
     """
     rows = [*rows]
     _first_row(path, rows)
@@ -239,7 +239,7 @@ def _find_files(data: Path) -> dict[str, Path]:
 
 
 def _is_tagging(path: Path, rows: Sequence[Row]) -> bool:
-    """True for a table of words and tags: its first row names no label, and empty lines separate its rows."""
+    """Return whether a table has words and tags: its first row names no label, and empty lines separate its rows."""
     first = _first_row(path, rows)
     if {LABEL, SCORE} & set(first.cells):
         return False
@@ -248,7 +248,7 @@ def _is_tagging(path: Path, rows: Sequence[Row]) -> bool:
 
 
 def _first_row(path: Path, rows: Iterable[Row]) -> Row:
-    """The first row that is not empty."""
+    """Return the first row that is not empty."""
     for row in rows:
         if not row.is_blank:
             return row
@@ -260,7 +260,7 @@ def _lack_rows(path: Path) -> CorpusError:
 
 
 def _name_cells(path: Path, rows: Iterable[Row], columns: Columns) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """The fields of the rows by the names of their columns, with their lines."""
+    """Yield the fields of each row by the names of their columns, with the number of its line."""
     names: Sequence[str] = columns.names
     empty = True
     for row in rows:

@@ -1,7 +1,7 @@
 """Tasks for fine-tuning: examples with labels, in three splits.
 
-A reader (one file for each task) makes a `Task` of a corpus; `make_control` makes a control of a `Task`; a model is
-tuned in the same way on both.
+A reader (one file for each task) makes a `Task` from a corpus, and `make_control` makes a control of a `Task`. A model
+is tuned in the same way on both.
 """
 
 from collections.abc import Mapping
@@ -17,20 +17,20 @@ Kind = Literal["tagging", "classification", "regression"]
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 SPLITS = (TRAIN, VALIDATION, TEST)
-"""In this order: the split that is trained on, that on which epochs are chosen, and that which is scored at the end."""
+"""The split for training, the split on which epochs are chosen, and the split that is scored at the end."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One input with its label.
+    """An input with its label.
 
     Attributes:
-        name: its place in the corpus, for messages: ``corpus/train.tsv:7``.
-        texts: one text or two; a tagging task has words instead.
-        label: of the whole: one of the task's labels, or a number; none in a tagging task.
-        words: of a tagging task, with the marks among them (the braces round a cue).
-        tags: a label for each word; None for a word that is not tagged.
-        group: its source (a sentence, a chapter): the examples of one group are in one split.
+        name: The place in the corpus, for messages: ``corpus/train.tsv:7``.
+        texts: One text or two; a tagging task has words instead.
+        label: The label of the whole example: one of the task's labels, or a number; None in a tagging task.
+        words: The words of a tagging task, including marks (the braces round a cue).
+        tags: A label for each word; None for a word that is not tagged.
+        group: The source (a sentence, a chapter): all examples of a group are in one split.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Example:
     group: str = ""
 
     def to_document(self) -> Document:
-        """Return the texts as a document without annotation, whose words are what white space parts."""
+        """Return the texts as a document without annotation, in which white space separates the words."""
         words, texts = zip(*map(split_text, self.texts), strict=True)
         boundary = len(words[0]) if len(words) > 1 else None
         return Document(self.name, tuple(chain.from_iterable(words)), boundary=boundary, written=join_texts(texts))
@@ -52,17 +52,17 @@ class Task:
     """A task for fine-tuning.
 
     Attributes:
-        name: as the user gave it.
-        kind: tagging (a label for each word), classification (one label) or regression (one number).
-        labels: in a fixed order; none where the label is a number.
-        splits: the examples of `SPLITS`.
-        metric: the score by which an epoch is chosen: ``f1``, ``accuracy``, ``matthews`` or ``pearson``.
-        positive: the label whose precision, recall and F1 are scored; empty where there is none.
-        source: the files and their SHA-256.
-        skipped: counts of skipped examples or words, by reason.
-        notes: the choices of the reader, for the user: a sentence each, without its full stop.
-        control: the labels are arbitrary.
-        spaced: the texts are words that are joined by spaces.
+        name: The name that the user gave.
+        kind: Tagging (a label for each word), classification (one label) or regression (one number).
+        labels: The labels in a fixed order; empty if the label is a number.
+        splits: The examples of `SPLITS`.
+        metric: The score by which an epoch is chosen: ``f1``, ``accuracy``, ``matthews`` or ``pearson``.
+        positive: The label whose precision, recall and F1 are scored; empty without one.
+        source: The files and their SHA-256.
+        skipped: The number of skipped examples or words, by reason.
+        notes: The choices of the reader, for the user: a sentence each, without its full stop.
+        control: Whether the labels are arbitrary.
+        spaced: Whether the texts are words that are joined by spaces.
     """
 
     name: str
@@ -79,5 +79,5 @@ class Task:
 
     @property
     def text(self) -> str:
-        """Return the form in which a model reads the examples; those of a tagging task have words and no text."""
+        """The form in which a model reads the examples; examples of a tagging task have words and no text."""
         return SPACED if self.spaced or self.kind == "tagging" else WRITTEN

@@ -19,8 +19,8 @@ class TaskReader:
     """A task without its corpus.
 
     Attributes:
-        description: the labels and the texts, in one line.
-        read: reads the task from a file or folder.
+        description: A description of the labels and the texts, in one line.
+        read: A function that reads the task from a file or folder.
     """
 
     description: str
@@ -49,15 +49,15 @@ TASKS: Mapping[str, TaskReader] = {
 
 
 def read_task(name: str, data: str | Path = "") -> Task:
-    """The task of a name.
+    """Read the task with a name.
 
     Args:
-        name: one of `TASKS`; ``datasets:NAME`` for a set that the library `datasets` loads (`headscope.learn.hub`); or
+        name: One of `TASKS`; ``datasets:NAME`` for a set that the library `datasets` loads (`headscope.learn.hub`); or
             a folder or file that `headscope.learn.table_task` reads.
-        data: the file or folder of the task's corpus. For the name ``table`` it is the task itself.
+        data: The file or folder of the task's corpus. For the name ``table`` it is the task itself.
 
     Raises:
-        HeadscopeError: there is no such task, or its corpus cannot be read.
+        HeadscopeError: The task is unknown, or its corpus cannot be read.
     """
     if name.startswith(PREFIX):
         return read_hub(name)
@@ -70,7 +70,7 @@ def read_task(name: str, data: str | Path = "") -> Task:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is none of `TASKS`, no set of the library `datasets`, and no file or folder."""
+    """Raise an error if a name is not one of `TASKS`, a set of the library `datasets`, or a file or folder."""
     if not name.startswith(PREFIX) and name not in TASKS and not Path(name).expanduser().exists():
         raise HeadscopeError(
             f"there is no task {name!r}{suggest(name, TASKS)}; there are {', '.join(TASKS)}, {PREFIX}NAME for a set "

@@ -1,4 +1,4 @@
-"""One run on transformers' Trainer; no other file uses it.
+"""A run on transformers' Trainer; no other file uses it.
 
 The library handles several GPUs, mixed precision, the optimizer, the schedule, and checkpoints. This file prepares its
 input, stops a run whose loss is not finite, and chooses the best checkpoint.
@@ -55,13 +55,13 @@ from headscope.predictions import ATTRIBUTE, Predictions, count_predictions
 logger = logging.getLogger("headscope")
 
 LOGGED = 20
-"""The loss is checked after every so many steps, and at the end of each epoch."""
+"""The number of steps between checks of the loss; it is also checked at the end of each epoch."""
 
 _STATE = "trainer_state.json"
 """The file that Trainer writes last into a checkpoint: a checkpoint without it is incomplete."""
 
 _PICKLED = (".pt", ".pth", ".bin")
-"""The files that Trainer needs to resume, and a finished run does not."""
+"""The suffixes of the files that Trainer needs to resume, but a finished run does not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +69,12 @@ class Pretrained:
     """The model from which runs start.
 
     Attributes:
-        name: as the user gave it.
-        source: where transformers finds it.
-        weights_sha256: of its weights.
-        tokenizer: its tokenizer, which can pad, on the right.
-        max_tokens: the longest text that it takes; None if it has no limit.
-        trust_remote_code: the user allows Python code from the hub.
+        name: The name that the user gave.
+        source: The place where transformers finds the model.
+        weights_sha256: The SHA-256 of its weights.
+        tokenizer: Its tokenizer, which can pad, on the right.
+        max_tokens: The number of tokens of the longest text that it takes; None if it has no limit.
+        trust_remote_code: Whether the user allows Python code from the hub.
     """
 
     name: str
@@ -86,10 +86,10 @@ class Pretrained:
 
     @classmethod
     def from_model(cls, model: Loadable, task: Task, *, device: str, trust_remote_code: bool) -> "Pretrained":
-        """The model, if it can learn a task.
+        """Load the model, if it can learn a task.
 
         Raises:
-            ModelError: it cannot be loaded, transformers has no such model with a layer for the task, or its
+            ModelError: The model cannot be loaded, transformers has no such model with a layer for the task, or its
                 tokenizer has no token for padding.
         """
         loaded: Model = load(model, device=device, trust_remote_code=trust_remote_code)
@@ -120,9 +120,9 @@ class Pretrained:
         return pretrained
 
     def build_model(self, task: Task) -> PreTrainedModel:
-        """The model with a new layer for the task, whose weights come from the state of the random numbers.
+        """Build the model with a new layer for the task, whose weights come from the global state of random numbers.
 
-        If the model has such a layer already, it is trained further if the shape is right, and replaced if not.
+        If the model has such a layer already, the layer is trained further if its shape is right, and replaced if not.
         """
         numbers = {"num_labels": 1, "problem_type": "regression"}
         if task.kind != "regression":
@@ -137,7 +137,7 @@ class Pretrained:
         model: PreTrainedModel = _auto_class(task).from_pretrained(
             self.source,
             config=config,
-            dtype=torch.float32,  # a checkpoint in half precision would be trained in it
+            dtype=torch.float32,  # a checkpoint in half precision would be trained in half precision
             ignore_mismatched_sizes=True,
             trust_remote_code=self.trust_remote_code,
         )
@@ -146,13 +146,13 @@ class Pretrained:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A run that is finished.
+    """A finished run.
 
     Attributes:
-        epochs: the scores of each split after each epoch.
-        best_epoch: the epoch with the best score on the selected split, counted from 1; the first of equals.
-        checkpoint: the folder with its weights.
-        predicted: for each split, what it predicts (`headscope.predictions.count_predictions`).
+        epochs: The scores of each split after each epoch.
+        best_epoch: The epoch with the best score on the selected split, counted from 1; the first of equal epochs.
+        checkpoint: The folder with the weights of this epoch.
+        predicted: The counts of predicted labels on each split (`headscope.predictions.count_predictions`).
     """
 
     epochs: tuple[Mapping[str, Mapping[str, float]], ...]
@@ -173,15 +173,15 @@ def fit(
     settings: Settings,
     progress: Callable[[int, int], None],
 ) -> Fitted:
-    """Train one run, from the last whole checkpoint in `folder` if there is one.
+    """Train a run, from the last complete checkpoint in `folder` if there is one.
 
-    It starts from the weights of `pretrained`, and trains on `trained`. After each epoch `scored` are scored, by split.
-    `folder` holds the checkpoints of the last epoch and of the best, each with the optimizer's state. `name` is that of
-    the run, for messages. `seed` is that of the new layer, of dropout and of the order of the examples. `progress` is
-    called with the number of steps done and of all steps.
+    The run starts from the weights of `pretrained`, and trains on `trained`. After each epoch, the examples of `scored`
+    are scored, by split. `folder` holds the checkpoints of the last epoch and of the best, each with the optimizer's
+    state. `name` is the name of the run, for messages. `seed` sets the new layer, dropout and the order of the
+    examples. `progress` is called with the number of finished steps and the number of all steps.
 
     Raises:
-        HeadscopeError: the loss is not finite (then `folder` is removed), or memory or the disk is full.
+        HeadscopeError: The loss is not finite (then `folder` is removed), or memory or the disk is full.
     """
     with quiet(), _preserve_random_state():
         set_seed(seed)
@@ -205,7 +205,7 @@ def fit(
             try:
                 trainer.train(resume_from_checkpoint=last)
             except _LossError:
-                shutil.rmtree(folder, ignore_errors=True)  # resuming from its checkpoints would end there again
+                shutil.rmtree(folder, ignore_errors=True)  # resuming from its checkpoints would end here again
                 raise
             except torch.OutOfMemoryError as error:
                 raise HeadscopeError(
@@ -231,7 +231,7 @@ def fit(
 
 
 def settle_device(settings: Settings) -> Settings:
-    """Return the settings with the device that is meant where the GPUs are used if they work."""
+    """Return the settings with the device that ``auto`` means."""
     device, reason = choose_device(settings.device)
     if reason:
         logger.warning("the processor trains: %s.", reason)
@@ -239,12 +239,12 @@ def settle_device(settings: Settings) -> Settings:
 
 
 def join_processes(device: str) -> PartialState:
-    """The state of the processes that train together, if several were launched; only the main one writes."""
+    """Return the state of the processes that train together, if several were launched; only the main process writes."""
     return PartialState(cpu=device == "cpu")
 
 
 def copy_model(checkpoint: Path, folder: Path) -> None:
-    """Copy the model and the tokenizer of a checkpoint to a new folder, and nothing that is pickled."""
+    """Copy the model and the tokenizer of a checkpoint to a new folder, without pickled files."""
     folder.mkdir()
     for file in checkpoint.iterdir():
         if file.is_file() and file.suffix not in _PICKLED and file.name != _STATE:
@@ -252,11 +252,11 @@ def copy_model(checkpoint: Path, folder: Path) -> None:
 
 
 class _LossError(HeadscopeError):
-    """The loss is NaN or infinite."""
+    """The error for a loss that is NaN or infinite."""
 
 
 class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped to mypy
-    """Reports the progress of a run, and stops it when its loss is not finite."""
+    """A callback that reports the progress of a run, and stops it if its loss is not finite."""
 
     def __init__(self, name: str, settings: Settings, progress: Callable[[int, int], None]) -> None:
         self.name, self.settings, self.progress = name, settings, progress
@@ -272,10 +272,10 @@ class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped 
         self.begun = True
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **about: Any) -> None:
-        control.should_log = True  # so that a loss that is not finite is seen before the weights are saved
+        control.should_log = True  # so that a loss that is not finite is noticed before the weights are saved
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **about: Any) -> None:
-        # The loss of evaluation too: the last step before it may be the one that went wrong.
+        # Check the loss of evaluation too: the last step before it may have gone wrong.
         losses = [value for name, value in (logs or {}).items() if name.endswith("loss")]
         if wrong := [loss for loss in losses if not math.isfinite(loss)]:
             raise _LossError(
@@ -296,10 +296,10 @@ def _training_arguments(folder: Path, seed: int, best: str, settings: Settings) 
         per_device_train_batch_size=settings.batch_size, per_device_eval_batch_size=2 * settings.batch_size,
         bf16=settings.precision == "bfloat16", fp16=settings.precision == "float16",
         use_cpu=settings.device == "cpu", dataloader_pin_memory=settings.device != "cpu",
-        # Otherwise models that ignore the count of items would have gradients multiplied by the number of processes.
+        # Otherwise, in models that ignore the count of items, gradients would be multiplied by the number of processes.
         average_tokens_across_devices=False,
         eval_strategy="epoch", save_strategy="epoch",
-        save_total_limit=2,  # the last, to go on from, and the best
+        save_total_limit=2,  # the last checkpoint, to resume from, and the best
         metric_for_best_model=best, greater_is_better=True,
         logging_steps=LOGGED, logging_nan_inf_filter=False,
         disable_tqdm=True, log_level="error", report_to=[],
@@ -313,17 +313,17 @@ def _make_collator(task: Task, tokenizer: PreTrainedTokenizerBase) -> Any:
 
 
 def _predict(task: Task, logits: Any) -> torch.Tensor:
-    """The label of the highest logit, or the number, of each token or example.
+    """Return the label of the highest logit, or the number, for each token or example.
 
-    Of two labels the one whose softmax is above one half: a softmax over two is the sigmoid of their difference, so
-    that this is the sigmoid of Zhao and Bethard's tagger with its threshold.
+    For two labels, this is the label whose softmax is above one half. A softmax over two is the sigmoid of their
+    difference, so this equals the sigmoid of Zhao and Bethard's tagger with its threshold.
     """
     first: torch.Tensor = logits[0] if isinstance(logits, tuple) else logits
     return first.squeeze(-1) if task.kind == "regression" else first.argmax(-1)
 
 
 def _score(task: Task, prediction: EvalPrediction) -> dict[str, Any]:
-    """The scores and, where labels are predicted, how many texts or word pieces get each."""
+    """Return the scores and, for labels, how many texts or word pieces get each label."""
     predicted, gold = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
     is_scored = gold != IGNORED if task.kind == "tagging" else np.ones(gold.shape, dtype=bool)
     scores: dict[str, Any] = dict(compute_scores(task, predicted[is_scored], gold[is_scored]))
@@ -334,7 +334,7 @@ def _score(task: Task, prediction: EvalPrediction) -> dict[str, Any]:
 
 
 def _find_last_checkpoint(folder: Path) -> str | None:
-    """The last complete checkpoint; incomplete ones, which a killed process left, are removed."""
+    """Return the last complete checkpoint; remove incomplete ones, which a killed process left."""
     steps = {checkpoint: read_step(checkpoint) for checkpoint in folder.glob("checkpoint-*")}
     for checkpoint, step in steps.items():
         if step is None:
@@ -344,10 +344,10 @@ def _find_last_checkpoint(folder: Path) -> str | None:
 
 
 def read_step(checkpoint: Path) -> int | None:
-    """Return the step after which a checkpoint was written; None of an incomplete one.
+    """Return the step after which a checkpoint was written; None for an incomplete one.
 
     Raises:
-        HeadscopeError: its state is no file, or the system refuses to read it.
+        HeadscopeError: Its state is not a file, or the system refuses to read it.
     """
     state = checkpoint / _STATE
     try:
@@ -359,7 +359,7 @@ def read_step(checkpoint: Path) -> int | None:
 def _group_by_epoch(
     history: Sequence[Mapping[str, Any]], splits: Mapping[str, Any], epochs: int
 ) -> tuple[tuple[dict[str, dict[str, float]], ...], list[int]]:
-    """The scores of the splits after each epoch, and the step at which each epoch ended, from Trainer's log."""
+    """Return the scores of the splits after each epoch, and the step at which each epoch ended, from Trainer's log."""
     scores: tuple[dict[str, dict[str, float]], ...] = tuple({} for _ in range(epochs))
     steps = [0] * epochs
     for entry in history:
@@ -374,7 +374,7 @@ def _group_by_epoch(
 
 @contextmanager
 def _preserve_random_state() -> Iterator[None]:
-    """Restore the caller's random states afterwards: Trainer seeds all of Python's random numbers."""
+    """Restore the caller's random states after the block: Trainer seeds all of Python's random numbers."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - Trainer seeds this state
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         try:

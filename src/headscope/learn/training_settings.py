@@ -15,7 +15,7 @@ SELECT = (VALIDATION, TEST)
 """The splits on which an epoch can be chosen."""
 
 LEAST_TOKENS = 5
-"""The shortest example: a pair of words and three special tokens."""
+"""The number of tokens of the shortest example: a pair of words and three special tokens."""
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,19 @@ class Settings:
     """The settings of training.
 
     Attributes:
-        epochs: passes over all training examples. The learning rate falls linearly to 0 over them.
-        learning_rate: of AdamW at the first step.
-        batch_size: examples of a step, on each device.
-        precision: one of `PRECISIONS`.
-        device: ``auto``, ``cpu``, or ``cuda`` for all GPUs that are visible.
-        max_tokens: of an example with its special tokens; longer ones are cut, and counted. None: those of the model.
-        select: the split on which the best epoch is chosen, one of `SELECT`. With ``test``, which makes scores slightly
-            too good, the model is trained on the validation split too (Zhao and Bethard 2020, section 5.2).
-        max_examples: the size of a random sample of the training examples; None: all of them.
+        epochs: The number of passes over all training examples. The learning rate falls linearly to 0 over them.
+        learning_rate: The learning rate of AdamW at the first step.
+        batch_size: The number of examples in a step, on each device.
+        precision: One of `PRECISIONS`.
+        device: ``auto``, ``cpu``, or ``cuda`` for all visible GPUs.
+        max_tokens: The maximum number of tokens of an example, including special tokens; longer examples are cut, and
+            counted. None: the limit of the model.
+        select: The split on which the best epoch is chosen, one of `SELECT`. With ``test``, which makes scores slightly
+            too good, the model is also trained on the validation split (Zhao and Bethard 2020, section 5.2).
+        max_examples: The size of a random sample of the training examples; None: all examples.
 
     Raises:
-        HeadscopeError: nothing can be trained with a value.
+        HeadscopeError: Nothing can be trained with a value.
     """
 
     epochs: int = 8
@@ -69,7 +70,7 @@ class Settings:
 
 
 def check_seeds(seeds: Sequence[int]) -> None:
-    """Refuse seeds if there are none, if one is repeated, or if one does not fit into 32 bits."""
+    """Raise an error if there are no seeds, if a seed is repeated, or if one does not fit into 32 bits."""
     if not seeds:
         raise HeadscopeError("there is no seed, and so no run; give at least one.")
     if repeated := [seed for seed, count in Counter(seeds).items() if count > 1]:

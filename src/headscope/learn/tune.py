@@ -1,7 +1,7 @@
-"""Fine-tune a model on a task and on its control, several seeds each.
+"""Fine-tuning of a model on a task and on its control, with several seeds each.
 
 A run is trained in ``.seed-K.unfinished``, with Trainer's checkpoints in it. When it is finished, its model is renamed
-to ``seed-K`` in one step and listed in ``runs.json``: a kill at any time loses one epoch, and no finished run.
+to ``seed-K`` in one step and listed in ``runs.json``: a kill at any time loses at most one epoch, and no finished run.
 """
 
 import hashlib
@@ -38,18 +38,18 @@ COMPARED = ("examples_sha256", "epochs", "learning_rate", "batch_size", "precisi
 """The settings that all runs of a folder must share."""
 
 PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "accelerate")
-"""Those whose versions the list of runs states."""
+"""The packages whose versions are in the list of runs."""
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The runs in the folder of `tune`, with those that were there before.
+    """The runs in the folder of `tune`, including earlier runs.
 
     Attributes:
-        task: the runs on the task.
-        control: the runs on its control, if there is one; their scores have an extra split, `ON_TASK`.
+        task: The runs on the task.
+        control: The runs on its control, if there is one; their scores have an extra split, `ON_TASK`.
     """
 
     task: Runs
@@ -70,25 +70,26 @@ def tune(
 ) -> Tuned:
     """Fine-tune a model on a task, once for each seed, and on its control if there is one.
 
-    The weights of the epoch that is best on the selected split are saved. The same seed gives the same weights on the
-    same machine; a GPU may add numbers in another order, so that the last digits differ.
+    The weights of the best epoch on the selected split are saved. The same seed gives the same weights on the same
+    machine; a GPU may add numbers in another order, so that the last digits differ.
 
-    The arguments are those of `headscope.tune`. A task is learnt as a softmax over its labels for each word piece or
-    for the whole, or as one number. The runs of the control (`headscope.make_control`), in the folder ``control`` in
-    `out`, are also scored on the task's own test split (Zhao and Bethard 2020, table 2). A control that is given where
-    epochs are chosen on ``test`` must be that of `headscope.learn.splits.merge_validation`, so that all training
-    examples have its labels. `progress` is called with a label and the numbers of training words done and to do.
+    The arguments are the same as for `headscope.tune`. A task is learnt as a softmax over its labels for each word
+    piece or for the whole example, or as one number. The runs of the control (`headscope.make_control`), in the folder
+    ``control`` in `out`, are also scored on the task's own test split (Zhao and Bethard 2020, table 2). If epochs are
+    chosen on ``test``, a given control must be a control of the task from `headscope.learn.splits.merge_validation`, so
+    that all training examples have its labels. `progress` is called with a label and the numbers of training words done
+    and in total.
 
     Raises:
-        HeadscopeError: the seeds, the task or the folder is refused, before anything is trained; the runs of the
-            folder have other settings; or the loss of a run is not finite (runs that finished before stay).
-        ModelError: the model cannot be loaded, or cannot learn the task.
+        HeadscopeError: The seeds, the task or the folder is refused, before anything is trained; the runs of the folder
+            have other settings; or the loss of a run is not finite (runs that finished before stay).
+        ModelError: The model cannot be loaded, or cannot learn the task.
     """
     progress = progress or (lambda label, done, total: None)
     out = Path(out)
     seeds = range(1, seeds + 1) if isinstance(seeds, int) else seeds
     check_seeds(seeds)
-    if settings.select == TEST:  # before the control is made: its labels are those of everything that is trained on
+    if settings.select == TEST:  # before the control is made: its labels are those of all training examples
         task = merge_validation(task)
     if settings.max_examples is not None:
         task = sample_training(task, settings.max_examples)
@@ -102,7 +103,7 @@ def tune(
         _check_control(task, control, settings.select)
     _check_extras()
 
-    # transformers' Trainer needs the extra.
+    # transformers' Trainer needs the extra `tune`.
     from headscope.learn.training import Pretrained, join_processes, settle_device
 
     settings = settle_device(settings)
@@ -140,7 +141,7 @@ class _RunSet:
     def prepare(
         cls, task: Task, main: Task, folder: Path, pretrained: Any, settings: Settings, longest: int | None
     ) -> "_RunSet":
-        """The runs on a task or on its control; examples are cut to the `longest` number of tokens."""
+        """Prepare the runs on a task or on its control; examples are cut to the `longest` number of tokens."""
         splits = {name: task.splits[name] for name in SPLITS if (name, settings.select) != (VALIDATION, TEST)}
         if task is not main:
             splits[ON_TASK] = main.splits[TEST]
@@ -154,7 +155,7 @@ class _RunSet:
                     f"the {name} split of {task.name} is empty after its examples are cut to {longest} tokens; "
                     "allow more."
                 )
-        # The selected split is stored beside the settings, the size of the sample among what was skipped.
+        # The selected split is stored next to the settings, and the sample's size with the skipped examples.
         stored_settings = {
             **{name: value for name, value in asdict(settings).items() if name not in ("select", "max_examples")},
             "max_tokens": longest,
@@ -170,12 +171,12 @@ class _RunSet:
         }
         words = sum(len(e.words) + sum(len(text.split()) for text in e.texts) for e in splits[TRAIN])
         trained = encoded.pop(TRAIN)
-        # On the task itself a control run is scored as the task is.
+        # On the task itself, a control run is scored like a run on the task.
         judged = replace(task, positive=main.positive)
         return cls(task, judged, folder, pretrained, settings, trained, encoded, words, stored_settings)
 
     def load_runs(self, seeds: Sequence[int]) -> Runs:
-        """The finished runs of the folder, none if it is new."""
+        """Return the finished runs of the folder; none if it is new."""
         wanted = Runs(
             self.folder, self.task.name, self.task.control, self.pretrained.name, self.pretrained.weights_sha256,
             self.settings.select, self.task.metric, self.stored_settings, (),
@@ -210,7 +211,7 @@ class _RunSet:
         return runs
 
     def train(self, runs: Runs, seeds: Sequence[int], progress: Progress) -> Runs:
-        """Train the runs that are missing, and list each as soon as it is finished."""
+        """Train the missing runs, and list each as soon as it is finished."""
         from headscope.learn.training import fit, join_processes
 
         processes = join_processes(self.settings.device)
@@ -254,7 +255,7 @@ class _RunSet:
                 shutil.rmtree(folder / "whole", ignore_errors=True)
                 copy_model(fitted.checkpoint, folder / "whole")
                 (folder / "whole").rename(destination)
-        elif sha256_of_weights(destination) != weights:  # if a kill came before it was listed, it is this very run
+        elif sha256_of_weights(destination) != weights:  # else it is this run, killed before it was listed
             raise HeadscopeError(
                 f"{destination} is in the way, with other weights; move it away, and add --resume to go on."
             )
@@ -292,7 +293,7 @@ def _comparable_settings(runs: Runs) -> dict[str, Any]:
 
 
 def _drop_folders(splits: Mapping[str, Sequence[Example]]) -> dict[str, tuple[Example, ...]]:
-    """The examples without the folders of their files, which may change between two parts of an interrupted run."""
+    """Return the examples without the folders of their files, which may change before an interrupted run is resumed."""
     return {
         name: tuple(replace(example, name=PurePath(example.name).name) for example in examples)
         for name, examples in splits.items()

@@ -10,14 +10,14 @@ from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 
 
 def check(task: Task, select: str) -> None:
-    """Refuse a task that cannot be learnt or cannot be scored.
+    """Raise an error if a task cannot be learnt or cannot be scored.
 
     Args:
-        task: a task or a control.
-        select: the split on which epochs will be chosen, ``validation`` or ``test``.
+        task: A task or a control.
+        select: The split on which epochs will be chosen, ``validation`` or ``test``.
 
     Raises:
-        HeadscopeError: a split is missing or empty, an example has no label or one that the task lacks, a split has
+        HeadscopeError: A split is missing or empty, an example has no label or a label that the task lacks, a split has
             labels that the training split lacks, or the metric does not exist for this kind of task.
     """
     if task.metric not in _allowed_metrics(task):
@@ -65,7 +65,7 @@ def _check_example(task: Task, example: Example) -> None:
 
 
 def _check_labels(task: Task) -> None:
-    """Check that each label has a training example, and that the positive one is in each split that is scored."""
+    """Check that each label has a training example, and that each scored split has the positive label."""
     split_labels = {split: find_labels(task.splits.get(split, ())) for split in SPLITS}
     if not split_labels[TRAIN]:
         raise HeadscopeError(f"no example of the task {task.name} has a label; give it files that have them.")

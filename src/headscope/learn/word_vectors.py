@@ -1,4 +1,4 @@
-"""Static vectors of words, for probes that read words: of a file such as GloVe's, or of the model's own embeddings."""
+"""Static vectors of words, for probes that read words: from a file such as GloVe's, or the model's own embeddings."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ class WordVectors:
     """A vector for each word type of a corpus.
 
     Attributes:
-        places: of each type the row of `values`.
-        values: the vectors, divided by the root of their mean square.
-        source: where they come from, in words.
-        missing: how many types have none, and so the mean of all others.
+        places: The row of each type in `values`.
+        values: The vectors, divided by the root of their mean square.
+        source: A description of where they come from.
+        missing: The number of types without a vector, which get the mean of all others.
     """
 
     places: dict[str, int]
@@ -39,7 +39,7 @@ class WordVectors:
 
     @classmethod
     def scaled(cls, types: Sequence[str], values: Float[np.ndarray, "type feature"], source: str) -> "WordVectors":
-        """The vectors of some types; a row of NaN is missing, and becomes the mean of the others."""
+        """Scale the vectors of word types; a row of NaN is missing, and becomes the mean of the other rows."""
         missing = np.isnan(values[:, 0])
         filled = np.where(missing[:, None], values[~missing].mean(0), values)
         scaled = filled / max(float(np.sqrt((filled**2).mean())), 1e-12)
@@ -48,12 +48,13 @@ class WordVectors:
 
 
 def read_vectors(path: str | Path, types: Iterable[str]) -> WordVectors:
-    """The vectors of some word types in a text file, plain or gzipped: a line a word, its numbers after it.
+    """Read the vectors of word types from a text file, plain or gzipped: a word in each line, followed by its numbers.
 
-    A word that is not there is looked up in lower case, and then has the mean of the vectors of all types that are.
+    A word that is missing is looked up in lower case; if that is missing too, it gets the mean of all vectors that were
+    found.
 
     Raises:
-        HeadscopeError: there is no such file, a line is malformed, or the file has a vector for none of the words.
+        HeadscopeError: The file is missing, a line is malformed, or the file has no vector for any of the words.
     """
     path = Path(path).expanduser()
     types = list(dict.fromkeys(types))
@@ -62,7 +63,7 @@ def read_vectors(path: str | Path, types: Iterable[str]) -> WordVectors:
     width = 0
     for number, line in _read_lines(path):
         word, *numbers = line.split(" ")
-        # The first line of word2vec's format has two numbers: how many vectors there are, and their width.
+        # The first line of word2vec's format has two numbers: the number of vectors, and their width.
         if number == 1 and len(numbers) == 1 and word.isdigit() and numbers[0].isdigit():
             continue
         width = width or len(numbers)
@@ -84,9 +85,10 @@ def read_vectors(path: str | Path, types: Iterable[str]) -> WordVectors:
 
 
 def embed_words(model: Model, types: Iterable[str]) -> WordVectors:
-    """The model's own input embeddings of some word types, the mean over their tokens, in `COMPONENTS` components.
+    """Embed word types by the mean of the model's own input embeddings over their tokens, in `COMPONENTS` components.
 
-    These are the principal components over the types, all of them where a model has narrower embeddings.
+    These are the principal components over the types. With at most `COMPONENTS` types, or embeddings of at most that
+    width, the means are returned unchanged.
     """
     types = list(dict.fromkeys(types))
     lead = find_lead(model.tokenizer)
@@ -106,7 +108,7 @@ def embed_words(model: Model, types: Iterable[str]) -> WordVectors:
 
 
 def _read_lines(path: Path) -> Iterable[tuple[int, str]]:
-    """The lines of a file, which may be gzipped, with their numbers; empty ones are left out."""
+    """Yield the lines of a file, which may be gzipped, with their numbers; empty lines are left out."""
     try:
         for number, line in read_lines(path, WORD_VECTORS):
             text = line.rstrip()
