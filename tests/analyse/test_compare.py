@@ -343,8 +343,7 @@ REFUSED = {
     ),
     "a control as the task": (
         lambda: (tables()[0], tables()[2]),
-        "the runs of the table after are those of a control; give them with --control, as well as the runs of the "
-        "task.",
+        "the runs of the table after are those of a control; give them with --control, and the task's.",
     ),
     "a task as the control": (
         lambda: (tables()[0], tables()[1], tables()[1]),
