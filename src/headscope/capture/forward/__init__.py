@@ -1,1 +1,1 @@
-"""One forward pass in which heads are observed, edited and differentiated, and the checks of it."""
+"""One forward pass that observes, edits and differentiates heads, and its checks."""

@@ -1,4 +1,4 @@
-"""A forward pass under our implementation, and one call of attention in it."""
+"""A forward pass under headscope's attention implementation, and one call of attention in it."""
 
 import sys
 from collections import Counter
@@ -25,36 +25,38 @@ from headscope.capture.tokens.batch import Batch
 from headscope.errors import ModelError
 
 CHECKED_PASSES = 8
-"""Passes of which one compares rows of a layer, where sums are compared in all rows anyway."""
+"""One in this number of passes compares rows of a layer, if the sums of all its rows are compared anyway."""
 
 Observer = Callable[[Attention], None]
 
 Paths = Counter[tuple[str, int, str]]
-"""The number of texts measured, by attention type, layer and way: with the matrix or without it, and why."""
+"""The number of measured texts, by attention type, layer and way: with the matrix or without it, and why."""
 
 
 @dataclass(eq=False)
 class Pass:
-    """The state of one forward pass under our implementation.
+    """The state of one forward pass under headscope's attention implementation.
 
     Attributes:
-        model, batch: what is run on what.
-        observe, edit, gradients, block_rows, whole, verify: as in `headscope.capture.forward.interface.Capture.run`.
-        matrix_because: why the matrix is needed in every layer; empty where it is not.
-        with_matrix: why some layers need it.
-        fused_from: keys from which on layers do without the matrix.
-        norms: those by which the norm view is shown in place of the weights; None where these are.
-        unembedding: by which it is found which tokens the values raise; None where nobody reads logits.
-        chosen_rows: the blocks of rows that are shown, by attention type; of other types all rows are.
-        kernels: which GPUs have the kernel that does without the matrix.
-        turn: the number of the pass among all passes of its capture.
-        comparisons: of its layers with the model's own kernel and function.
-        layers: the calls of attention so far.
-        paths: the way each layer was measured.
-        masks: those that the model has asked for.
-        modules: the module of each layer, whose attention it is.
-        vocabularies: the tokens of the texts whose logits are read, by the device of the layers that ask for them.
-        outputs: z as it went on, v, and the keys that may be seen, of each layer, where gradients are asked for.
+        model: The model that runs.
+        batch: The batch that it reads.
+        observe, edit, gradients, block_rows, whole, verify: See `headscope.capture.forward.interface.Capture.run`;
+            `block_rows` is `rows` there.
+        matrix_because: The reason why every layer needs the matrix; empty if not every layer does.
+        with_matrix: The layers that need the matrix, and why.
+        fused_from: The number of keys from which on layers do without the matrix.
+        norms: The norms that make the norm view; None if the weights are shown.
+        unembedding: The unembedding that tells which tokens the values raise; None if nobody reads logits.
+        chosen_rows: The blocks of rows to show, by attention type. A type that is missing shows all rows.
+        kernels: The GPUs that have the kernel that does without the matrix.
+        turn: The number of the pass among all passes of its capture.
+        comparisons: The comparisons of its layers with the model's own kernel and function.
+        layers: The number of calls of attention until now, by attention type.
+        paths: The way in which each layer was measured.
+        masks: The masks that the model has asked for.
+        modules: The attention module of each layer.
+        vocabularies: The tokens of the texts whose logits are read, by device of the layers that need them.
+        outputs: z as it went on, v, and the visible keys of each layer, if gradients are computed.
     """
 
     model: Model
@@ -82,25 +84,25 @@ class Pass:
     outputs: dict[tuple[str, int], tuple[Tensor, Tensor, Visible]] = field(default_factory=dict)
 
     def show(self, attention: Attention) -> None:
-        """Hand a layer's attention to the observer, who is no part of what is differentiated."""
+        """Pass a layer's attention to the observer, outside the graph of gradients."""
         if self.observe is not None:
             with torch.no_grad():
                 self.observe(attention)
 
     def measure_norms(self, call: "Call") -> Float[Tensor, "batch head key"] | None:
-        """The norms of what each head takes from each key; None where the weights themselves are shown."""
+        """Return the norm of the vector that each head takes from each key; None if the weights are shown."""
         if self.norms is None:
             return None
         real = self.find_batch(call).keys(call.attention_type).real
         return self.norms.measure(call.attention_type, call.layer, call.value.detach(), real)
 
     def find_raised(self, call: "Call") -> Int[Tensor, "batch head key"] | None:
-        """The token that the value of each key raises most; None where nobody reads logits."""
+        """Return the id of the token that the value of each key raises most; None if nobody reads logits."""
         if self.unembedding is None:
             return None
         device = call.value.device
         if device not in self.vocabularies:
-            # Only a decoder alone has logits that are read; all of its layers see the same tokens.
+            # Logits are read only from models with a decoder alone; all of its layers see the same tokens.
             keys = self.batch.keys("decoder")
             self.vocabularies[device] = self.unembedding.read(keys.ids, keys.word >= 0, device)
         with torch.no_grad():
@@ -111,7 +113,11 @@ class Pass:
         return self.batch.on(call.device)
 
     def get_attention_type(self, queries: int, keys: int) -> str:
-        """The attention type that a call belongs to, by its numbers of queries and keys."""
+        """Return the attention type of a call with these numbers of queries and keys.
+
+        Raises:
+            ModelError: No attention type of the batch has these numbers.
+        """
         if (queries, keys) not in self._attention_types:
             raise ModelError(
                 f"{self.model.name!r} calls attention on {queries} queries and {keys} keys for a text of "
@@ -120,17 +126,18 @@ class Pass:
         return self._attention_types[queries, keys]
 
     def number_layer(self, attention_type: str) -> int:
-        """The number of the layer whose attention is called next."""
+        """Count a call of attention, and return the number of its layer."""
         self.layers[attention_type] += 1
         calls, numbers = self.layers[attention_type], self._numbers[attention_type]
-        # What calls attention more often than it has layers is noticed by its count.
+        # A model that calls attention more often than it has layers is refused later, by the count of its layers.
         return numbers[calls - 1] if calls <= len(numbers) else self.model.layers[attention_type] + calls
 
     def is_checked(self) -> bool:
-        """Return whether rows of the layer that is called are compared with the model's own function.
+        """Return whether to compare rows of the current layer with the model's own function.
 
-        In a layer with the output of the model's own kernel, whose sums are compared in all rows. The first pass
-        compares rows of every layer; later, one pass in `CHECKED_PASSES` compares those of one layer, in turn.
+        This is for layers with the output of the model's own kernel: the sums of all their rows are compared anyway.
+        The first pass compares rows of every layer. Later, one pass in `CHECKED_PASSES` compares rows of one layer,
+        each layer in turn.
         """
         calls, layers = sum(self.layers.values()), sum(self.model.layers.values())
         later, rest = divmod(self.turn, CHECKED_PASSES)
@@ -145,13 +152,13 @@ class Pass:
         encoder = self.batch.encoder.length
         if self.batch.decoder is None:
             return {(encoder, encoder): next(iter(self.model.layers))}
-        # A decoder reads one token more than its encoder (its start token) or a translation, which is padded to another
-        # length (`headscope.capture.tokens.batch.collate`), so the two lengths tell.
+        # A decoder reads one token more than its encoder (its start token), or a translation, which is padded to
+        # another length (`headscope.capture.tokens.batch.collate`). So the two lengths tell the types apart.
         decoder = self.batch.decoder.length
         return {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
 
     def blocks(self, call: "Call") -> Iterator[slice]:
-        """Yield blocks of query rows of a call, of the length that was asked for or that its device allows."""
+        """Yield blocks of query rows of a call, with `block_rows` rows or as many as its device allows."""
         batch, heads, _, _ = call.given[0].shape
         rows = self.block_rows or max(1, self.find_batch(call).blocks.weights // (batch * heads * call.keys))
         for start in range(0, call.queries, rows):
@@ -163,7 +170,7 @@ class Call:
     """One call of attention by a model.
 
     Attributes:
-        given: its queries, keys and values.
+        given: The queries, keys and values, in the type of the model.
     """
 
     module: nn.Module
@@ -195,7 +202,7 @@ class Call:
 
     @property
     def device(self) -> torch.device:
-        """Where it runs."""
+        """The device on which the call runs."""
         return self.given[0].device
 
     @property
@@ -210,15 +217,16 @@ class Call:
 
     @property
     def scale(self) -> float:
-        """By which the products of queries and keys are multiplied."""
+        """The factor of the products of queries and keys."""
         return find_scale(self.terms, self.given[0].shape[-1])
 
     def attend_in_blocks(
         self, run: Pass, blocks: Sequence[slice], columns: slice
     ) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """The output and weights of the model's own function for some rows and keys; how many keys each row sees.
+        """Run the model's own function on blocks of rows, and return output, weights and key counts of each block.
 
-        Small blocks of rows go together in one call: each call reads all keys and values.
+        Only the keys of `columns` take part. The key counts are the numbers of keys that each row sees. Small blocks of
+        rows share one call, since each call reads all keys and values.
         """
         key, value = (_cut(side, columns) for side in (self.key, self.value))
         query, sizes = _cut(self.query, _join(blocks, self.query)), [*map(count_rows, blocks)]
@@ -229,7 +237,7 @@ class Call:
         return [*zip(*(torch.split(part, sizes, axis) for part, axis in parts), strict=True)]
 
     def attend_without(self, run: Pass, edges: Bool[Tensor, "#batch #head query key"]) -> Z:
-        """Z of the model's own function, with some keys out of sight of some queries."""
+        """Return z of the model's own function, with keys hidden from queries where `edges` is True."""
         keys, outputs = self.keys, []
         for rows in run.blocks(self):
             hidden, query = edges[:, :, rows], self.query[:, :, rows]
@@ -239,9 +247,9 @@ class Call:
         return torch.cat(outputs, dim=2)
 
     def attend_exactly(self, run: Pass, rows: slice) -> tuple[Tensor, Tensor]:
-        """Return output and weights of a few rows and all keys, in float64, a few key heads at a time.
+        """Compute output and weights of a few rows and all keys in float64, a few key heads at a time.
 
-        For so few rows a sum over tens of thousands of keys is further off in float32 than the fused kernel's is.
+        In float32, a sum over tens of thousands of keys is less exact for a few rows than the fused kernel's.
         """
         query, *sides = self.given
         some, keys = run.find_batch(self).blocks.key_heads, slice(0, self.keys)
@@ -271,30 +279,34 @@ class Call:
         if self.terms.get("s_aux") is None:
             output, weights = eager(self.module, query, key, value, mask, **terms)
             return output, weights.float(), allowed
-        # Some families hide a sink in the output and return weights that sum to 1 (Granite): a value of 1 beside the
-        # others says what the weights behind the output sum to.
+        # Some families apply a sink to the output, but return weights that sum to 1 (Granite). An added value of 1
+        # shows what the weights of the output sum to.
         output, weights = eager(self.module, query, key, nn.functional.pad(value, (0, 1), value=1.0), mask, **terms)
         sums = output[..., -1].detach().transpose(1, 2)[..., None].float()
         weights = weights.float()
-        # Where a sink takes all, nothing is left to divide.
+        # If a sink takes all attention, the sum is 0.
         scaled = weights * (sums / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny))
         return output[..., :-1].contiguous(), scaled, allowed
 
 
 def _cut(side: Float[Tensor, "batch head token size"], part: slice | Int[Tensor, " row"]) -> Float[Tensor, "..."]:
-    """Return some tokens of queries, keys or values."""
+    """Select tokens of queries, keys or values."""
     return side if isinstance(part, slice) and part == slice(0, side.shape[2]) else side[:, :, part]
 
 
 def _join(blocks: Sequence[slice], query: Tensor) -> slice | Int[Tensor, " row"]:
-    """The rows of some blocks, as an index into queries."""
+    """Join blocks of rows into one index of queries."""
     if len(blocks) == 1:
         return blocks[0]
     return torch.cat([torch.arange(rows.start, rows.stop, rows.step or 1, device=query.device) for rows in blocks])
 
 
 def find_eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
-    """The eager attention function beside the class of `module`, or beside a class it derives from."""
+    """Find the eager attention function in the Python module that defines the class of `module` or a base class.
+
+    Raises:
+        ModelError: None of these Python modules has an ``eager_attention_forward``.
+    """
     for owner in type(module).__mro__:
         beside = vars(sys.modules[owner.__module__])
         if "eager_attention_forward" in beside:

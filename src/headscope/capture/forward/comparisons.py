@@ -1,7 +1,7 @@
-"""Comparisons of a layer without its matrix with the model's own kernel and function, all read at the end of a pass.
+"""Comparisons of layers measured without their matrix with the model's own kernel and function.
 
-On a GPU each number that is read in between would wait for all that has been launched, so layers only keep a few
-numbers.
+All are read at the end of a pass: on a GPU, reading a number earlier would wait for all launched work. So layers only
+keep a few numbers.
 """
 
 import math
@@ -20,27 +20,29 @@ from headscope.capture.rows.fused import FusedRows
 from headscope.errors import HeadscopeError
 
 TOLERANCE = 1e-3
-"""By how much a log-sum-exp of the model's own kernel may differ from ours; one key more or less would, and rounding
-less, as none is large."""
+"""The largest difference allowed between a log-sum-exp of the model's own kernel and that of headscope.
+
+One key more or less makes a larger difference; rounding makes a smaller one, since no log-sum-exp here is large.
+"""
 
 Layer = tuple[str, int]
 """The attention type and number of a layer."""
 
 Reasons = Mapping[Layer, str]
-"""Why some layers need their matrix."""
+"""The layers that need their matrix, and why."""
 
 R = TypeVar("R")
 
 
 class LargeScoresError(HeadscopeError):
-    """Some layers have scores too large to do without the matrix, as a pass has found at its end.
+    """Layers whose scores are too large to do without the matrix; a pass raises it at its end.
 
     Attributes:
-        reasons: these layers.
+        reasons: These layers, and how large their scores are.
     """
 
     def __init__(self, model: Model, reasons: Reasons) -> None:
-        """Name the first of these layers."""
+        """Make the error; its message names the first of these layers."""
         (_, layer), reason = next(iter(reasons.items()))
         super().__init__(f"layer {layer} of {model.name!r} has {reason}; measure it with its matrix.")
         self.reasons = reasons
@@ -48,14 +50,14 @@ class LargeScoresError(HeadscopeError):
 
 @dataclass(eq=False)
 class Comparisons:
-    """The largest numbers of each layer and the largest differences from the model's own, on the layer's device."""
+    """The largest numbers of each layer and their largest differences from the model's own, on the layer's device."""
 
     _sums: dict[Layer, Float[Tensor, "2"]] = field(default_factory=dict)
     _outputs: dict[Layer, Float[Tensor, "2"]] = field(default_factory=dict)
     _entropies: dict[Layer, Float[Tensor, "3"]] = field(default_factory=dict)
 
     def note_sums(self, attention: FusedRows, own: Float[Tensor, "batch head query"]) -> None:
-        """Compare the log-sum-exps of all rows with those of the model's own kernel."""
+        """Note how far the log-sum-exps of all rows are from the sums of the model's own kernel."""
         ours = attention.log_sum
         sizes = torch.stack([ours, ours - own])
         if attention.queries.is_padded:
@@ -69,12 +71,12 @@ class Comparisons:
         output: Float[Tensor, "batch query head size"],
         expected: Float[Tensor, "batch query head size"],
     ) -> None:
-        """Compare some rows of what a layer returns with what the model's own function returns."""
+        """Note how far some rows of a layer's output are from the output of the model's own function."""
         real = attention.queries.real[:, rows, None, None]
         self._outputs[attention.attention_type, attention.layer] = _find_largest(real, expected, expected - output)
 
     def note_entropies(self, attention: FusedRows, rows: slice, weights: Float[Tensor, "batch head query key"]) -> None:
-        """Compare the entropies of some rows with those of the weights of the model's own function."""
+        """Note how far the entropies of some rows are from those of the model's own weights."""
         real = attention.queries.real[:, None, rows]
         entropy = torch.special.entr(weights.float()).sum(-1)
         ours, log_sum = attention.entropy()[:, :, rows], attention.log_sum[:, :, rows]
@@ -83,16 +85,16 @@ class Comparisons:
         )
 
     def verify(self, model: Model, is_finite: Callable[[], bool]) -> None:
-        """Read all that was compared.
+        """Raise an error if a layer differs from the model's own kernel or function, or its scores are too large.
 
         Args:
-            model: named in errors.
-            is_finite: whether all that the model returned is finite. Where it is not, no sum need be, and the texts
-                are left out.
+            model: The model that errors name.
+            is_finite: Returns whether all outputs of the model are finite. If they are not, the sums need not be
+                finite either; the texts are left out, and nothing is raised.
 
         Raises:
-            ModelError: a layer differs from the model's own kernel or function.
-            LargeScoresError: some layers have scores that are too large.
+            ModelError: A layer differs from the model's own kernel or function.
+            LargeScoresError: Some layers have scores that are too large.
         """
         sums, outputs, entropies = _read(self._sums, self._outputs, self._entropies)
         if not all(math.isfinite(number) for numbers in sums.values() for number in numbers) and not is_finite():
@@ -113,24 +115,24 @@ class Comparisons:
         model: Model, outputs: Mapping[Layer, list[float]], entropies: Mapping[Layer, list[float]]
     ) -> None:
         for (_, layer), (largest, difference) in outputs.items():
-            # Where they are not finite, neither are the model's outputs, and the text is left out (`are_finite`).
+            # If these are not finite, neither are the model's outputs, and the text is left out (`are_finite`).
             if math.isfinite(largest) and not difference <= (bound := find_bound(model, largest)):
                 raise refuse_difference(model, f"the outputs of layer {layer} without its matrix", difference, bound)
         for (_, layer), (largest, difference, size) in entropies.items():
-            # An entropy is the difference of two numbers of the size of the log-sum-exp. The queries and keys are the
-            # model's, so nothing is rounded in its type.
+            # An entropy is the difference of two numbers as large as the log-sum-exp. Queries and keys come from the
+            # model itself, so nothing is rounded to its type.
             bound = find_bound(model, size, find_tolerance(torch.float32))
             if math.isfinite(largest) and not difference <= bound:
                 raise refuse_difference(model, f"the entropies of layer {layer} without its matrix", difference, bound)
 
 
 def _find_largest(real: Bool[Tensor, "..."], *numbers: Float[Tensor, "..."]) -> Float[Tensor, " _"]:
-    """Return the largest of some numbers either way, padding left out; NaN where one is."""
+    """Return the largest absolute value of each tensor without padding; NaN if the tensor has a NaN."""
     return torch.stack([each.double() for each in numbers]).where(real, 0).abs().flatten(1).amax(1)
 
 
 def _read(*tables: Mapping[Layer, Float[Tensor, " _"]]) -> Iterator[dict[Layer, list[float]]]:
-    """Yield the numbers of some tables, all of them read at once; a model may lie on several devices."""
+    """Yield the numbers of each table as lists; all are read at once, from several devices if need be."""
     tensors = [tensor for table in tables for tensor in table.values()]
     numbers = iter(torch.cat([each.double().to(tensors[0].device) for each in tensors]).tolist() if tensors else ())
     for table in tables:
@@ -138,10 +140,10 @@ def _read(*tables: Mapping[Layer, Float[Tensor, " _"]]) -> Iterator[dict[Layer, 
 
 
 def run_again_with_matrix(run: Callable[[Reasons], R]) -> R:
-    """Return what a function returns that runs a model, given the layers that need their matrix.
+    """Call a function with the layers that need their matrix, until no further layer does; return its result.
 
-    Which do is known after a pass, so it is called again where there are some; it must keep nothing of a call that
-    fails.
+    A pass only knows at its end which layers need their matrix. The function runs the model, and must keep nothing of
+    a call that fails.
     """
     reasons: dict[Layer, str] = {}
     while True:

@@ -1,4 +1,4 @@
-"""Views whose rows are made from those of attention, with their matrix."""
+"""Views whose rows are made from rows of attention with their matrix."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,17 +10,17 @@ from headscope.capture.rows.dense import DenseRows
 from headscope.capture.tokens.batch import Batch
 
 Turn = Callable[[DenseRows], DenseRows]
-"""What turns rows of attention into those of a view, which have the same queries and keys."""
+"""A function that turns rows of attention into rows of a view, with the same queries and keys."""
 
 
 @dataclass(frozen=True, eq=False)
 class DenseView:
-    """What is shown in place of the weights.
+    """A view that is shown in place of the weights.
 
     Attributes:
-        begin: of a batch and its loss, which only views of gradients need, gives what is then called with the rows of
-            each layer, in the order of the forward pass.
-        whole: True if it needs all rows of a layer at once.
+        begin: Takes a batch and its loss, and returns the function that is then called with the rows of each layer, in
+            the order of the forward pass. Only views of gradients need the loss.
+        whole: True if the view needs all rows of a layer at once.
     """
 
     begin: Callable[[Batch, Loss | None], Turn]
@@ -28,6 +28,6 @@ class DenseView:
 
 
 def turn_rows(turn: Turn, observe: Observer) -> Observer:
-    """Return an observer of attention with its matrix, which turns it into the view and hands that on."""
-    # The values are averaged by the attention, not by the rows of a view.
+    """Return an observer that turns attention with its matrix into the view, and passes the view to `observe`."""
+    # The model averages the values by its attention, not by the rows of a view.
     return lambda attention: observe(replace(turn(cast(DenseRows, attention)), value=None))

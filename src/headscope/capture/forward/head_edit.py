@@ -1,7 +1,7 @@
 """Edits change the output of the heads of a layer while the model runs; gradients say what a change would do.
 
-An edit gets and returns z, the output of each query head before the output projection. Only there are the heads still
-apart: after the projection a slice of the output is no head.
+An edit gets and returns z, the output of each query head before the output projection. Only there the heads are
+separate: after the projection, no slice of the output belongs to one head.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ Z = Float[Tensor, "batch head query width"]
 """The output of each query head before the output projection."""
 
 Visible = Callable[[slice], Bool[Tensor, "batch query key"]]
-"""True where a query of a block of rows may see a key; keys of padding are hidden."""
+"""A function of a block of rows: True where a query may see a key. Keys of padding are hidden."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,20 +27,20 @@ class EditedLayer:
     """The layer that an edit changes, and what a new z can be made from.
 
     Attributes:
-        attention_type: as in `headscope.capture.rows.attention.Attention`.
-        layer: likewise.
-        heads: the number of query heads.
-        queries: q of each query head, behind any rotation.
-        keys: k of each key/value head, likewise.
-        scale: by which the products of queries and keys are multiplied.
-        values: v of each key/value head, which several query heads may share: `values_of` has them by query head.
-        positions: the place of each query in its text, padding before it included: while text is generated, the first
-            query is not the first token.
-        key_positions: the place of each key: a window keeps the last keys alone.
-        visible: the keys that each query of a block of rows may see. Ask block by block: all rows at once are a matrix
-            of query x key.
-        attend_without: z with some keys out of sight of some queries (True where a key is), so that their weight goes
-            to the other keys; of a query that sees no other key, z is 0.
+        attention_type: ``encoder``, ``decoder`` or ``cross``, as in `headscope.capture.rows.attention.Attention`.
+        layer: The number of the layer, counted from 1.
+        heads: The number of query heads.
+        queries: q of each query head, after any rotation.
+        keys: k of each key/value head, after any rotation.
+        scale: The factor of the products of queries and keys.
+        values: v of each key/value head. Several query heads may share one; `values_of` returns v by query head.
+        positions: The position of each query in its text, counting any padding before the text. While text is
+            generated, the first query is not the first token.
+        key_positions: The position of each key. A window keeps only the last keys.
+        visible: A function that returns which keys each query of a block of rows may see. Call it block by block,
+            since all rows at once are a matrix of query x key.
+        attend_without: A function that returns z with keys hidden from queries (where its argument is True), so that
+            their weight goes to the other keys. If a query sees no other key, its z is 0.
     """
 
     attention_type: str
@@ -56,29 +56,29 @@ class EditedLayer:
     attend_without: Callable[[Bool[Tensor, "#batch #head query key"]], Float[Tensor, "batch head query width"]]
 
     def keys_of(self, heads: Int[Tensor, " head"]) -> Float[Tensor, "batch head key size"]:
-        """The keys that some query heads attend to, these counted from 0."""
+        """Return the keys that each of these query heads (counted from 0) attends to."""
         return self.keys[:, heads // (self.heads // self.keys.shape[1])]
 
     def values_of(self, heads: Int[Tensor, " head"]) -> Float[Tensor, "batch head key width"]:
-        """The values that some query heads average, these counted from 0."""
+        """Return the values that each of these query heads (counted from 0) averages."""
         return self.values[:, heads // (self.heads // self.values.shape[1])]
 
 
 @runtime_checkable
 class Edit(Protocol):
-    """A function that is called once a layer with z, in float32 at least, and returns z as it is to go on."""
+    """A function that is called once for each layer: it takes z, in float32 at least, and returns the new z."""
 
     def __call__(
         self, z: Float[Tensor, "batch head query width"], layer: EditedLayer
     ) -> Float[Tensor, "batch head query width"]:
-        """The output of each query head that replaces `z`; padding is present and meaningless."""
+        """Return the output of each query head that replaces `z`; padding is included, and means nothing."""
 
 
 def apply_edits(edits: Sequence[Edit], z: Z, layer: EditedLayer) -> Z:
-    """Z as the edits leave it, one after the other.
+    """Apply edits to z, one after the other.
 
     Raises:
-        HeadscopeError: one of them returns something else than a new z.
+        HeadscopeError: An edit does not return a tensor of the shape, type and device of z.
     """
     for edit in edits:
         z = _apply(edit, z, layer)
@@ -96,7 +96,7 @@ def _apply(edit: Edit, z: Tensor, layer: EditedLayer) -> Tensor:
 
 
 def silence(z: Z, visible: Bool[Tensor, "batch query key"], hidden: Bool[Tensor, "#batch #head query key"]) -> Z:
-    """z, and 0 where all that a query sees is hidden from it: a softmax over nothing would be even."""
+    """Set z to 0 for each query whose visible keys are all hidden; there a softmax would spread evenly."""
     nothing = ~(visible[:, None] & ~hidden).any(-1)
     return z.masked_fill(nothing[..., None], 0)
 
@@ -109,18 +109,18 @@ def _describe(value: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class HeadGradient:
-    """The gradient of a loss by the heads of a layer.
+    """The gradient of a loss with respect to the heads of a layer.
 
     The gradient of the weight with which query i attends to key j is ``g[i] . v[j]``, with no matrix of weights in
     memory. Several query heads may share a key/value head: ``v.repeat_interleave(g.shape[1] // v.shape[1], dim=1)``
-    has v by query head.
+    is v by query head.
 
     Attributes:
-        g: the gradient of the loss by z.
-        v: the values of each key/value head.
-        z: the output of each query head as it went on (edited, if there was an edit).
-        visible: the keys that each query of a block of rows may see, as in `EditedLayer`; what the mask hides has no
-            weight that could change.
+        g: The gradient of the loss with respect to z.
+        v: The values of each key/value head.
+        z: The output of each query head as it went on (edited, if there was an edit).
+        visible: A function that returns which keys each query of a block of rows may see, as in `EditedLayer`. A key
+            that the mask hides has no weight that could change.
     """
 
     g: Float[Tensor, "batch head query width"]
@@ -129,12 +129,12 @@ class HeadGradient:
     visible: Visible
 
     def by_weight(self, rows: slice) -> Float[Tensor, "batch head query key"]:
-        """The gradient of the loss by each weight of a block of query rows; of hidden keys it means nothing."""
+        """Return the gradient of the loss for each weight of a block of query rows; ignore that of hidden keys."""
         return products(self.g[:, :, rows], self.v)
 
 
 def refuse_changes(model: Model) -> ModelError:
-    """The error for a model whose heads can only be observed."""
+    """Make the error for a model whose heads can only be observed."""
     return ModelError(
         f"the heads of {model.title} cannot be edited or differentiated: the model "
         "does not use transformers' attention interface; its attention can only be observed."

@@ -1,4 +1,4 @@
-"""The hidden states of a model, layer by layer, as it computes them when nothing is observed."""
+"""The hidden states of a model, layer by layer, computed without any observation."""
 
 import torch
 from jaxtyping import Float
@@ -12,10 +12,10 @@ from headscope.errors import ModelError
 
 
 def compute_hidden_states(model: Model, batch: Batch) -> list[Float[Tensor, "batch token width"]]:
-    """The embeddings and the outputs of each layer; of an encoder-decoder, of its encoder.
+    """Compute the embeddings and the output of each layer; for an encoder-decoder, of its encoder.
 
     Raises:
-        ModelError: the model does not return them.
+        ModelError: The model does not return its hidden states.
     """
     with hold(list_configs(model.module)), torch.inference_mode():
         output = run_model(model, batch.inputs, output_hidden_states=True)

@@ -1,7 +1,7 @@
-"""Edits that stay while a model runs by itself: one call of attention by its own implementation, edited.
+"""Edits that stay installed while a model runs as usual: each call of its own attention implementation is edited.
 
-Nothing is observed here, so the model keeps its kernel, its cache and its dropout. What a query sees is known from the
-mask that the implementation gets, and where it gets none, from what it makes of that.
+Nothing is observed here, so the model keeps its kernel, its cache and its dropout. The mask that the implementation
+gets tells which keys a query sees. Without a mask, the rules by which the implementation then hides keys tell it.
 """
 
 import inspect
@@ -33,11 +33,11 @@ class Installed:
     """The edits of a module of attention.
 
     Attributes:
-        layers: those whose attention the module is, by attention type and number: several where a model uses one module
-            again and again.
-        edits: in the order in which they change z.
-        calls: of the module in this forward pass.
-        read: the tokens before those of this pass, whose keys and values are in a cache.
+        layers: The attention type and number of each layer that uses the module. These are several if a model uses
+            one module again and again.
+        edits: The edits, in the order in which they change z.
+        calls: The number of calls of the module in this forward pass.
+        read: The number of tokens before this pass, whose keys and values are in a cache.
     """
 
     layers: Sequence[tuple[str, int]]
@@ -47,21 +47,22 @@ class Installed:
 
 
 _installed: ContextVar[Mapping[int, Installed]] = ContextVar("edits by module", default=MappingProxyType({}))
-"""By the id of the module, in the thread that installed them."""
+"""The edits of each module, by the module's id, in the thread that installed them."""
 
 _suspended: ContextVar[bool] = ContextVar("edits do nothing", default=False)
 
 
 def find_edits(module: nn.Module) -> tuple[Edit, ...]:
-    """The edits that are installed on a module of attention."""
+    """Return the edits that are installed on an attention module; none while edits are suspended."""
     installed = _installed.get().get(id(module))
     return installed.edits if installed and not _suspended.get() else ()
 
 
 def describe_edits(model: nn.Module) -> str:
-    """Return what the edits say of themselves that are installed on a model, the outermost first; empty without any.
+    """Join the descriptions of the edits that are installed on a model, outermost first; empty without edits.
 
-    An edit says it by a method ``describe``; of one that has none, or has nothing to say, its name is said.
+    An edit describes itself by a method ``describe``. Without that method, or if it returns nothing, the name of the
+    edit is used.
     """
     installed: dict[int, Edit] = {id(edit): edit for module in model.modules() for edit in find_edits(module)}
     edits = [edit.func if isinstance(edit, partial) else edit for edit in installed.values()]
@@ -69,21 +70,21 @@ def describe_edits(model: nn.Module) -> str:
 
 
 def _describe(edit: Any) -> str:
-    """Return the description of an edit, or else its name in the code, which has no address in memory."""
+    """Return the description of an edit, or else its name in the code, without an address in memory."""
     described = str(edit.describe()) if hasattr(edit, "describe") else ""
     kind = edit if hasattr(edit, "__qualname__") else type(edit)
     return described or f"an edit, {kind.__module__}.{kind.__qualname__}"
 
 
 def pass_over(module: nn.Module) -> None:
-    """Count a call of a module of attention that is left out of a pass: it stands for the next of its layers then."""
+    """Count a call of an attention module that a pass leaves out, so that the call after it gets the right layer."""
     if installed := _installed.get().get(id(module)):
         installed.calls += 1
 
 
 @contextmanager
 def suspend_edits() -> Iterator[None]:
-    """Within, installed edits change nothing."""
+    """Suspend installed edits, so that they change nothing inside the ``with`` block."""
     token = _suspended.set(True)
     try:
         yield
@@ -95,22 +96,22 @@ def suspend_edits() -> Iterator[None]:
 def install(
     model: nn.Module, modules: Mapping[tuple[str, int], nn.Module], edit: Edit, names: Collection[str]
 ) -> Iterator[None]:
-    """Within, an edit comes behind those that a model's modules of attention have already.
+    """Install an edit inside the ``with`` block, after the edits that the attention modules of a model already have.
 
-    Blocks of one model may be left in any order. A pass is refused under an attention implementation that is not one
-    of `names`, since nothing would be edited there.
+    The blocks of one model may end in any order. A pass under an attention implementation that is not in `names` raises
+    an error, since nothing would be edited there.
     """
     layers: dict[int, list[tuple[str, int]]] = {}
     for layer, module in modules.items():
         layers.setdefault(id(module), []).append(layer)
-    own = partial(edit)  # which is no other, should `edit` be installed twice
+    own = partial(edit)  # a new object, so that it is told apart if `edit` is installed twice
 
     def start_pass(part: PreTrainedModel, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         _refuse_other_implementation(part, names)
         read = _count_read(part, arguments, named)
         for key in layers:
             if installed := _installed.get().get(key):
-                # A pass before may have ended in the middle, by an error.
+                # An error may have ended an earlier pass in the middle.
                 installed.calls, installed.read = 0, read
 
     before = _installed.get()
@@ -140,7 +141,7 @@ def _refuse_other_implementation(part: PreTrainedModel, names: Collection[str]) 
 
 
 def _count_read(part: PreTrainedModel, arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
-    """The tokens in the cache with which a pass of a model, or of its encoder or decoder, begins."""
+    """Count the tokens in the cache with which a pass of a model, or of its encoder or decoder, begins."""
     given = inspect.signature(part.forward).bind_partial(*arguments, **named).arguments
     cache = given.get("past_key_values", given.get("kwargs", {}).get("past_key_values"))
     return 0 if cache is None else int(cache.get_seq_length())
@@ -156,13 +157,13 @@ def attend_edited(
     attention_mask: Tensor | None,
     **terms: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """The output of a model's own attention function, edited.
+    """Run a model's own attention function, and return its edited output and its weights.
 
-    By itself the implementation hides what lies ahead, where it gets no mask and the module is causal, if it
-    `is_causal`. All else is what transformers hands to it.
+    `is_causal` is True if `implementation`, an attention function of transformers, hides later tokens when it gets no
+    mask and the module is causal. The other arguments are those that transformers passes to `implementation`.
 
     Raises:
-        HeadscopeError: the model runs in another thread than the one that edits it.
+        HeadscopeError: The model runs in another thread than the thread that edits it.
     """
     installed = _installed.get().get(id(module))
     if installed is None:
@@ -194,7 +195,7 @@ def attend_edited(
         return silence(widen(output.transpose(1, 2)), visible(slice(0, queries)), hidden)
 
     first = 0 if attention_type == "encoder" else installed.read
-    # A cache may hold the last keys alone, or room for more than there are.
+    # A cache may hold only the last keys, or have room for more keys than were read.
     first_key = 0 if attention_type == "cross" else max(0, first + queries - keys)
     layer = EditedLayer(
         attention_type, number, query.shape[1], widen(query), widen(key),
@@ -208,6 +209,6 @@ def attend_edited(
 
 
 def _hides_what_lies_ahead(module: nn.Module, terms: Mapping[str, Any]) -> bool:
-    """As transformers' own function for `scaled_dot_product_attention` decides it."""
+    """Return whether transformers' ``sdpa_attention_forward`` hides later tokens of a module if it gets no mask."""
     stated = terms.get("is_causal")
     return bool(getattr(module, "is_causal", True) if stated is None else stated)

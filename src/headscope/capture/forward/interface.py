@@ -1,14 +1,14 @@
 """Running a model while its heads are observed, edited and differentiated.
 
-This is the one place that knows how transformers calls attention. A model runs under an attention implementation of
-ours, in which the model's own ``eager_attention_forward`` (the function beside its attention class) does the work, or
-vouches for a fused kernel; `headscope.capture.forward.layer` says how.
+This is the one place that knows how transformers calls attention. A model runs under headscope's attention
+implementation. In it the model's own ``eager_attention_forward`` (defined in the Python module of its attention class)
+does the work, or is compared with a fused kernel that does; `headscope.capture.forward.layer` says how.
 
-Surprises of transformers 5.23 that are handled here (the folder ``findings`` shows each):
+It handles these surprises of transformers 5.23 (the folder ``findings`` shows each):
 
-- The module does not tell the layer (``layers-without-number``), so calls are counted.
-- Families without the interface accept the name and never call us (``attention-name-not-taken``). They are observed
-  through ``output_attentions=True``, or refused.
+- An attention module does not tell its layer (``layers-without-number``), so calls are counted.
+- Families without the attention interface accept the name of the implementation, and never call it
+  (``attention-name-not-taken``). They are observed through ``output_attentions=True``, or refused.
 """
 
 from collections import Counter
@@ -50,26 +50,26 @@ from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 FUSED_FROM = 1536
-"""Keys from which on attention is measured without its matrix; below, the matrix is the faster way."""
+"""The number of keys from which on attention is measured without its matrix; below, the matrix is faster."""
 
 VERIFIED_BLOCKS = 2
-"""Blocks of rows in which the capture is verified."""
+"""The number of blocks of rows in which the capture is verified."""
 
 
 @dataclass(frozen=True, eq=False)
 class Capture:
-    """A model whose attention is verified to be what it computes.
+    """A model whose captured attention is verified to be what the model computes.
 
     Attributes:
-        model: the model.
-        route: ``interface`` where attention passes through us, ``outputs`` where the model's own
-            ``output_attentions=True`` is all there is.
-        modules: the module of each layer whose attention it is, by type and number; none on route ``outputs``.
-        norms: those by which `run` shows the norm view in place of the weights; None if it shows no such view.
-        view: another view that it shows in their place.
-        unembedding: by which `run` finds which tokens the values raise; None if nobody reads logits.
-        kernels: which GPUs have the kernel that does without the matrix.
-        turns: numbers its passes.
+        model: The model.
+        route: ``interface`` if attention passes through headscope's implementation, ``outputs`` if only the model's own
+            ``output_attentions=True`` returns it.
+        modules: The attention module of each layer, by attention type and number; empty on route ``outputs``.
+        norms: The norms that make the norm view, which `run` then shows in place of the weights; None if it does not.
+        view: Another view that `run` shows in place of the weights.
+        unembedding: The unembedding by which `run` finds the tokens that values raise; None if nobody reads logits.
+        kernels: The GPUs that have the kernel that does without the matrix.
+        turns: Counts the passes.
     """
 
     model: Model
@@ -83,21 +83,20 @@ class Capture:
 
     @classmethod
     def verified(cls, model: Model, batch: Batch) -> "Capture":
-        """The route to the attention of `model`, verified on `batch`.
+        """Find the route to the attention of `model`, and verify it on `batch`.
 
-        The model's outputs (its logits, where it has a task head) must be those of the untouched model, and the same
-        for a text with and without padding beside it; the number of layers must be the model's; every row must sum to
-        1 (at most 1 where the model has sinks); and the average of the values must be what the attention function
-        returned.
+        The checks: The model's outputs (its logits, if it has a task head) are the same as those of the untouched
+        model, and do not change with padding next to a text. The number of layers is the model's. Every row sums to 1
+        (at most 1 if the model has sinks). The average of the values is what the attention function returned.
 
         Raises:
-            ModelError: the attention cannot be reached, or a check fails.
+            ModelError: The attention cannot be reached, or a check fails.
         """
         if model.module.training:
             raise ModelError(
                 f"{model.name!r} is in training mode, where dropout changes attention; call `.eval()` on it first."
             )
-        # What edits make of a text may depend on the texts beside it; the way to the attention does not.
+        # The result of an edit may depend on the other texts of the batch; the route to the attention does not.
         with suspend_edits():
             return cls._verify(model, batch)
 
@@ -113,7 +112,7 @@ class Capture:
         def check(attention: Attention) -> None:
             verify_rows(model, attention)
 
-        # In several blocks of rows, since long texts will be shown in many.
+        # Several blocks of rows are checked, since long texts are shown in many.
         how: dict[str, Any] = {"rows": -(-batch.encoder.length // VERIFIED_BLOCKS), "verify": True}
         outputs = capture.run(batch, check, **how)
         if capture.route == "interface" and not outputs.layers:
@@ -131,7 +130,7 @@ class Capture:
         return replace(capture, modules=outputs.modules)
 
     def verify_companions(self, batch: Batch) -> None:
-        """Verify that the shortest text of a batch does not depend on the longer ones beside it."""
+        """Verify that the outputs for the shortest text of a batch do not depend on the longer texts."""
         with suspend_edits():
             untouched = run_untouched(self.model, batch)
             verify_without_padding(self.model, batch, untouched, prepare_noise(self.model, batch))
@@ -151,28 +150,29 @@ class Capture:
         chosen_rows: Mapping[str, Sequence[slice]] | None = None,
         with_matrix: Reasons | None = None,
     ) -> Outputs:
-        """The outputs of the model on `batch`, whose heads are observed, edited and differentiated on the way.
+        """Run the model on `batch`, and observe, edit and differentiate its heads on the way.
 
         Args:
-            batch: documents as tokens.
-            observe: called with blocks of rows of one layer after the other.
-            edit: called with the output of each layer's heads, and returns what goes on in its place.
-            gradients: also find the gradient of `loss` by each head's output, in one backward pass. No `.grad` of a
-                parameter is touched. Layers with their matrix keep it until then; others have none.
-            loss: a function of what the model returns, which is differentiated, also for a view of gradients; by
-                default the model's own loss, for which the inputs of the batch must hold ``labels``.
-            rows: the number of query rows of a block; by default as many as the device allows.
-            whole: gather the blocks, so that `observe` gets all rows of a layer at once, with their matrix.
-            fused: do without the matrix where a layer allows it; by default from `FUSED_FROM` keys on.
-            verify: check that the values averaged by the weights are what the layer returns.
-            chosen_rows: the blocks of rows to show, by attention type. Default: all rows, which route ``outputs``
-                always shows.
-            with_matrix: layers that are measured with their matrix, and why (`comparisons.run_again_with_matrix`).
+            batch: Documents as tokens.
+            observe: Called with blocks of rows, layer by layer.
+            edit: Called with the output of each layer's heads; returns the output that replaces it.
+            gradients: Also find the gradient of `loss` with respect to each head's output, in one backward pass. The
+                `.grad` of parameters is not touched. Layers with their matrix keep it until the backward pass.
+            loss: The loss, as a function of the model's output. It is differentiated for `gradients` and for a view of
+                gradients. Default: the model's own loss, for which the inputs of the batch must hold ``labels``.
+            rows: The number of query rows of a block. Default: as many as the device allows.
+            whole: Gather the blocks, so that `observe` gets all rows of a layer at once, with their matrix.
+            fused: Do without the matrix if a layer allows it. Default: from `FUSED_FROM` keys on.
+            verify: Check that the values averaged by the weights are what the layer returns.
+            chosen_rows: The blocks of rows to show, by attention type. Default: all rows. Route ``outputs`` always
+                shows all.
+            with_matrix: The layers to measure with their matrix, and why (`comparisons.run_again_with_matrix`).
 
         Raises:
-            LargeScoresError: some layers need their matrix, as is known now; what `observe` was shown is void.
-            ModelError: the model does not use the attention interface, and cannot be edited or differentiated.
-            HeadscopeError: an edit returns something else than a new z, or there is no loss.
+            LargeScoresError: Some layers need their matrix, as the pass has now shown. The attention that `observe` got
+                is not valid.
+            ModelError: The model does not use the attention interface, and cannot be edited or differentiated.
+            HeadscopeError: An edit does not return a new z, or there is no loss.
         """
         if self.view is not None and observe is not None:
             observe, whole = turn_rows(self.view.begin(batch, loss), observe), whole or self.view.whole
@@ -202,7 +202,7 @@ class Capture:
             except Exception as error:
                 if not verify:
                     raise
-                # The untouched model took the same input.
+                # The untouched model ran on the same input.
                 raise ModelError(
                     f"the attention of {self.model.title} cannot be captured: it "
                     f"fails under observation ({type(error).__name__}: {first_line(error)})."
@@ -214,13 +214,14 @@ class Capture:
 
     @contextmanager
     def editing(self, edit: Edit) -> Iterator[None]:
-        """Within, every forward pass of the model goes through `edit`, also those that train it or generate text.
+        """Edit every forward pass of the model inside the ``with`` block, also if it trains or generates text.
 
         The model keeps its attention implementation, ``eager`` or ``sdpa``. Edits of nested blocks act one after the
-        other, and on what is measured within. Afterwards, even after an error, the model is as it was.
+        other. They also change the attention that is measured inside. After the ``with`` block, even after an error,
+        the model is as before.
 
         Raises:
-            ModelError: the model does not use the attention interface, or uses another implementation.
+            ModelError: The model does not use the attention interface, or uses another implementation.
         """
         if self.route == "outputs":
             raise refuse_changes(self.model)
@@ -234,14 +235,14 @@ class Capture:
             self._leave_names(names)
 
     def _leave_names(self, edited: Sequence[str]) -> None:
-        """Leave the configurations their edited names while there are edits: blocks may end in any order."""
+        """Keep the edited names of the implementations while there are edits, since blocks may end in any order."""
         has_edits = any(find_edits(module) for module in self.modules.values())
         for config, name in zip(self._configs, edited, strict=True):
             if (config._attn_implementation in EDITED.values()) != has_edits:
                 config._attn_implementation = name if has_edits else name.removeprefix(EDITED_PREFIX)
 
     def _run_for_outputs(self, batch: Batch, observe: Observer | None, changed: bool) -> Outputs:
-        """The stated fallback, for observing only: weights as the model itself returns them, all layers at once."""
+        """Observe the weights that the model itself returns, all layers at once; edits are not possible here."""
         model = self.model
         if changed:
             raise refuse_changes(model)
@@ -259,7 +260,7 @@ class Capture:
             )
         attention_type, everything, paths = next(iter(model.layers)), slice(0, length), Counter[tuple[str, int, str]]()
         for layer, weights in enumerate(attentions, start=1):
-            # The mask is not shown to us; a masked key has a weight of exactly 0 in every head.
+            # The mask is not known here, but a masked key has a weight of exactly 0 in every head.
             allowed = (weights > 0).any(dim=1).sum(-1, dtype=torch.float32)
             if observe is not None:
                 there = batch.on(weights.device)
@@ -297,7 +298,7 @@ def _get_current() -> Pass:
 def _attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **terms: Any
 ) -> tuple[Tensor, None]:
-    """Our attention implementation, chosen for the layer, which shows, edits and holds what the layer does."""
+    """Run one call of attention for transformers: choose the way, show the attention, and edit the output."""
     run = _get_current()
     attention_type = run.get_attention_type(query.shape[2], key.shape[2])
     layer, reach = run.number_layer(attention_type), run.masks.reach(attention_mask, query.device)
@@ -314,7 +315,7 @@ def _attend(
 
 
 def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:
-    """Our mask function: keeps the arguments and hands out a ticket for them."""
+    """Keep the arguments of a mask for transformers, and return a ticket for the mask in its place."""
     sizes = {"batch_size": batch_size, "q_length": q_length, "kv_length": kv_length, "q_offset": q_offset}
     return _get_current().masks.keep(arguments | sizes)
 
@@ -329,18 +330,22 @@ register(EDITED["sdpa"], partial(attend_edited, True, sdpa_attention_forward), s
 
 
 _naming = Lock()
-"""Held while transformers is quiet, which is so for all threads."""
+"""Held while transformers is quiet, which holds for all threads at once."""
 
 
 def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]) -> bool:
-    # A family without the interface logs a line and keeps its name.
+    # A family without the interface logs a line and keeps the name of its implementation.
     with hold(configs), _naming, quiet():
         module.set_attn_implementation(NAME)
         return bool(module.config._attn_implementation == NAME)
 
 
 def _edited_name(model: Model, config: PreTrainedConfig) -> str:
-    """The name of the edited implementation for a configuration that has a plain or an edited one."""
+    """Return the name of the edited implementation for the implementation of a configuration.
+
+    Raises:
+        ModelError: There is no edited form of that implementation.
+    """
     name = config._attn_implementation or "eager"
     if name in EDITED.values():
         return str(name)

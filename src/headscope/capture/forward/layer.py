@@ -1,10 +1,10 @@
 """One call of attention in a forward pass, run with its matrix or without it.
 
-With it, the model's own function is called on blocks of query rows: the softmax is taken row by row, so the result is
-the model's own whatever terms the family adds (softcap, sinks, position biases, windows), and memory grows with the
-block and not with the square of the length. Without it, a fused kernel answers, and a few rows are compared with the
-model's own. On a GPU that is the model's own fused kernel, whose output goes on untouched; what else is asked is found
-in a second pass.
+With the matrix, the model's own function is called on blocks of query rows. The softmax is taken row by row, so the
+result is the model's own, with all terms that the family adds (softcap, sinks, position biases, windows). Memory grows
+with the block, not with the square of the length. Without the matrix, a fused kernel computes the output, and a few
+rows are compared with the model's own function. On a GPU that is the model's own fused kernel. Its output goes on
+unchanged, and a second pass computes the other statistics.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,14 +27,17 @@ from headscope.capture.rows.fused import FusedRows
 from headscope.capture.rows.norms import make_shares
 
 MOST_HIDDEN = 1.2
-"""The weights of small blocks that are worked out together, hidden ones included, for each that need not be hidden."""
+"""The most weights that are computed for each weight that is needed, if small blocks are computed together.
+
+The others are weights of keys that some of the blocks do not see.
+"""
 
 CHECKED_ROWS = 3
-"""Rows of a layer that are compared with the model's own function: in every batch, or where `Pass.is_checked`."""
+"""The number of rows of a layer to compare with the model's own function, in every batch or if `Pass.is_checked`."""
 
 
 def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
-    """A layer's output, all of whose rows are shown; and the way that was chosen."""
+    """Compute a layer's output and show all rows of its attention; return the output and the way of measuring."""
     attention, output = _explain_matrix(run, call) or _prefer_matrix(run, call) or _fuse(run, call), None
     if isinstance(attention, FusedRows):
         output, because = _attend_without_matrix(run, call, attention)
@@ -48,25 +51,25 @@ def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
 
 
 def _explain_matrix(run: Pass, call: Call) -> str:
-    """Return why the layer needs its matrix; empty if it does not."""
+    """Return the reason why the layer needs its matrix; empty if it does not."""
     return run.matrix_because or run.with_matrix.get((call.attention_type, call.layer), "")
 
 
 def _prefer_matrix(run: Pass, call: Call) -> str:
-    """Return why the matrix is the faster way; empty if it is not."""
+    """Return the reason why the matrix is faster; empty if it is not."""
     query, keys = call.given[0], call.keys
     if not run.fused_from or run.kernels.find(query) is not None:
         return ""
     if keys < run.fused_from:
         return f"fewer than {run.fused_from:,} keys, for which it is faster"
     weights = query.shape[0] * query.shape[1] * keys**2
-    # A processor is as fast without a matrix, and has blocks that are too small for one that is long.
+    # A processor is as fast without the matrix, and its blocks are too small for the matrix of a long text.
     fits = BlockSizes.weights < weights <= run.find_batch(call).blocks.weights
     return "it fits into memory, and there is no kernel without it" if fits else ""
 
 
 def _fuse(run: Pass, call: Call) -> FusedRows | str:
-    """A call of attention as plain ``softmax(scale * q . k)`` under a mask, or why it is, or may be, more than that."""
+    """Return a call as plain ``softmax(scale * q . k)`` under a mask, or the reason why it may not be that."""
     query, key, value = (side.detach() for side in call.given)
     if query.dtype == torch.float64:
         return "scores in float64"
@@ -84,26 +87,32 @@ def _fuse(run: Pass, call: Call) -> FusedRows | str:
 
 
 def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
-    """A layer's output by a fused kernel, a few rows compared with the model's own; or why it cannot be had so."""
+    """Compute a layer's output by a fused kernel and show its attention; or return the reason why that is impossible.
+
+    A few rows are compared with the model's own function, in each layer or if `Pass.is_checked`.
+
+    Returns:
+        The output and an empty string, or None and the reason.
+    """
     norms = run.measure_norms(call)
     if norms is not None and not bool(norms.all()):
         return None, "nothing flows from some of its tokens"
     output, log_sum = attention.attended or (None, None)
     compared_at_end = log_sum if norms is None else None
     if output is None and (run.gradients or norms is not None):
-        # The pass that answers the reducers has no gradient, and does not average the values by a view.
+        # The pass for the reducers has no gradient, and does not average the values by a view.
         output, log_sum = replace(attention, query=call.query, key=call.key).attend(call.value)
     if compared_at_end is None and (attention.attended or may_be_large(attention.bound_scores(), call.keys)):
         log_sum = attention.log_sum if log_sum is None else log_sum.detach()
         if because := describe_large_scores(float(log_sum.abs().amax(1)[attention.queries.real].max())):
             return None, because
     rows = _choose_rows(call.layer, call.queries)
-    # Shown first: a pass that answers the reducers finds the output, and the entropies for the check, as well.
+    # The observer comes first: the pass for its reducers also finds the output, and the entropies for the check.
     shown = replace(attention if norms is None else attention.with_norms(norms), raised_tokens=run.find_raised(call))
     run.show(shown)
     output = (shown.output() if output is None else output).transpose(1, 2).contiguous()
     if compared_at_end is not None:
-        if run.observe is not None:  # else nobody needs our sums, which take a pass
+        if run.observe is not None:  # otherwise nobody needs headscope's own sums, which take a pass
             run.comparisons.note_sums(shown, compared_at_end)
         if not run.is_checked():
             return output, ""
@@ -116,7 +125,7 @@ def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple
 
 
 def _attend_with_matrix(run: Pass, call: Call) -> Tensor:
-    """A layer's output by the model's own function, a block of rows at a time."""
+    """Compute a layer's output by the model's own function, block by block, and show its attention."""
     outputs, held = [], []
     for output, attention in _make_rows(run, call, ([rows] for rows in run.blocks(call))):
         outputs.append(output)
@@ -130,9 +139,9 @@ def _attend_with_matrix(run: Pass, call: Call) -> Tensor:
 
 
 def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> tuple[Tensor, str]:
-    """A layer's output, and the way to it; some blocks of its rows are shown.
+    """Compute a layer's output and show some blocks of its rows; return the output and the way of measuring.
 
-    The output is that of a fused kernel where that may be, and a few rows of it are compared with the model's own.
+    If a fused kernel can compute the output, it does, and a few rows of the output are compared with the model's own.
     """
     fused, way = _explain_matrix(run, call) or _fuse(run, call), "some rows; the output "
     if isinstance(fused, FusedRows):
@@ -154,7 +163,7 @@ def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> t
 
 
 def _make_rows(run: Pass, call: Call, groups: Iterable[Sequence[slice]]) -> Iterator[tuple[Tensor, DenseRows]]:
-    """The output of blocks of rows by the model's own function, and their attention as it is shown."""
+    """Yield the output of blocks of rows by the model's own function, and the attention to show."""
     norms, raised, value = run.measure_norms(call), run.find_raised(call), _let_go(run, call.value)
     for blocks in groups:
         columns = _find_columns(run, call, blocks)
@@ -182,7 +191,7 @@ def _let_go(run: Pass, part: Tensor) -> Tensor:
 
 
 def _group_blocks(run: Pass, call: Call, blocks: Iterable[slice]) -> Iterator[list[slice]]:
-    """The blocks that are worked out together: not too many weights, and few of keys that no row of a block sees."""
+    """Yield groups of blocks to compute together: with few weights, and with few keys that a block does not see."""
     (batch, heads, _, _), most_held = call.query.shape, run.find_batch(call).blocks.held
     group: list[slice] = []
     rows = weights = 0
@@ -199,7 +208,7 @@ def _group_blocks(run: Pass, call: Call, blocks: Iterable[slice]) -> Iterator[li
 
 
 def _find_columns(run: Pass, call: Call, blocks: Sequence[slice]) -> slice:
-    """The keys with which blocks of rows are worked out: all but those that no row of them sees."""
+    """Return the range of keys that blocks of rows need: all keys, or only the keys that a row may see."""
     keys = call.key.shape[2]
     if call.reach is None or run.whole or not may_leave_out(call.terms):
         return slice(0, keys)
@@ -212,7 +221,7 @@ def _join_rows(outputs: Sequence[Tensor]) -> Tensor:
 
 
 def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width"], edits: Sequence[Edit]) -> Tensor:
-    """A layer's output as it goes on: edited, and held where its gradient is asked for."""
+    """Apply edits to a layer's output, keep it if its gradient is needed, and return it."""
     if not edits and not run.gradients:
         return output
     visible = _find_visible(run, call)
@@ -227,22 +236,22 @@ def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width
         )  # fmt: skip
         output = apply_edits(edits, output.transpose(1, 2), layer).transpose(1, 2).contiguous()
     if run.gradients:
-        if not output.requires_grad:  # no weight before it is to be trained
+        if not output.requires_grad:  # no weight before this layer is trained
             output.requires_grad_()
         run.outputs[call.attention_type, call.layer] = output, call.value.detach(), visible
     return output
 
 
 def _find_visible(run: Pass, call: Call) -> Visible:
-    """The keys that the queries of a call may see, block by block; it holds nothing of what is differentiated."""
+    """Return a function that tells which keys the queries of a block may see; it keeps no graph of gradients."""
     masks, mask, query, keys = run.masks, call.attention_mask, call.given[0].detach(), call.keys
     real = run.find_batch(call).keys(call.attention_type).real[:, None]
-    # A causal mask need not hide padding, which stands behind all that is read.
+    # A causal mask need not hide padding, which comes after all tokens of the text.
     return lambda rows: masks.visible(mask, rows, query, keys) & real
 
 
 def _choose_rows(layer: int, queries: int) -> slice:
-    """A few rows, others in every layer."""
+    """Choose a few consecutive rows, different in each layer."""
     start = layer * 7919 % max(1, queries - CHECKED_ROWS + 1)
     return slice(start, min(start + CHECKED_ROWS, queries))
 

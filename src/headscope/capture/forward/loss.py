@@ -1,13 +1,13 @@
-"""The loss of a model with a task head: what its gradients are of.
+"""The loss of a model with a task head, of which gradients are taken.
 
-The loss of a batch is the sum over its texts, and that of a text the sum over what is predicted in it, in nats. So no
-text changes the gradients of another, and any batches give the same.
+The loss of a batch is the sum over its texts. The loss of a text is the sum over its predictions, in nats. So no text
+changes the gradients of another, and the gradients do not depend on how texts are batched.
 
 ==================  ===================================================================================================
 ``causal-lm``       each token of a word from the tokens before it; an encoder-decoder reads the text and predicts it
-``masked-lm``       15 % of the tokens of words, each with a mask in its place
-``classification``  the label of the document, or what the model itself predicts if it knows no such label
-``tagging``         for each token of a word what the model itself predicts
+``masked-lm``       15 % of the tokens of words, each replaced by a mask
+``classification``  the label of the document, or the model's own prediction if the model does not know that label
+``tagging``         the model's own prediction for each token of a word
 ==================  ===================================================================================================
 """
 
@@ -30,9 +30,9 @@ from headscope.capture.tokens.batch import Batch
 from headscope.errors import ModelError
 
 MASKED = 0.15
-"""The share of the tokens of words of a text that are masked, one at least (Devlin et al. 2019, section 3.1).
+"""The share of the word tokens of a text that are masked, at least one token (Devlin et al. 2019, section 3.1).
 
-All of these are read as the mask; BERT was trained with other words, or the word itself, in the place of some.
+All of them become the mask. BERT was trained with other words, or the word itself, in place of some.
 """
 
 _ENDINGS = {
@@ -44,16 +44,16 @@ _ENDINGS = {
     "LMHeadModel": "causal-lm",
     "ForConditionalGeneration": "causal-lm",
 }
-"""How transformers ends the names of its classes with a task head."""
+"""The task of a transformers class with a task head, by the ending of its name."""
 
 
 def find_task(kind: str) -> str | None:
-    """The task of a class of transformers by its name; None if it has no head that is known."""
+    """Find the task of a transformers class by its name; None if it has no known task head."""
     return next((task for ending, task in _ENDINGS.items() if kind.endswith(ending)), None)
 
 
 def refuse_headless(name: str, kind: str) -> ModelError:
-    """The error for a model without a task head."""
+    """Make the error for a model without a task head."""
     return ModelError(
         f"gradients are of a loss, and {name!r} ({kind}) has no task head to give one; give weights with a head, or "
         "name its task (--task, or task= of headscope.load) if they have one.",
@@ -62,10 +62,10 @@ def refuse_headless(name: str, kind: str) -> ModelError:
 
 
 def check_loss(model: Model) -> str:
-    """The task of the loss that a model gives, if it gives one.
+    """Return the task of a model whose loss is known here, or raise an error.
 
     Raises:
-        ModelError: it has no task head, or one of which there is no loss here.
+        ModelError: The model has no task head, or a task head without a loss here.
     """
     kind = type(model.module).__name__
     task = find_task(kind)
@@ -88,19 +88,19 @@ def check_loss(model: Model) -> str:
 
 
 def make_loss(model: Model, batch: Batch) -> tuple[Batch, Loss]:
-    """What a model is to read in place of a batch, and the loss of what it then returns.
+    """Return the batch that a model reads for its loss, and the function that computes the loss of its output.
 
-    That is the batch itself unless words are masked. The loss is the sum over its texts; of a text in which nothing can
-    be predicted it is 0.
+    The batch is `batch` itself, unless words are masked. The loss is the sum over its texts; a text without anything to
+    predict adds 0.
 
     Raises:
-        ModelError: as `check_loss`.
+        ModelError: As in `check_loss`.
     """
     task, tokens = check_loss(model), batch.encoder
     if task == "masked-lm":
         masked = _mask_words(batch)
         ids = tokens.ids.masked_fill(masked, model.tokenizer.mask_token_id)
-        # A full stop that is masked is no full stop to the model.
+        # To the model, a masked full stop is not a full stop.
         read = replace(tokens, ids=ids, punctuation=tokens.punctuation & ~masked)
         posed = replace(batch, encoder=read, inputs=batch.inputs | {"input_ids": ids})
         return posed, partial(_sum_losses, predicted=masked, targets=tokens.ids)
@@ -117,13 +117,21 @@ def make_loss(model: Model, batch: Batch) -> tuple[Batch, Loss]:
 
 
 def choose_masked(ids: Sequence[int], words: Sequence[int]) -> list[int]:
-    """The places of the tokens of a text that are masked, chosen at random by the text alone among those of words."""
+    """Choose at random which word tokens of a text to mask; the same token ids give the same choice.
+
+    Args:
+        ids: The ids of all tokens of the text.
+        words: The positions of the tokens that belong to words.
+
+    Returns:
+        The positions of the tokens to mask, sorted.
+    """
     count = min(len(words), max(1, round(MASKED * len(words))))
     return sorted(random.Random(" ".join(map(str, ids))).sample(words, count))
 
 
 def _mask_words(batch: Batch) -> Bool[Tensor, "batch token"]:
-    """True for the tokens that are masked."""
+    """Return a mask that is True for the tokens to mask."""
     tokens = batch.encoder
     masked = torch.zeros_like(tokens.real)
     for row, (ids, real, word) in enumerate(zip(tokens.ids, tokens.real, tokens.word, strict=True)):
@@ -134,12 +142,12 @@ def _mask_words(batch: Batch) -> Bool[Tensor, "batch token"]:
 def _sum_losses(
     output: Any, *, predicted: Bool[Tensor, "batch token"], targets: Int[Tensor, "batch token"] | None
 ) -> Float[Tensor, ""]:
-    """The loss of a prediction at each of some tokens; of what is most probable there, if it is not given."""
+    """Sum the losses of the tokens to predict; without targets, the target is the model's most probable class."""
     logits = widen(output.logits[predicted])
     return cross_entropy(logits, logits.argmax(-1) if targets is None else targets[predicted], reduction="sum")
 
 
 def _sum_label_losses(output: Any, *, gold: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """The loss of a label for each text; of the most probable one where the gold is not known."""
+    """Sum the losses of the label of each text; without a gold label (-1), of the most probable label."""
     logits = widen(output.logits)
     return cross_entropy(logits, gold.where(gold >= 0, logits.argmax(-1)), reduction="sum")

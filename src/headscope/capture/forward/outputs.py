@@ -1,4 +1,4 @@
-"""What a forward pass gives: hidden states or logits, how each layer was measured, and gradients."""
+"""The outputs of a forward pass: hidden states or logits, how each layer was measured, and gradients."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from headscope.capture.forward.head_edit import HeadGradient
 from headscope.errors import HeadscopeError, ModelError
 
 Loss = Callable[[Any], Tensor]
-"""A function of what the model returns (a ``ModelOutput`` of transformers), whose value is one number."""
+"""A function that takes the model's output (a ``ModelOutput`` of transformers) and returns a tensor of one number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,12 +21,12 @@ class Outputs:
     """The outputs of a forward pass.
 
     Attributes:
-        layers: the number of layers of each attention type.
-        hidden: the model's last hidden state; None where a task head takes it.
-        logits: those of the model's task head; None where it has none.
-        paths: the way in which each layer was measured.
-        modules: the module of each layer whose attention it is, by attention type and number.
-        gradients: of each layer, by attention type and number, if they were asked for.
+        layers: The number of layers of each attention type.
+        hidden: The model's last hidden state; None if the model has a task head that does not return it.
+        logits: The logits of the model's task head; None without a task head.
+        paths: The way in which each layer was measured.
+        modules: The attention module of each layer, by attention type and number.
+        gradients: The gradients of each layer, by attention type and number; empty if they were not computed.
     """
 
     layers: Mapping[str, int]
@@ -55,17 +55,17 @@ def gather_outputs(
     modules: Mapping[tuple[str, int], nn.Module],
     gradients: Mapping[tuple[str, int], HeadGradient],
 ) -> Outputs:
-    """The outputs of a forward pass that transformers' `ModelOutput` holds."""
+    """Gather the outputs of a forward pass from transformers' `ModelOutput`."""
     tensors = (getattr(output, name, None) for name in ("last_hidden_state", "logits"))
     hidden, logits = (None if tensor is None else tensor.detach() for tensor in tensors)
     return Outputs(layers, hidden, logits, paths, modules, gradients)
 
 
 def differentiate(run: Pass, output: Any, loss: Loss | None) -> dict[tuple[str, int], HeadGradient]:
-    """The gradient of a loss by the heads of each layer, in one backward pass.
+    """Compute the gradient of a loss with respect to the heads of each layer, in one backward pass.
 
     Raises:
-        HeadscopeError: there is no loss, or it is not a number that can be differentiated.
+        HeadscopeError: There is no loss, or the loss is not a tensor of one number that can be differentiated.
     """
     value = getattr(output, "loss", None) if loss is None else loss(output)
     if value is None:

@@ -1,7 +1,8 @@
-"""The model's own fused kernel: the one that torch's ``scaled_dot_product_attention`` chooses, and its log-sum-exp.
+"""The model's own fused kernel, which torch's ``scaled_dot_product_attention`` chooses, and its log-sum-exp.
 
-transformers' own function calls it, with the mask that the model would have had, so that the output is the untouched
-model's, bit by bit. The log-sum-exp of each row, which the kernel finds on its way, is read off the operator beneath.
+transformers' own function calls it with the mask that the model would have had, so the output is the same as that of
+the untouched model, bit by bit. The kernel also computes the log-sum-exp of each row, which is read from torch's
+operator.
 """
 
 from typing import Any
@@ -23,14 +24,14 @@ ASKED_FOR_SUMS = {
     _ATEN._scaled_dot_product_cudnn_attention.default: 4,
     _ATEN._scaled_dot_product_efficient_attention.default: 4,
 }
-"""The kernels that find the log-sum-exp, and the place of the argument by which it is asked for, where there is one."""
+"""The kernels that return the log-sum-exp, with the index of the argument that asks for it; None if they always do."""
 
 NOTHING = 1e30
 """The log-sum-exp of padding, above any score, so that its weights are 0."""
 
 
 def attend_by_own_kernel(run: Pass, call: Call) -> Attended | None:
-    """Return output and log-sum-exp of the model's own fused kernel; None where torch has none for such a call."""
+    """Run the model's own fused kernel; return output and log-sum-exp, or None if torch has no kernel for the call."""
     mask, kernel = run.masks.own(call.attention_mask, call.device), _Kernel()
     try:
         with _Choice(), kernel:
@@ -39,20 +40,20 @@ def attend_by_own_kernel(run: Pass, call: Call) -> Attended | None:
         return None
     if kernel.log_sum is None:
         return None
-    # The efficient kernel fills up the last block of rows; cuDNN's gives each number an axis of its own.
+    # The efficient kernel pads the last block of rows; cuDNN's kernel adds an axis of size 1.
     rows = kernel.log_sum.detach().flatten(2)[..., : kernel.queries].reshape(call.given[0].shape[:3])
-    # Of a row that sees no key, as padding may be, it may be any number.
+    # Padding may see no key; then its log-sum-exp may be any number.
     queries = run.find_batch(call).queries(call.attention_type)
     log_sum = rows.float().masked_fill(queries.padding, NOTHING) if queries.is_padded else rows.float()
     return output.transpose(1, 2), log_sum
 
 
 class _NoKernelError(Exception):
-    """Torch would make the matrix."""
+    """Raised if torch would compute the matrix."""
 
 
 class _Choice(TorchFunctionMode):
-    """Refuses what torch would answer with the matrix."""
+    """A torch mode that raises an error if torch would compute the matrix."""
 
     def __torch_function__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
         attends = function is torch.nn.functional.scaled_dot_product_attention
@@ -62,7 +63,7 @@ class _Choice(TorchFunctionMode):
 
 
 class _Kernel(TorchDispatchMode):
-    """Keeps the log-sum-exp of the kernel that is called, and the number of its queries."""
+    """A torch mode that keeps the log-sum-exp of the kernel that runs, and its number of queries."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +73,7 @@ class _Kernel(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
         named = named or {}
         if function is _ATEN.scaled_dot_product_attention.default:
-            # Without gradients torch takes it apart only later.
+            # Without gradients, torch decomposes this operator only later.
             with self:
                 return function.decompose(*arguments, **named)
         if function not in ASKED_FOR_SUMS:

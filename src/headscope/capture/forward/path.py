@@ -11,50 +11,53 @@ LEAVES_SCORES_ALONE = frozenset(
     "scaling dropout position_ids use_cache is_causal encoder_hidden_states deterministic sliding_window "
     "output_attentions".split()
 )
-"""Arguments of attention that do not change the scores, are `scale`, or stand in the mask as well."""
+"""Arguments of attention that do not change the scores, are the scale itself, or are in the mask as well."""
 
 KEY_BY_KEY = frozenset({"softcap", "s_aux", "position_bias"})
-"""Arguments that do, but each score by itself or by a column of its own, so that hidden keys can be left out."""
+"""Arguments that change each score alone, or add a column; so hidden keys can be left out."""
 
 LARGEST = 128.0
-"""The largest log-sum-exp without the matrix; the weights are right to half a rounding of it, 8e-6."""
+"""The largest log-sum-exp allowed without the matrix; weights are then exact to half a rounding of it, 8e-6."""
 
 
 def list_terms(terms: Mapping[str, Any]) -> list[str]:
-    """The terms of a call of attention that are, or may be, added to plain ``scale * q . k``.
+    """List the terms of a call of attention that change, or may change, plain ``scale * q . k``.
 
-    A term that is not known to leave the scores alone counts: no guessing. Rows of every layer are compared with the
-    model's own function all the same.
+    Every term counts that is not known to leave the scores alone. Rows of every layer are compared with the model's own
+    function anyway.
     """
     return [name for name, term in terms.items() if term is not None and name not in LEAVES_SCORES_ALONE]
 
 
 def find_scale(terms: Mapping[str, Any], size: int) -> float:
-    """By which a call of attention multiplies the products of queries and keys of so many numbers."""
+    """Find the factor of the products of queries and keys in a call of attention; `size` is the width of a key."""
     return float(terms.get("scaling") or size**-0.5)
 
 
 def may_be_large(bound: float, keys: int) -> bool:
-    """True if a log-sum-exp of scores within this bound, either way, may be larger than `LARGEST`."""
-    # So is what is not a number.
+    """Return whether scores between -`bound` and `bound` may have a log-sum-exp larger than `LARGEST`."""
+    # NaN counts as large.
     return not bound + math.log(keys) <= LARGEST
 
 
 def describe_large_scores(largest: float) -> str:
-    """Return why a layer's scores are too large to do without the matrix, by their largest log-sum-exp; empty if not.
+    """Say that a layer's scores are too large to do without the matrix; empty if they are not.
 
-    Without it a weight is the exponential of a difference of scores, each rounded by itself.
+    Without the matrix, a weight is the exponential of a difference of two numbers that are each rounded.
+
+    Args:
+        largest: The largest log-sum-exp of the layer.
     """
     return "" if largest <= LARGEST else f"scores of {largest:,.0f}, too large for float32 without it"
 
 
 def may_leave_out(terms: Mapping[str, Any]) -> bool:
-    """True if keys that the mask hides can be left out of a call without a change in the others' weights."""
+    """Return whether a call can leave out keys that the mask hides without changing the other weights."""
     return all(term is None or name in LEAVES_SCORES_ALONE | KEY_BY_KEY for name, term in terms.items())
 
 
 def cut(term: Any, rows: slice | Int[Tensor, " row"], columns: slice, queries: int, keys: int) -> Any:
-    """A term of the scores with axes of queries and keys (T5's position bias), cut to those of a block."""
+    """Cut a term of the scores with axes of queries and keys (T5's position bias) to a block; return others as is."""
     if isinstance(term, Tensor) and term.ndim == 4 and term.shape[-2:] == (queries, keys):
         return term[:, :, rows, columns]
     return term

@@ -1,9 +1,9 @@
-"""Which token each value raises: what a head adds, as the output embeddings of the model read it.
+"""The token that each value raises: the vector that a head adds, read by the output embeddings of the model.
 
-A head adds ``sum_j a[i, j] * (v[j] @ W)`` to token i, where W is its part of the output projection. The part that
-reaches the logits with no layer between is read by the last norm and the output embeddings (Elhage et al. 2021, "OV
-circuits"). The norm scales all of it by one number above 0, so which logit the value of token j raises most depends on
-the token and the head alone, and not on who attends.
+A head adds ``sum_j a[i, j] * (v[j] @ W)`` to token i, where W is its part of the output projection. The last norm and
+the output embeddings read this sum directly, past the layers between (Elhage et al. 2021, "OV circuits"). The norm
+scales the sum by one positive number. So the logit that the value of token j raises most depends on token and head
+alone, not on the query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ class Unembedding:
     """The way from the values of each head to the logits.
 
     Attributes:
-        projections: of each layer, by attention type and number, the part of the output projection of each head.
-        norm: the last norm as a matrix, up to its scale.
-        embeddings: the output embedding of each token.
+        projections: The part of the output projection of each head, by attention type and number of the layer.
+        norm: The last norm as a matrix, up to its scale.
+        embeddings: The output embedding of each token.
     """
 
     projections: Mapping[tuple[str, int], Float[Tensor, "head width model"]]
@@ -33,7 +33,7 @@ class Unembedding:
     def read(
         self, ids: Int[Tensor, "batch key"], of_words: Bool[Tensor, "batch key"], device: torch.device
     ) -> "list[Vocabulary]":
-        """Return the different tokens of words of each text, and how the logit of each is read, on a device."""
+        """Return the vocabulary of each text on a device: its different word tokens, and how to read their logits."""
         vocabularies = []
         for tokens, shown in zip(ids, of_words, strict=True):
             types = tokens[shown].unique()
@@ -50,9 +50,9 @@ class Unembedding:
         values: Float[Tensor, "batch key_head key width"],
         vocabularies: "Sequence[Vocabulary]",
     ) -> Int[Tensor, "batch head key"]:
-        """The token of the text whose logit the value of each key raises most, by query head; -1 for other keys.
+        """Find the token of the text whose logit the value of each key raises most, for each query head.
 
-        Special tokens are neither asked about nor among those that may be raised.
+        Special tokens are left out, as keys and as tokens to raise. Keys of special tokens and of padding have -1.
         """
         parts = self.projections[attention_type, layer].to(values.dtype)
         raised = torch.full((len(values), len(parts), values.shape[2]), -1, device=values.device)
@@ -70,12 +70,13 @@ class Unembedding:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The different tokens of a text.
+    """The different word tokens of a text.
 
     Attributes:
-        types: their ids.
-        unembeddings: what the residual stream is multiplied with for the logit of each, but for the last norm's scale.
-        shown: True for the keys that are one of them.
+        types: The ids of the tokens.
+        unembeddings: The vector of each token. Its product with the residual stream is the logit, up to the scale of
+            the last norm.
+        shown: True for the keys that are one of these tokens.
     """
 
     types: Int[Tensor, " type"]

@@ -1,4 +1,4 @@
-"""The untouched model, whose outputs are compared with those under observation."""
+"""The untouched model, whose outputs are compared with the outputs under observation."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -21,10 +21,10 @@ from headscope.errors import HeadscopeError
 
 
 def run_untouched(model: Model, batch: Batch) -> Float[Tensor, "batch ..."]:
-    """Return what the model computes for a batch when nothing is observed.
+    """Run the model on a batch without observing anything, and return its logits or last hidden state.
 
     Raises:
-        ModelError: the model cannot be run on it.
+        ModelError: The model cannot be run on the batch.
     """
     try:
         with hold(list_configs(model.module)), torch.inference_mode():
@@ -37,22 +37,25 @@ def run_untouched(model: Model, batch: Batch) -> Float[Tensor, "batch ..."]:
 
 
 def is_finite(model: Model, batch: Batch) -> bool:
-    """Return whether all that the model computes for a batch is finite.
+    """Return whether the model's outputs for all texts of a batch are finite.
 
     Raises:
-        ModelError: the model cannot be run on it.
+        ModelError: The model cannot be run on the batch.
     """
     with suspend_edits():
         return bool(are_finite(batch, run_untouched(model, batch)).all())
 
 
 def prepare_noise(model: Model, batch: Batch) -> Callable[[], float]:
-    """Return a function that measures the rounding noise of the model on a batch, once for all calls."""
+    """Return a function that measures the rounding noise of the model on a batch on its first call."""
     return cache(lambda: measure_noise(model.module, lambda: select_real(batch, run_untouched(model, batch))))
 
 
 def verify_without_padding(model: Model, batch: Batch, untouched: Tensor, noise: Callable[[], float]) -> None:
-    """Raise if the shortest text of a batch has other outputs alone; some families mix padding into the text."""
+    """Raise an error if the shortest text of a batch has other outputs when it runs alone.
+
+    Some families mix padding into the text.
+    """
     row = int(batch.encoder.real.sum(1).argmin())
     alone = int(batch.encoder.real[row].sum())
     if alone == batch.encoder.length:

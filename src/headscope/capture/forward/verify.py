@@ -1,4 +1,4 @@
-"""Checks that the captured attention is what the model computes; each raises a `ModelError` where it is not."""
+"""Checks that the captured attention is what the model computes; each raises a `ModelError` if it is not."""
 
 import math
 import re
@@ -18,7 +18,7 @@ from headscope.errors import ModelError
 
 
 def verify_rows(model: Model, attention: Attention) -> None:
-    """Verify that each row of attention sums to 1, or to less if the model has sinks, in each head of the model."""
+    """Raise an error unless each row of attention sums to 1 (or less with sinks) in each head of the model."""
     _verify_heads(model, attention)
     weights = attention.weights()
     real = attention.queries.real[:, attention.rows]
@@ -37,7 +37,7 @@ def verify_rows(model: Model, attention: Attention) -> None:
 
 
 def _verify_heads(model: Model, attention: Attention) -> None:
-    """Raise an error if a layer has another number of heads than its configuration states."""
+    """Raise an error if a layer does not have the number of heads that the configuration states."""
     stated, seen = model.sizes.heads[attention.attention_type], attention.weights().shape[1]
     if seen != stated:
         raise ModelError(
@@ -47,9 +47,9 @@ def _verify_heads(model: Model, attention: Attention) -> None:
 
 
 def verify_numbers(model: Model, modules: Mapping[tuple[str, int], nn.Module]) -> None:
-    """The layers of a hybrid model have the numbers of the blocks that their attention is in.
+    """Raise an error if an attention layer of a hybrid model does not have the number of its block.
 
-    A block that is called again and again, as in Zamba, has the number of the first of its layers.
+    A block that runs several times, as in Zamba, has the number of the first of its layers.
     """
     if not model.shape.without_attention:
         return
@@ -69,7 +69,7 @@ def verify_average(
     value: Float[Tensor, "batch value_head key width"],
     output: Float[Tensor, "batch query head width"],
 ) -> None:
-    """The values averaged by the weights are what the attention function returned."""
+    """Raise an error unless the values averaged by the weights are what the attention function returned."""
     heads = value.repeat_interleave(attention.heads // value.shape[1], dim=1).float()
     expected = torch.matmul(attention.matrix, heads).transpose(1, 2)
     real = attention.queries.real[:, attention.rows]
@@ -84,9 +84,10 @@ def verify_same(
     observed: Float[Tensor, "batch ..."],
     measure_noise: Callable[[], float],
 ) -> None:
-    """Raise if the model's outputs under observation are not those of the untouched model, padding left out.
+    """Raise an error if the model's outputs under observation are not those of the untouched model.
 
-    The model's rounding noise is measured only if the outputs differ by more than one rounding.
+    Outputs for padding are ignored. The model's rounding noise is measured only if the outputs differ by more than one
+    rounding.
     """
     before, after = (select_real(batch, output).float() for output in (untouched, observed))
     _verify_close(model, before, after, "the outputs", before.abs().max(), measure_noise)
@@ -98,12 +99,12 @@ def select_real(batch: Batch, output: Float[Tensor, "batch ..."]) -> Float[Tenso
 
 
 def are_finite(batch: Batch, output: Float[Tensor, "batch ..."]) -> Bool[Tensor, " batch"]:
-    """For each document, whether the model's output for it is finite; what it is for padding does not matter.
+    """Return, for each document, whether the model's output for it is finite; outputs for padding are ignored.
 
-    A weight that is not finite makes everything behind it not finite, and so the output.
+    A weight that is not finite makes everything after it not finite, and so the output.
     """
-    # Largest and smallest logits, which NaN makes NaN, are found in a tenth of the time that it takes to look at each.
-    # By 0 they make 0 only where they are finite.
+    # Finding the largest and the smallest logit takes a tenth of the time of checking each; a NaN makes both NaN.
+    # Multiplied by 0, only a finite number is 0.
     finite = output.amax(-1) * 0 == output.amin(-1) * 0
     if by_token(batch, output):
         finite = finite | ~batch.output_tokens.real
@@ -111,7 +112,7 @@ def are_finite(batch: Batch, output: Float[Tensor, "batch ..."]) -> Bool[Tensor,
 
 
 def refuse_not_finite(model: str, where: str, what: str = "outputs") -> ModelError:
-    """The error for a model whose outputs are not finite."""
+    """Make the error for a model whose outputs are not finite."""
     return ModelError(
         f"the {what} of {model!r} are not finite (NaN or infinite) {where}; its weights are damaged, or too large for "
         "half precision: give whole weights, or load it in float32."
@@ -119,7 +120,7 @@ def refuse_not_finite(model: str, where: str, what: str = "outputs") -> ModelErr
 
 
 def by_token(batch: Batch, output: Float[Tensor, "batch ..."]) -> bool:
-    """True for an output of every token (hidden states, most logits), false for one of the text (a classifier's)."""
+    """Return whether the output is by token (hidden states, most logits) or else by text (a classifier's logits)."""
     return output.ndim == 3 and output.shape[1] == batch.output_tokens.length
 
 
@@ -130,7 +131,10 @@ def verify_unpadded(
     alone: Float[Tensor, "..."],
     measure_noise: Callable[[], float],
 ) -> None:
-    """Raise if the outputs for a text of a batch depend on its padding; `measure_noise` is as in `verify_same`."""
+    """Raise an error if the outputs for a text of a batch depend on its padding.
+
+    `measure_noise` is as in `verify_same`.
+    """
     padded, alone = (padded[: len(alone)] if by_token(batch, padded[None]) else padded).float(), alone.float()
     difference, bound = measure_difference(model, alone, padded, alone.abs().max(), measure_noise)
     if not difference <= bound:
@@ -157,7 +161,7 @@ def _verify_close(
 
 
 def refuse_difference(model: Model, what: str, difference: float, bound: float) -> ModelError:
-    """Return the error for numbers that differ from the model's own by more than is allowed."""
+    """Make the error for numbers that differ from the model's own by more than is allowed."""
     return ModelError(
         f"{what} of {model.name!r} differ by {difference:.2g} from what the model computes by itself (at most "
         f"{bound:.2g} is allowed), so its attention cannot be captured."
@@ -172,11 +176,12 @@ def measure_difference(
     measure_noise: Callable[[], float] | None = None,
     tolerance: float | None = None,
 ) -> tuple[float, float]:
-    """Return the largest difference of two tensors, and the largest that is allowed.
+    """Return the largest difference of two tensors, and the largest difference allowed.
 
-    One rounding of numbers as large as `scale` is allowed, or `tolerance` as a share of them, and, where many layers
-    carry roundings on, `NOISE_FACTOR` times the model's noise. The noise takes two passes to measure, which only a
-    larger difference is worth. Noise that is not finite, as where half precision overflows, allows nothing.
+    A difference of one rounding of numbers as large as `scale` is allowed. If the difference is larger and
+    `measure_noise` is given, `NOISE_FACTOR` times the model's noise is allowed, since many layers carry roundings on.
+    The noise takes two passes, so it is measured only then. Noise that is not finite, as when half precision
+    overflows, allows nothing.
     """
     difference = float((expected - actual).abs().max())
     bound = find_bound(model, float(scale))
@@ -186,17 +191,17 @@ def measure_difference(
 
 
 def find_bound(model: Model, size: float, tolerance: float | None = None) -> float:
-    """Return by how much numbers as large as `size` may differ: by one rounding, or by `tolerance` as a share."""
+    """Return the largest allowed difference of numbers as large as `size`: one rounding, or `tolerance` of `size`."""
     return (tolerance or find_tolerance(model.module.dtype)) * max(1.0, size)
 
 
 def is_same(model: Model, expected: Float[Tensor, "*shape"], actual: Float[Tensor, "*shape"]) -> bool:
-    """True if two outputs of a model are the same but for rounding."""
+    """Return whether two outputs of a model are the same except for rounding."""
     difference, bound = measure_difference(model, expected, actual, expected.abs().max())
     return difference <= bound
 
 
 def find_tolerance(dtype: torch.dtype) -> float:
-    """What rounding allows between two numbers of a type, as a share of the largest."""
-    # Statistics are computed in float32 at best.
+    """Return the difference that rounding allows between two numbers of a type, as a share of the larger."""
+    # Statistics are computed in float32, not in a wider type.
     return max(1e-5, 16 * torch.finfo(dtype).eps if is_half(dtype) else 0.0)
