@@ -1,1 +1,1 @@
-"""A loaded model and whatever identifies it: weights, configuration, tokenizer, sizes, masks."""
+"""A loaded model and what identifies it: weights, configuration, tokenizer, sizes, masks."""

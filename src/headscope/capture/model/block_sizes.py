@@ -1,6 +1,6 @@
-"""How much is worked out at once: on a processor what suits its cache, on a GPU what is free of its memory.
+"""The sizes of blocks of work: on a processor by its cache, on a GPU by its free memory.
 
-Blocks of rows, texts, heads and columns take their sizes from here. A GPU is fast where it gets few large ones.
+Blocks of rows, texts, heads and columns take their sizes from here. A GPU is fast with few large blocks.
 """
 
 from dataclasses import dataclass, fields
@@ -8,24 +8,26 @@ from dataclasses import dataclass, fields
 import torch
 
 SHARE = 64
-"""Bytes that must be free on a GPU for each number of a block: a pass holds several blocks of four bytes each."""
+"""Bytes that must be free on a GPU for each number of a block: a pass holds several blocks, at 4 bytes a number."""
 
 
 @dataclass(frozen=True)
 class BlockSizes:
-    """The largest blocks of a device; by default those of a processor.
+    """The largest blocks of a device; the defaults are for a processor.
 
     Attributes:
-        weights: attention weights of a block of rows (4 MiB, about a processor's cache).
-        swept: those of a block where nothing of them is kept, and other single weights (8 MiB).
-        kept: numbers that are kept from one layer to the next, and logits (16 MiB).
-        places: places of links, with all heads.
-        held: numbers that are made beside a block and not kept (64 MiB).
-        rows: query rows that are swept together. More make more keys near, fewer make small products.
-        windowed_rows: query rows that see their own window of keys.
-        summed_rows: query rows that are added up in float64.
-        texts: texts whose logarithms are taken together: memory that is new each time costs more than these.
-        key_heads: those for which a few rows are worked out in float64.
+        weights: The number of attention weights of a block of rows (4 MiB, about a processor's cache).
+        swept: The number of attention weights of a block that is not kept, and of other single weights (8 MiB).
+        kept: The number of numbers that are kept from one layer to the next, and of logits (16 MiB).
+        places: The number of link positions, times all heads.
+        held: The number of numbers that are computed along with a block and not kept (64 MiB).
+        rows: The number of query rows that are swept together. With more rows, more keys are near; with fewer, the
+            products are small.
+        windowed_rows: The number of query rows of a block in which each row has its own window of keys.
+        summed_rows: The number of query rows that are added up in float64.
+        texts: The number of texts whose logarithms are taken together. Allocating new memory costs more than the
+            logarithms do.
+        key_heads: The number of key/value heads for which a few rows are computed in float64 together.
     """
 
     weights: int = 1 << 20
@@ -41,13 +43,13 @@ class BlockSizes:
 
     @classmethod
     def measure(cls, device: torch.device) -> "BlockSizes":
-        """Return those of a device, as much of its memory as is free now."""
+        """Return the block sizes of a device; on a GPU they follow the memory that is free now."""
         if device.type != "cuda":
             return cls()
         return cls(*[max(1, find_free_memory(device) // SHARE)] * len(fields(cls)))
 
 
 def find_free_memory(gpu: torch.device | str) -> int:
-    """Return the bytes of a GPU that are free for this process, with those that torch holds and does not use."""
+    """Return the free bytes of a GPU for this process, including memory that torch reserves but does not use."""
     free, _ = torch.cuda.mem_get_info(gpu)
     return free + torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)

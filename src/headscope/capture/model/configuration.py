@@ -1,4 +1,4 @@
-"""The configuration of a model on the disk or the hub, of which nothing makes the library fetch code by itself."""
+"""Reads the configuration of a model on disk or on the hub, without settings that make transformers fetch code."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ USUAL = {
 
 
 def read_config(source: str, **settings: Any) -> Any:
-    """Return the configuration of a model, with the usual implementations of attention and experts in place of others.
+    """Read the configuration of a model, and drop implementations of attention and experts that are not in `USUAL`.
 
-    A configuration may name a kernel of the hub, which transformers would download and run. The settings are those of
+    A configuration may name a kernel on the hub, which transformers would download and run. The settings are those of
     ``AutoConfig.from_pretrained``.
     """
     config = AutoConfig.from_pretrained(source, **settings)
@@ -23,7 +23,7 @@ def read_config(source: str, **settings: Any) -> Any:
 
 
 def _choose_usual(config: Any) -> None:
-    # Setting a configuration sets its parts.
+    # Setting a value of a configuration also sets it in its parts.
     for name, usual in USUAL.items():
         if getattr(config, name, None) not in usual:
             setattr(config, name, None)

@@ -1,7 +1,7 @@
-"""The names of devices and of numerical types that can be asked for, known before torch is loaded."""
+"""The names of devices and numerical types that a user can choose; this module does not load torch."""
 
 AUTO = "auto"
-"""The GPU if there is one that works, else the processor; the default wherever a device can be named."""
+"""A GPU that works, or else the processor. This is the default wherever a user can name a device."""
 
 PROCESSOR = "cpu"
 

@@ -1,4 +1,4 @@
-"""Whether the tokens of a text see those behind them, as the mask shows that a model hands to its attention."""
+"""Finds out whether tokens see later tokens, by the mask that a model passes to its attention."""
 
 from typing import Any, NoReturn
 
@@ -14,13 +14,13 @@ from headscope.capture.model.turns import hold, list_configs
 from headscope.capture.model.unwrap import run_uncompiled
 
 NAME = "headscope-direction"
-"""The name among transformers' attention implementations of one that only looks at the mask."""
+"""The name of an attention implementation for transformers that only looks at the mask."""
 
 TOKENS = 3
 
 
 class _MaskReachedError(Exception):
-    """End a forward pass at the first layer of attention."""
+    """Raised to end a forward pass at its first attention layer."""
 
     def __init__(self, mask: Tensor | None) -> None:
         super().__init__("the mask was reached")
@@ -34,7 +34,7 @@ def _stop_at_mask(
 
 
 def _make_mask(**arguments: Any) -> Tensor | None:
-    """Return the mask that transformers would leave out where a kernel needs none."""
+    """Make the mask, even if transformers would leave it out because a kernel needs none."""
     mask: Tensor | None = sdpa_mask(**arguments | {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False})
     return mask
 
@@ -43,12 +43,12 @@ register(NAME, _stop_at_mask, _make_mask)
 
 
 def sees_ahead(module: PreTrainedModel) -> bool | None:
-    """Return whether a token sees those behind it in a model without an encoder of its own.
+    """Return whether a token sees later tokens, in a model that is not an encoder-decoder.
 
-    The model is run up to its first attention on a text of three tokens.
+    The model runs on a text of three tokens, up to its first attention layer.
 
     Returns:
-        None if the model cannot be run on text, or shows neither its mask nor its attention.
+        None if the model cannot be run on text, or if it shows neither its mask nor its attention.
     """
     device = find_device(module)
     if device.type == NOWHERE:
@@ -61,13 +61,13 @@ def sees_ahead(module: PreTrainedModel) -> bool | None:
             for config in configs:
                 config._attn_implementation = NAME
             module(**inputs)
-        # A family that asks for no implementation by its name.
+        # This family does not look up the implementation by its name, so its weights are read instead.
         with hold(configs), torch.inference_mode(), run_uncompiled(module):
-            for config in configs:  # a fused kernel may need no mask, and Falcon then returns weights without one
+            for config in configs:  # with a fused kernel, Falcon may leave out the mask and return unmasked weights
                 config._attn_implementation = "eager"
             (first, *_) = module(**inputs, output_attentions=True).attentions
             return bool((first.triu(1) > 0).any())
     except _MaskReachedError as reached:
         return reached.mask is None or bool(shown(reached.mask)[..., 0, 1:].any())
-    except Exception:  # each model raises errors of its own on text; the run that follows reports them
+    except Exception:  # any error may come from a model that cannot read text; the later run reports it
         return None

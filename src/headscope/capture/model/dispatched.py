@@ -1,9 +1,9 @@
-"""Models over several devices: layers that accelerate has put on GPUs, on the processor or on disk.
+"""Models on several devices: accelerate has put their layers on GPUs, on the processor or on disk.
 
-`from_pretrained(..., device_map=...)` and `accelerate.dispatch_model` give modules hooks. A hook moves what its module
-is called with to the device on which the module runs, and brings weights there that are kept elsewhere; between calls
-such weights are on the device ``meta`` and hold nothing. A hook is known by what it has, and does itself what is asked
-for here, so that only who dispatches a model needs accelerate.
+`from_pretrained(..., device_map=...)` and `accelerate.dispatch_model` give modules hooks. A hook moves the inputs of
+its module to the device on which the module runs. It also brings weights there that are kept elsewhere; between calls,
+such weights are on the device ``meta`` and hold nothing. This code finds hooks by their attributes and calls their
+methods, so only a user who dispatches a model needs accelerate.
 """
 
 import importlib
@@ -21,28 +21,28 @@ NOWHERE = "meta"
 
 
 class Place(NamedTuple):
-    """Where a part of a model runs.
+    """The device on which a part of a model runs.
 
     Attributes:
-        device: on which it runs.
-        offloaded: its weights are kept elsewhere, and brought there when it runs.
+        device: The device.
+        offloaded: True if the weights are kept elsewhere, and are brought to the device when the part runs.
     """
 
     device: torch.device
     offloaded: bool
 
     def __str__(self) -> str:
-        """Return the device as a table states it."""
+        """Return the device in words, as tables state it."""
         return f"{self.device}, offloaded between passes" if self.offloaded else str(self.device)
 
 
 def is_dispatched(module: nn.Module) -> bool:
-    """Return whether accelerate moves what the parts of a model are called with."""
+    """Return whether hooks of accelerate move the inputs of the parts of a model."""
     return any(_find_hooked(part) is not None for part in module.modules())
 
 
 def find_device(module: nn.Module) -> torch.device:
-    """Return the device on which a module begins to run; of one without weights, the processor."""
+    """Return the device on which a module begins to run; the processor if it has no weights."""
     for part in module.modules():
         if (device := _find_hooked(part)) is not None:
             return device
@@ -52,14 +52,14 @@ def find_device(module: nn.Module) -> torch.device:
 
 
 def list_devices(module: nn.Module) -> tuple[torch.device, ...]:
-    """Return the devices on which the parts of a model run, in their order."""
+    """Return the devices on which the parts of a model run, in the order of the parts."""
     return tuple(dict.fromkeys(place.device for place in _find_places(module).values()))
 
 
 def describe_placement(module: nn.Module) -> dict[str, str]:
-    """Return where the parts of a dispatched model run, by their names: the largest ones that are in one place.
+    """Return the device of each part of a dispatched model, by the name of the part; empty if it is not dispatched.
 
-    Of a model that is not dispatched nothing is returned.
+    A part is the largest module whose weights are all on one device.
     """
     if not is_dispatched(module):
         return {}
@@ -67,20 +67,21 @@ def describe_placement(module: nn.Module) -> dict[str, str]:
 
 
 def place_alike(module: nn.Module, other: nn.Module) -> nn.Module:
-    """Return a model with its parts placed like those of another model of its shape.
+    """Put the parts of a model on the same devices as in another model of its shape, and return it.
 
-    What the other one keeps on disk, this one keeps in the memory of the processor.
+    Weights that the other model keeps on disk are kept in the memory of the processor.
     """
     places = _find_places(other)
     devices = {place.device for place in places.values()}
     if len(devices) < 2 and not any(place.offloaded for place in places.values()):
         return module.to(find_device(other))
     main = next((place.device for place in places.values() if place.offloaded), find_device(other))
-    # What the other one does not have, such as a pooler that it was loaded without, is with its first part.
+    # Parts that the other model lacks, such as a pooler, go to the main device.
     kept = {name.rpartition(".")[0] or name: str(main) for name in module.state_dict() if not _is_within(name, places)}
-    # Weights that a GPU runs and the processor keeps are mapped to the processor, and the GPU is the main device.
+    # Offloaded weights, which a GPU uses and the processor keeps, are mapped to the processor; the GPU is the main
+    # device.
     kept |= {name: "cpu" if place.offloaded else str(place.device) for name, place in places.items()}
-    # Who has dispatched the other one has accelerate, which is optional.
+    # accelerate is optional; it is installed if the other model was dispatched.
     dispatch: Any = importlib.import_module("accelerate").dispatch_model
     dispatched: nn.Module = dispatch(module, kept, main_device=str(main))
     return dispatched
@@ -88,7 +89,7 @@ def place_alike(module: nn.Module, other: nn.Module) -> nn.Module:
 
 @contextmanager
 def hold_weights(module: nn.Module) -> Iterator[None]:
-    """Hold the weights of a module and of its parts in memory within a block, wherever they are kept."""
+    """Bring the weights of a module and its parts into memory inside the ``with`` block, wherever they are kept."""
     with ExitStack() as held:
         for part in module.modules():
             held.enter_context(_bring_weights(part))
@@ -96,7 +97,7 @@ def hold_weights(module: nn.Module) -> Iterator[None]:
 
 
 def read_weights(module: nn.Module, name: str) -> Any:
-    """Return a part of the state of a model by its name, as it is while its module runs."""
+    """Return a parameter or other state of a model by its name, as it is while its module runs."""
     *path, own = name.split(".")
     owner, held = module, ExitStack()
     with held:
@@ -108,10 +109,10 @@ def read_weights(module: nn.Module, name: str) -> Any:
 
 
 def refuse_unplaced(module: nn.Module, name: str) -> None:
-    """Refuse weights on several devices, or on none, where nothing brings them together.
+    """Raise an error if weights are on several devices, or on none, and no hook brings them together.
 
     Raises:
-        ModelError: there are such weights.
+        ModelError: There are such weights.
     """
     if is_dispatched(module) and not any(device.type == NOWHERE for device in list_devices(module)):
         return
@@ -125,18 +126,18 @@ def refuse_unplaced(module: nn.Module, name: str) -> None:
 
 
 def _is_within(name: str, parts: Collection[str]) -> bool:
-    """Return whether a weight is one of some parts of a model, or in one of them."""
+    """Return whether a weight is one of these parts of a model, or inside one of them."""
     return any(not part or name == part or name.startswith(f"{part}.") for part in parts)
 
 
 def _list_hooks(part: nn.Module) -> list[Any]:
-    """Return the hooks of accelerate that a module has, without those that are made of others."""
+    """Return the hooks of accelerate that a module has; a sequence of hooks is replaced by its hooks."""
     hook = getattr(part, "_hf_hook", None)
     return [] if hook is None else [*getattr(hook, "hooks", (hook,))]
 
 
 def _find_hooked(part: nn.Module) -> torch.device | None:
-    """Return the device to which the hooks of a module move what it is called with, if they do."""
+    """Return the device to which the hooks of a module move its inputs; None if they do not."""
     devices = (getattr(hook, "execution_device", None) for hook in _list_hooks(part))
     return next((torch.device(device) for device in devices if device is not None), None)
 
@@ -147,7 +148,7 @@ def _offloads(part: nn.Module) -> bool:
 
 @contextmanager
 def _bring_weights(part: nn.Module) -> Iterator[None]:
-    """Hold the weights of a module itself within a block where its hook brings them when it runs."""
+    """Bring the weights of a module itself to its device inside the ``with`` block, if its hook offloads them."""
     if not _offloads(part):
         yield
         return
@@ -162,9 +163,10 @@ def _bring_weights(part: nn.Module) -> Iterator[None]:
 def _find_places(
     part: nn.Module, name: str = "", around: torch.device | None = None, *, offloaded: bool = False
 ) -> dict[str, Place]:
-    """Return where the parts of a module run, by their names; parts that are all in one place are one part.
+    """Return the place of each part of a module, by the name of the part; parts in the same place are merged into one.
 
-    `around` is the device of the hooks around the module, and `offloaded` says that these bring its weights as well.
+    `around` is the device of the hooks of an enclosing module. `offloaded` is True if those hooks also bring the
+    weights of this module.
     """
     around = _find_hooked(part) or around
     brings_all = any(getattr(hook, "place_submodules", False) for hook in _list_hooks(part))

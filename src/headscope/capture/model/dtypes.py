@@ -1,4 +1,4 @@
-"""Numerical types: their names, and numbers in float32 at least."""
+"""Numerical types and their names, and the conversion of half precision to float32."""
 
 import torch
 from torch import Tensor
@@ -8,10 +8,10 @@ from headscope.errors import ModelError
 
 
 def read_dtype(name: str) -> torch.dtype:
-    """Return the numerical type of a name.
+    """Return the numerical type with a name.
 
     Raises:
-        ModelError: a model is not run in it.
+        ModelError: The name is not in `DTYPES`.
     """
     if name not in DTYPES:
         raise ModelError(f"a model is not run in the numerical type {name!r}; give {', '.join(DTYPES)}.")
@@ -25,10 +25,10 @@ def spell_dtype(dtype: object) -> str:
 
 
 def is_half(dtype: torch.dtype) -> bool:
-    """Return whether numbers of a type have fewer digits than float32."""
+    """Return whether numbers of a type take fewer bytes than float32."""
     return dtype.itemsize < torch.float32.itemsize
 
 
 def widen(numbers: Tensor) -> Tensor:
-    """Return numbers in float32 at least: statistics of half precision would be rounded as the numbers are."""
+    """Convert half precision to float32, since statistics in half precision would be rounded; return others as is."""
     return numbers.float() if is_half(numbers.dtype) else numbers

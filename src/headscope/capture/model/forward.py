@@ -1,4 +1,4 @@
-"""One forward pass of a model, and why it failed, if it did: advice follows from the cause and not from a guess."""
+"""One forward pass of a model. If it fails, the error names the cause and the advice that fits it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,17 +20,17 @@ MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory", re
 TYPES = re.compile(r"dtype|scalar type|same type|not implemented for", re.IGNORECASE)
 DEVICES = re.compile(r"same device|meta tensor|on device|device type", re.IGNORECASE)
 PADDING = re.compile(r"padding token|pad_token", re.IGNORECASE)
-"""What libraries write in an error, by its cause."""
+"""The words of error messages of libraries, by cause."""
 
 
 def run_model(model: Model, inputs: Mapping[str, Any], **options: Any) -> Any:
-    """Return what a model returns for the inputs of a batch.
+    """Run a model on the inputs of a batch, and return its output.
 
-    Nothing is generated, so keys and values are not kept. A classifier that finds the end of a text by its padding, and
-    whose configuration names none, is told for the pass what it is.
+    Nothing is generated, so keys and values are not cached. Some classifiers find the end of a text by its padding; if
+    the configuration names no padding token, it gets one for this pass.
 
     Raises:
-        ModelError: the pass fails for a reason that is known. Other errors are raised as they are.
+        ModelError: The pass fails for a known reason. Other errors are raised unchanged.
     """
     kept = {"use_cache": False} if hasattr(model.module.config, "use_cache") else {}
     with _name_padding(model.module, inputs), run_uncompiled(model.module):
@@ -38,14 +38,14 @@ def run_model(model: Model, inputs: Mapping[str, Any], **options: Any) -> Any:
             return _bring_outputs(model.module(**{**inputs, **kept, **options}), model.device)
         except HeadscopeError:
             raise
-        except Exception as error:  # what a model raises on input that it cannot take, it alone knows
+        except Exception as error:  # models raise many kinds of errors on input that they cannot read
             if cause := _explain(model, inputs, error):
                 raise ModelError(f"{model.title} {cause}.") from error
             raise
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Return True if an error, or what it came from, says that there is no memory for what was to be computed."""
+    """Return whether an error, or one of its causes, says that there is not enough memory."""
     while error is not None:
         kinds = torch.OutOfMemoryError | MemoryError
         if isinstance(error, kinds) or (isinstance(error, RuntimeError) and MEMORY.search(str(error))):
@@ -55,7 +55,7 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 
 
 def refuse_run(model: Model, error: Exception) -> ModelError:
-    """Return the error of a pass that failed for a reason that is not known."""
+    """Make the error for a pass that failed for an unknown reason."""
     return ModelError(
         f"{model.title} cannot be run on text ({type(error).__name__}: {first_line(error)}); mend what this says, or "
         "give another model with its own tokenizer."
@@ -63,7 +63,7 @@ def refuse_run(model: Model, error: Exception) -> ModelError:
 
 
 def _bring_outputs(output: Any, device: torch.device) -> Any:
-    """Move the outputs of the model to the device of its inputs; those of single layers stay where they are."""
+    """Move the outputs of the model to the device of its inputs; outputs of single layers stay where they are."""
     for name in ("last_hidden_state", "logits", "loss"):
         part = getattr(output, name, None)
         if isinstance(part, Tensor) and part.device != device:
@@ -73,7 +73,7 @@ def _bring_outputs(output: Any, device: torch.device) -> Any:
 
 @contextmanager
 def _name_padding(module: PreTrainedModel, inputs: Mapping[str, Any]) -> Iterator[None]:
-    """Within, the configuration of a classifier names the token by which its texts are padded."""
+    """Set the padding token in the configuration of a classifier inside the ``with`` block, if none is set."""
     config, ids = module.config.get_text_config(), inputs.get("input_ids")
     classifies = "SequenceClassification" in type(module).__name__
     if not classifies or ids is None or len(ids) == 1 or getattr(config, "pad_token_id", None) is not None:
@@ -88,7 +88,7 @@ def _name_padding(module: PreTrainedModel, inputs: Mapping[str, Any]) -> Iterato
 
 
 def _find_padding(ids: Tensor, mask: Tensor | None) -> int:
-    """Return the token behind the texts of a batch; if nothing is behind them, one with which no text ends."""
+    """Return the id of the padding token of a batch; without padding, an id that is not the last of any text."""
     padding = ids[:0] if mask is None else ids[mask == 0]
     if padding.numel():
         return int(padding.flatten()[0])
@@ -97,7 +97,7 @@ def _find_padding(ids: Tensor, mask: Tensor | None) -> int:
 
 
 def _explain(model: Model, inputs: Mapping[str, Any], error: Exception) -> str:
-    """Return the cause and the advice, as the rest of a sentence that begins with the model; empty if not known."""
+    """Return the cause of an error and the advice, to follow the model's name in a sentence; empty if unknown."""
     text, module = str(error), model.module
     batch, length = max((part.shape[:2] for part in inputs.values() if isinstance(part, Tensor)), default=(0, 0))
     if is_out_of_memory(error):
@@ -139,9 +139,9 @@ def _explain(model: Model, inputs: Mapping[str, Any], error: Exception) -> str:
 
 
 def _find_positions(module: nn.Module) -> int | None:
-    """Return the number of positions that a model has embeddings of; None if it has no such table.
+    """Return the number of positions that a model has embeddings for; None if it has no position embeddings.
 
-    BART leaves its first rows out, and RoBERTa those up to the one of padding.
+    BART does not use its first rows, and RoBERTa does not use the rows up to the padding row.
     """
     sizes = []
     for name, part in module.named_modules():

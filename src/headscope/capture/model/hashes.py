@@ -1,4 +1,4 @@
-"""Hashes of a configuration and of a tokenizer: of all that changes what a model computes on a text."""
+"""Hashes of a configuration and of a tokenizer, over all settings that change what a model computes on a text."""
 
 import hashlib
 import json
@@ -11,18 +11,18 @@ IDLE = frozenset({
     "_attn_implementation_internal", "attn_implementation", "_commit_hash", "use_cache", "return_dict",
     "output_attentions", "output_hidden_states", "id2label", "label2id", "problem_type", "auto_map",
 })  # fmt: skip
-"""Fields of a configuration that change no attention."""
+"""Fields of a configuration that do not change attention."""
 
 
 def hash_config(config: PreTrainedConfig) -> str:
-    """Return the SHA-256 of a configuration without the fields in `IDLE`, those of its parts included."""
+    """Return the SHA-256 of a configuration and its parts, without the fields in `IDLE`."""
     return _hash(_drop_idle(config.to_dict()))
 
 
 def hash_tokenizer(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return the SHA-256 of a tokenizer as it is in memory: how it divides texts, and what it puts around them."""
+    """Return the SHA-256 of a tokenizer in memory: how it divides texts, and which tokens it puts around them."""
     serialized = tokenizer.backend_tokenizer.to_str()
-    # What stands before is how the last batch was cut and padded.
+    # The part before it says how the last batch was truncated and padded.
     _, _, division = serialized.partition('"added_tokens"')
     settings = {
         "class": type(tokenizer).__name__, "special": tokenizer.special_tokens_map,

@@ -1,4 +1,4 @@
-"""Attention implementations of ours, under the names by which a configuration of transformers chooses them."""
+"""The names of headscope's attention implementations in transformers, and their registration."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,18 +7,18 @@ from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
 NAME = "headscope"
-"""Our name among transformers' attention implementations."""
+"""The name of headscope among transformers' attention implementations."""
 
 EDITED_PREFIX = f"{NAME}-edited-"
 
 EDITED = {name: f"{EDITED_PREFIX}{name}" for name in ("eager", "sdpa")}
-"""The names of the implementations of which the output can be edited, and of the edited ones."""
+"""The name of the edited form of each implementation whose output can be edited."""
 
 
 def register(name: str, attend: Callable[..., Any], make_mask: Callable[..., Tensor | None]) -> None:
     """Register an attention function and the function that makes its masks.
 
-    A function that is registered for attention alone gets no mask (``findings/attention-without-mask.sh``).
+    A function that is registered only for attention gets no mask (``findings/attention-without-mask.sh``).
     """
     AttentionInterface.register(name, attend)
     AttentionMaskInterface.register(name, make_mask)

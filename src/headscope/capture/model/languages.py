@@ -1,4 +1,4 @@
-"""The languages of a tokenizer of several, which begins or ends each side of a pair with the token of its language."""
+"""The languages of a multilingual tokenizer, which adds the token of its language to each side of a pair."""
 
 import copy
 from dataclasses import replace
@@ -7,14 +7,15 @@ from headscope.capture.model.model import Model
 from headscope.errors import ModelError, quote
 
 ATTRIBUTES = {"source": "src_lang", "target": "tgt_lang"}
-"""Where tokenizers of several languages have those of the two sides."""
+"""The attribute of a multilingual tokenizer that holds the language of each side."""
 
 
 def set_languages(model: Model, *, source: str | None = None, target: str | None = None) -> Model:
-    """Return the model with a tokenizer for these languages of text and translation; without any, return it unchanged.
+    """Return a model whose tokenizer has these languages of text and translation; without any, return `model`.
 
     Raises:
-        ModelError: the tokenizer knows no languages, or not these; or it needs the language of the translation.
+        ModelError: The tokenizer has no languages, or does not know one of these, or the language of the translation
+            is missing.
     """
     named = {side: language for side, language in (("source", source), ("target", target)) if language is not None}
     tokenizer = model.tokenizer

@@ -1,4 +1,4 @@
-"""Attention masks as blocks of rows, never whole."""
+"""Attention masks, built in blocks of rows."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -16,21 +16,23 @@ from headscope.capture.model.block_sizes import BlockSizes
 from headscope.errors import ModelError
 
 HIDES = -1e4
-"""What is added to a score and leaves no weight: transformers adds the lowest number of the type, older code this."""
+"""The number that older code adds to a score to hide a key; transformers adds the lowest number of the type."""
 
 CHECKED_FROM = 256
-"""Keys from which on two rows of each mask are compared: a capture is verified on shorter texts, with shorter
-windows."""
+"""The number of keys from which on two rows of each mask are compared with transformers.
+
+A capture is verified on shorter texts, which may not show the limits of a window.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """Which keys a query sees, where that is a matter of distance and padding.
+    """The keys that a query sees, if only distance and padding decide.
 
     Attributes:
-        before: how many keys before its own place; None for all.
-        after: how many keys after its own place; None for all.
-        hidden: keys that no query sees (padding); None if there are none.
+        before: The number of visible keys before the query's position; None for all.
+        after: The number of visible keys after the query's position; None for all.
+        hidden: True for keys that no query sees (padding); None if only distance decides.
     """
 
     before: int | None = None
@@ -42,7 +44,7 @@ class Reach:
 
     @property
     def everywhere(self) -> bool:
-        """Every query sees every key."""
+        """True if every query sees every key."""
         return self.before is None and self.after is None and self.hidden is None
 
     def on(self, device: torch.device) -> "Reach":
@@ -50,7 +52,7 @@ class Reach:
         return self if self.hidden is None else replace(self, hidden=self.hidden.to(device))
 
     def __str__(self) -> str:
-        """In words, as the table's paths name it."""
+        """Return the reach in words, as the paths of a table name it."""
         if (self.before, self.after) == (None, None):
             return "all keys"
         if self.before is None:
@@ -58,12 +60,12 @@ class Reach:
         return f"window of {self.before:,} keys before" + (f" and {self.after:,} after" if self.after else "")
 
     def keys(self, rows: slice, keys: int) -> slice:
-        """The keys that any query of a block of rows sees; hidden ones may be among them."""
+        """Return the range of keys that any query of a block of rows sees; it may include padding."""
         first = 0 if self.before is None else max(0, rows.start - self.before)
         return slice(first, keys if self.after is None else min(keys, rows.stop + self.after))
 
     def within(self, distance: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        """True where a key at this distance (its place minus the query's) is near enough."""
+        """Return True where a key at this distance (its position minus the query's) is near enough."""
         near = torch.ones_like(distance, dtype=torch.bool)
         if self.before is not None:
             near &= distance >= -self.before
@@ -74,7 +76,7 @@ class Reach:
     def sees(
         self, queries: Int[Tensor, " query"], keys: Int[Tensor, " key"] | Int[Tensor, "batch key"]
     ) -> Bool[Tensor, "any query key"]:
-        """True where a query sees a key; the keys are the same for all texts, or others for each."""
+        """Return True where a query sees a key; the key positions may be the same for all texts, or differ by text."""
         keys = keys.expand(1, -1) if keys.ndim == 1 else keys
         seen = self.within(keys[:, None] - queries[:, None])
         if self.hidden is None:
@@ -82,7 +84,7 @@ class Reach:
         return seen & ~self.hidden.gather(1, keys.expand(len(self.hidden), -1))[:, None]
 
     def count(self, texts: int, queries: int, keys: int, device: torch.device) -> Float[Tensor, "batch query"]:
-        """Return how many keys each query sees, found once for all layers that have the same mask."""
+        """Return the number of keys that each query sees, counted once for all layers with the same mask."""
         size = (texts, queries, keys, device)
         if size not in self._counts:
             place = torch.arange(queries, device=device)
@@ -94,24 +96,27 @@ class Reach:
         return self._counts[size]
 
     def hiding(self, keys: slice, queries: int, dtype: torch.dtype) -> Float[Tensor, "batch 1 query key"] | None:
-        """A mask that hides padding from a kernel: one row for each text, expanded, so that it takes no memory."""
+        """Return a mask that hides padding from a kernel; None without padding.
+
+        It has one row for each text, expanded to all queries without using memory.
+        """
         if self.hidden is None:
             return None
         return as_mask(self.hidden[:, keys], dtype)[:, None, None].expand(-1, 1, queries, -1)
 
 
 def count_rows(rows: slice) -> int:
-    """The number of rows of a block, which may be every so manieth row from the first on."""
+    """Count the rows of a block, which may have a step."""
     return len(range(rows.start, rows.stop, rows.step or 1))
 
 
 def as_mask(hidden: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
-    """A mask that is added to scores: finite, so that a row of which all is hidden has a sum, of nothing."""
+    """Return a mask to add to scores; its numbers are finite, so that a row with all keys hidden gives no NaN."""
     return torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
 
 
 def hide(mask: Tensor | None, hidden: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
-    """A mask that is added to scores and hides some keys more than another one (a Boolean, added, or None) does."""
+    """Return a mask to add to scores that hides the keys of `mask` (Boolean, additive or None) and `hidden`."""
     if mask is not None and mask.dtype == torch.bool:
         return as_mask(hidden | ~mask, dtype)
     before = torch.zeros((), dtype=dtype, device=hidden.device) if mask is None else mask
@@ -123,13 +128,13 @@ class _Kept:
     """The arguments of a mask that is built when its rows are known.
 
     Attributes:
-        tickets: the tensors that stand for the mask until then, by the devices of layers.
-        size: of these.
-        given: those arguments as they came.
-        arguments: those of transformers' mask function, for a mask that is built whatever it shows.
-        reach: what they come to, if that is known.
-        reaches: the same on the devices of the layers that have asked for it.
-        blocks: those that were asked for last, by their rows, keys, type and device.
+        tickets: The tensors that replace the mask until then, by device of the layers.
+        size: The shape of the tickets.
+        given: The arguments of transformers' mask function, as the model passed them.
+        arguments: The same arguments, without leave to skip the mask if it is causal.
+        reach: The reach of the mask; None if it is unknown.
+        reaches: The reach on each device whose layers have asked for it.
+        blocks: The blocks that were built last, by their rows, keys, type and device.
     """
 
     tickets: dict[torch.device, Tensor]
@@ -144,18 +149,18 @@ class _Kept:
 
     @cached_property
     def own(self) -> Tensor | None:
-        """The whole mask, as transformers would have made it for its fused kernels."""
+        """The whole mask, as transformers would have made it for its fused kernels; None if they need none."""
         whole: Tensor | None = sdpa_mask(**self.given)
         return whole
 
     def find_reach(self, device: torch.device) -> Reach | None:
-        """Return the reach of the mask on a device, if it is known."""
+        """Return the reach of the mask on a device; None if it is unknown."""
         if self.reach is not None and device not in self.reaches:
             self.reaches[device] = self.reach.on(device)
         return self.reaches.get(device)
 
     def block(self, rows: slice, keys: slice, dtype: torch.dtype, device: torch.device) -> tuple[Tensor | None, Tensor]:
-        """The mask that is added to the scores (None where every key may be seen), and the number of visible keys."""
+        """Build a block of the mask to add to scores (None if every key is visible), and count the visible keys."""
         block = (rows.start, rows.stop, rows.step or 1, keys.start, keys.stop, dtype, device)
         if block not in self.blocks:
             seen, size = self._seen(rows, keys, device), (self.arguments["batch_size"], count_rows(rows))
@@ -163,7 +168,7 @@ class _Kept:
                 allowed = torch.full(size, float(keys.stop - keys.start), device=device)
             else:
                 allowed = seen[:, 0].sum(-1, dtype=torch.float32).expand(size)
-            # Every layer asks for the same blocks; all are kept while they are small.
+            # Every layer asks for the same blocks, so they are kept as long as they are small together.
             kept = BlockSizes.measure(allowed.device).kept
             if sum(mask.numel() for mask, _ in self.blocks.values() if mask is not None) > kept:
                 self.blocks = {}
@@ -186,7 +191,7 @@ class Ticket(Tensor):
     """An empty tensor in place of a mask, which can be moved to other devices.
 
     Attributes:
-        move: returns the ticket on another device.
+        move: A function that returns the ticket on another device.
     """
 
     move: Callable[[torch.device], Tensor]
@@ -195,7 +200,7 @@ class Ticket(Tensor):
     def __torch_function__(
         cls, function: Callable[..., Any], types: Any, arguments: Any = (), named: Any = None
     ) -> Any:
-        """Return what a function of torch makes of it, which is no ticket."""
+        """Apply a function of torch; its result is a plain tensor, not a ticket."""
         with torch._C.DisableTorchFunctionSubclass():
             return function(*arguments, **named or {})
 
@@ -209,16 +214,15 @@ class Ticket(Tensor):
 class Masks:
     """The masks of one forward pass.
 
-    Where a model asks transformers for a mask it is handed a ticket, an empty tensor, which it
-    passes on to attention. There the mask is built, for the rows of a block. Layers on other devices are handed a
-    ticket that was moved there.
+    If a model asks transformers for a mask, it gets a ticket, an empty tensor, and passes it on to attention. There
+    the mask is built for the rows of a block. Layers on other devices get a ticket that was moved there.
     """
 
     _kept: dict[int, _Kept] = field(default_factory=dict)
     _everywhere: Reach = field(default_factory=Reach)
 
     def keep(self, arguments: Mapping[str, Any]) -> Tensor:
-        """A ticket for the mask that these arguments of transformers' mask function would make."""
+        """Return a ticket for the mask that transformers' mask function would make from these arguments."""
         defaults: dict[str, Any] = {"allow_is_bidirectional_skip": False, "device": "cpu"}
         kept = defaults | dict(arguments) | {"allow_is_causal_skip": False}
         size = (int(kept["batch_size"]), 1, int(kept["q_length"]), 0)
@@ -230,8 +234,8 @@ class Masks:
     def _issue(self, kept: _Kept, device: torch.device) -> Tensor:
         """Return the ticket for a mask on a device."""
         if device not in kept.tickets:
-            # Gemma 4 slices its masks, to all of their rows: a ticket is known by its memory, so it has some, which no
-            # copy of an empty tensor would have.
+            # Gemma 4 slices its masks (to all rows). So a ticket is recognised by its memory address, and has a byte
+            # of memory, since a copy of an empty tensor has no address.
             kept.tickets[device] = torch.empty(1, device=device).as_strided(kept.size, (0, 0, 0, 0))
             self._kept[_find_memory(kept.tickets[device])] = kept
         return kept.tickets[device]
@@ -244,26 +248,26 @@ class Masks:
         return None if kept is None else kept.find_reach(device)
 
     def own(self, attention_mask: Tensor | None, device: torch.device) -> Tensor | None:
-        """The whole mask that the model would have handed to a fused kernel; None where there is none to hand over."""
+        """Return the whole mask that the model would have passed to a fused kernel; None if it would pass none."""
         kept = None if attention_mask is None else self._find(attention_mask)
         own = attention_mask if kept is None else kept.own
         return own if own is None else own.to(device)
 
     def _find(self, attention_mask: Tensor) -> _Kept | None:
-        """Return what a ticket stands for; None if the mask is the model's own, or has other rows than the ticket."""
+        """Find the mask of a ticket; None if the mask is the model's own, or does not have the ticket's shape."""
         kept = self._kept.get(_find_memory(attention_mask))
         return None if kept is None or kept.size != tuple(attention_mask.shape) else kept
 
     def block(
         self, attention_mask: Tensor | None, rows: slice, columns: slice, query: Tensor, keys: int
     ) -> tuple[Tensor | None, Float[Tensor, "batch query"]]:
-        """A block of a mask as an eager attention function wants it, and the number of keys it leaves to each row.
+        """Build a block of a mask for an eager attention function, and count the visible keys of each row.
 
-        `attention_mask` is what the model hands to attention: one of our tickets, or its own mask. If `reach` does not
-        know the mask, the block has all `keys` as columns. Device and type are taken from `query`.
+        `attention_mask` is the mask that the model passes to attention: a ticket, or its own mask. If the reach of the
+        mask is unknown, the block has all `keys` as columns. Device and type are those of `query`.
 
         Raises:
-            ModelError: the model has made something else of its ticket.
+            ModelError: The model has changed its ticket into another tensor.
         """
         size = (query.shape[0], count_rows(rows))
         if attention_mask is None:
@@ -282,20 +286,20 @@ class Masks:
     def blocks(
         self, attention_mask: Tensor | None, blocks: Sequence[slice], columns: slice, query: Tensor, keys: int
     ) -> tuple[Tensor | None, Float[Tensor, "batch query"]]:
-        """Several blocks as one, one below the other; the arguments are those of `block`."""
+        """Join several blocks of a mask into one, row after row; the arguments are as in `block`."""
         masks, allowed = zip(*(self.block(attention_mask, rows, columns, query, keys) for rows in blocks), strict=True)
         if len(blocks) == 1:
             return masks[0], allowed[0]
         if masks[0] is None:
             return None, torch.cat(allowed, dim=1)
-        # A mask of the model's own may have one row for all.
+        # The model's own mask may have a single row for all queries.
         whole = [mask.expand(*mask.shape[:-2], count_rows(rows), -1) for mask, rows in zip(masks, blocks, strict=True)]
         return torch.cat(whole, dim=-2), torch.cat(allowed, dim=1)
 
     def visible(
         self, attention_mask: Tensor | None, rows: slice, query: Tensor, keys: int
     ) -> Bool[Tensor, "batch query key"]:
-        """The keys that a mask shows to each query of a block of rows; the arguments are those of `block`."""
+        """Return True where a query of a block of rows may see a key; the arguments are as in `block`."""
         size = (query.shape[0], count_rows(rows), keys)
         mask, _ = self.block(attention_mask, rows, slice(0, keys), query, keys)
         if mask is None:
@@ -308,7 +312,7 @@ def _find_memory(mask: Tensor) -> int:
 
 
 def shown(mask: Tensor) -> Bool[Tensor, "..."]:
-    """True where a mask, a Boolean or added to the scores, does not hide a key: a sum far below zero hides it."""
+    """Return True where a mask, Boolean or additive, shows a key; an additive mask hides it by a very low number."""
     return mask if mask.dtype == torch.bool else mask > HIDES
 
 
@@ -316,17 +320,20 @@ def _find_reach(arguments: Mapping[str, Any]) -> Reach | None:
     window = _find_window(arguments.get("mask_function", causal_mask_function))
     if window is None or arguments["q_offset"] or arguments.get("kv_offset"):
         return None
-    # A window as long as the text is none.
+    # A window as long as the text hides nothing.
     before, after = (None if side and side >= arguments["kv_length"] - 1 else side for side in window)
     padding = arguments.get("attention_mask")
-    # Padding stands on the right, where a causal mask hides it from every real query.
+    # Padding is on the right, where a causal mask hides it from every real query.
     hidden = None if padding is None or after == 0 or bool(padding.all()) else ~padding.bool()
     reach = Reach(before, after, hidden)
     return reach if arguments["kv_length"] < CHECKED_FROM or _agrees_with_transformers(reach, arguments) else None
 
 
 def _agrees_with_transformers(reach: Reach, arguments: Mapping[str, Any]) -> bool:
-    """True if two rows of the mask are those of transformers: one shows a window, one what lies ahead."""
+    """Return whether two rows of the mask agree with transformers: the last row, and the row in the middle.
+
+    The last row shows a window; the middle row also shows whether later keys are hidden.
+    """
     queries, padding, device = arguments["q_length"], arguments.get("attention_mask"), arguments["device"]
     for row in (queries - 1, queries // 2):
         expected = sdpa_mask(**dict(arguments) | {"q_length": 1, "q_offset": row})
@@ -334,16 +341,17 @@ def _agrees_with_transformers(reach: Reach, arguments: Mapping[str, Any]) -> boo
             return reach.everywhere
         ours = reach.sees(torch.tensor([row], device=device), torch.arange(expected.shape[-1], device=device))
         differ = (ours != expected[:, 0]).any(-1)[:, 0]
-        # What padding sees is of no interest.
+        # Rows of padding are not compared.
         if bool((differ if padding is None else differ & padding[:, row].bool()).any()):
             return False
     return True
 
 
 def _find_window(mask_function: Callable[..., Any]) -> tuple[int | None, int | None] | None:
-    """The number of keys before and after a query that a mask function of transformers shows; None if it is another.
+    """Return the number of keys that a mask function of transformers shows before and after a query.
 
-    Windows are closures: they are known by the code they share, and their size is what they close over.
+    Returns None for an unknown function; None for one of the two numbers means all keys. Windows are closures: they are
+    recognised by their code, and their size is a variable that they close over.
     """
     if mask_function is bidirectional_mask_function:
         return None, None
@@ -362,12 +370,12 @@ def _find_window(mask_function: Callable[..., Any]) -> tuple[int | None, int | N
         overlay_like, base_like = _list_parts(pattern)
         if inspect.isfunction(overlay) and overlay.__code__ is overlay_like.__code__ and base is base_like:
             size = int(inspect.getclosurevars(overlay).nonlocals["sliding_window"])
-            # The causal window counts the query itself, the other does not.
+            # The causal window counts the query itself, the bidirectional one does not.
             return (size - 1, 0) if base is causal_mask_function else (size, size)
     return None
 
 
 def _list_parts(mask_function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
-    """The mask functions that a joint one consists of."""
+    """Return the mask functions that a joint mask function combines."""
     parts: tuple[Callable[..., Any], ...] = inspect.getclosurevars(mask_function).nonlocals["mask_functions"]
     return parts

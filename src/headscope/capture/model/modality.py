@@ -1,4 +1,4 @@
-"""Which models read the tokens of a text, and what the others read instead."""
+"""Checks that a model reads the tokens of a text; others read images, sound or characters."""
 
 import inspect
 from typing import Any
@@ -20,11 +20,14 @@ KINDS = {
     "spectrogram": "sound",
     "past_values": "time series",
 }
-"""What a model reads, by the name of its input."""
+"""The content that a model reads, by the name of its input."""
 
 
 def refuse_other_inputs(module: PreTrainedModel, name: str) -> None:
-    """Refuse a model that has no input for tokens, or no embeddings of tokens: it reads images, sound or characters."""
+    """Raise an error if a model has no input for tokens, or no embeddings of tokens.
+
+    Such a model reads images, sound or characters.
+    """
     wanted = getattr(module, "main_input_name", "input_ids")
     if wanted != "input_ids" and "input_ids" not in inspect.signature(type(module).forward).parameters:
         raise ModelError(
@@ -39,7 +42,7 @@ def refuse_other_inputs(module: PreTrainedModel, name: str) -> None:
 
 
 def count_embeddings(module: PreTrainedModel) -> int:
-    """Return the number of tokens that a model has embeddings of; 0 if it has none."""
+    """Count the tokens that a model has embeddings for; 0 if it has no embeddings of tokens."""
     try:
         embeddings: Any = module.get_input_embeddings()
     except NotImplementedError:
@@ -51,7 +54,7 @@ def count_embeddings(module: PreTrainedModel) -> int:
 
 
 def describe_input(name: str) -> str:
-    """Return what the input of a model is, in words, with its name."""
+    """Return the content of an input of a model in words, with the name of the input."""
     return f"{KINDS[name]} ({name})" if name in KINDS else name
 
 

@@ -1,4 +1,4 @@
-"""A model and its tokenizer, identified so that a result can say which weights it came from."""
+"""A model and its tokenizer, identified so that a result can name the weights it came from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from headscope.capture.model.tokenizer import refuse_tokenizer
 from headscope.errors import ModelError
 
 _UNLIMITED = 10**6
-"""Tokenizers without a limit state an astronomic one; above this we take their word for it."""
+"""The number of tokens above which a limit means that there is no limit: such tokenizers state a huge number."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,16 +28,18 @@ class Model:
     """A transformer ready to be observed.
 
     Attributes:
-        module: the transformers model, in evaluation mode.
-        tokenizer: its tokenizer; a fast one, since words must be traced to tokens.
-        name: as the user gave it.
-        revision: the commit of a hub model, otherwise empty.
-        weights_sha256: of the weights file (of all its parts in the order of their names), or of
-            the parameters themselves where the model did not come from a file.
-        adapter_of: the name of the model that an adapter was trained for, with the adapter in it; empty of others.
-        saved: the texts of which another engine saved the attention that is measured; None of a model that computes it.
-        dtype_asked: the numerical type in which it was to be loaded; None for that of its weights.
-        gpu_unused: why it is not on a GPU that is there, where nobody named a device; empty otherwise.
+        module: The transformers model, in evaluation mode.
+        tokenizer: Its tokenizer. It is a fast one, since words must be traced to tokens.
+        name: The name by which the user gave the model.
+        revision: The commit of a hub model; empty for other models.
+        weights_sha256: The SHA-256 of the weights file (of all its parts in the order of their names), or of the
+            parameters themselves if the model did not come from a file.
+        adapter_of: The name of the model that an adapter was trained for, if the module has an adapter; otherwise
+            empty.
+        saved: The texts whose attention another engine saved, if these are measured in place of a model; otherwise
+            None.
+        dtype_asked: The numerical type that the user chose for loading; None for the type of the weights.
+        gpu_unused: The reason why the model is not on an available GPU, if the user named no device; otherwise empty.
     """
 
     module: PreTrainedModel
@@ -61,15 +63,15 @@ class Model:
         weights_sha256: str = "",
         adapter_of: str = "",
     ) -> "Model":
-        """A model that is in memory already, as it is, with its task head if it has one.
+        """Wrap a model that is in memory already, with its task head if it has one.
 
-        The module is put into evaluation mode. Without a hash of the weights file, that of the parameters is taken.
+        The module is put into evaluation mode. Without a hash of the weights file, the parameters are hashed.
 
         Raises:
-            ModelError: the model reads no tokens of text, no layer has attention or layers have different numbers of
-                heads, the weights lie on several devices without hooks of accelerate, or the tokenizer is a slow one,
-                reads no running text, or has more tokens than the model, or the two sides of an encoder-decoder have
-                two vocabularies.
+            ModelError: The model does not read tokens of text, or no layer has attention, or layers have different
+                numbers of heads. Or its weights are on several devices without hooks of accelerate. Or the tokenizer is
+                a slow one, does not read running text, or has more tokens than the model. Or the two sides of an
+                encoder-decoder have two vocabularies.
         """
         name = name or type(module).__name__
         refuse_other_inputs(module, name)
@@ -84,36 +86,39 @@ class Model:
         return cls(module.eval(), tokenizer, name, revision, digest, adapter_of)
 
     def __repr__(self) -> str:
-        """The name, the architecture and the sizes, without the modules."""
+        """Return the name, the architecture and the sizes, without the modules."""
         shape = self.shape
         sizes = ", ".join(f"{n} x {shape.heads[kind]} heads ({kind})" for kind, n in shape.layers.items())
         return f"Model({self.name!r}, {type(self.module).__name__}, {sizes}, {self.device})"
 
     @property
     def title(self) -> str:
-        """Its name and the class of its module, for messages."""
+        """The name of the model and the class of its module, for messages."""
         return f"{self.name!r} ({type(self.module).__name__})"
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are; where they are on several devices, that of the first, which gets the inputs."""
+        """The device of the weights; if there are several, the device of the first weights, which gets the inputs."""
         return find_device(self.module)
 
     @property
     def devices(self) -> tuple[torch.device, ...]:
-        """All devices on which a part of it runs."""
+        """The devices on which parts of the model run."""
         return list_devices(self.module)
 
     def without_head(self) -> "Model":
-        """Return the model below its task head, which is the same in memory; one without a head as it is."""
+        """Return the model without its task head, sharing its memory; a model without a head is returned as it is."""
         module = self.module.base_model
         return self if module is self.module else replace(self, module=module)
 
     def require_weights(self, what: str) -> None:
-        """Refuse what cannot be done with saved attention.
+        """Raise an error if this is saved attention, for work that needs the model itself.
+
+        Args:
+            what: The work, as the error names it.
 
         Raises:
-            ModelError: the model is none but saved queries, keys and values.
+            ModelError: There is no model, only saved queries, keys and values.
         """
         if self.saved is not None:
             raise ModelError(
@@ -129,22 +134,22 @@ class Model:
 
     @property
     def attention_layers(self) -> Mapping[str, tuple[int, ...]]:
-        """The numbers of the layers that have attention, by attention type: in hybrid models not all layers have."""
+        """The numbers of the layers with attention, by attention type. In a hybrid model not all layers have it."""
         return self.sizes.attention_layers
 
     @property
     def shape(self) -> Shape:
-        """Its layers, heads and vocabulary."""
+        """The layers, heads and vocabulary of the model."""
         return replace(self.sizes, vocabulary=self.tokenizer.get_vocab())
 
     @cached_property
     def sizes(self) -> Shape:
-        """Its layers and heads: its shape without the vocabulary, which takes a while to list."""
+        """The layers and heads of the model, without the vocabulary, which takes a while to list."""
         return Shape.from_config(self.module.config, causal=self.is_causal)
 
     @cached_property
     def is_causal(self) -> bool | None:
-        """Whether a token sees itself and those before it alone, as the mask shows; None where it cannot be seen."""
+        """Whether a token sees only itself and earlier tokens, as the mask shows; None if that cannot be found out."""
         if self.saved is not None or self.module.config.is_encoder_decoder:
             return None
         ahead = sees_ahead(self.module)
@@ -152,7 +157,7 @@ class Model:
 
     @property
     def start_id(self) -> int | None:
-        """The token with which the decoder of an encoder-decoder starts."""
+        """The id of the token with which the decoder of an encoder-decoder starts; None for other models."""
         config = self.module.config
         if not config.is_encoder_decoder:
             return None
@@ -161,7 +166,7 @@ class Model:
 
     @property
     def max_tokens(self) -> int | None:
-        """The longest text that the model takes, special tokens included; None if it has no limit."""
+        """The number of tokens of the longest text that the model reads, special tokens included; None for no limit."""
         config = self.module.config
         parts = {id(part): part for part in (getattr(config, side, None) for side in ("encoder", "decoder")) if part}
         limits = [self.tokenizer.model_max_length]
@@ -173,7 +178,7 @@ class Model:
 
     @cached_property
     def punctuation_ids(self) -> Int[Tensor, " token"]:
-        """The ids of the tokens that are a full stop or a comma, however the vocabulary marks a word's start."""
+        """The ids of the tokens that are a full stop or a comma, with or without the mark of a word's start."""
         vocabulary = self.tokenizer.get_vocab()
         return torch.tensor(
             sorted(i for token, i in vocabulary.items() if token.removesuffix("</w>").strip("Ġ▁ ") in {".", ","}),
@@ -191,7 +196,7 @@ def _refuse_without_attention(module: PreTrainedModel, name: str) -> None:
 
 
 def _positions_reserved(module: PreTrainedModel) -> int:
-    """Position embeddings that no token ever gets: RoBERTa counts positions from behind its padding index."""
+    """Count the position embeddings that no token gets: RoBERTa counts positions from after its padding index."""
     for name, part in module.named_modules():
         if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:
             return int(part.padding_idx) + 1

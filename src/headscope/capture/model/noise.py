@@ -1,10 +1,10 @@
-"""The rounding noise of a model: how much its outputs change if its numbers are rounded differently.
+"""The rounding noise of a model: the change of its outputs if its numbers are rounded differently.
 
-Processors and libraries round in different places, and a model carries each rounding through all later layers. One
-model multiplies it by ten, another, with recurrent layers say, by a thousand. So no fixed bound on the difference of
-two outputs holds for all models on all processors; a multiple of the model's own noise does.
+Processors and libraries round in different places, and a model carries each rounding through all later layers. Some
+models multiply it by ten, others (with recurrent layers, for example) by a thousand. So no fixed bound on the
+difference of two outputs holds for all models on all processors, but a multiple of the model's own noise does.
 
-The noise is not measured by another attention kernel: were that kernel wrong, the noise would excuse it.
+The noise is not measured with another attention kernel: if that kernel were wrong, the noise would hide the error.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,14 +17,14 @@ from torch import Tensor, nn
 NOISE_FACTOR = 3
 """The multiple of the noise by which outputs may differ.
 
-Of 27 tiny models, with 1, 2 and 4 threads, three instruction sets, with oneDNN and without, the valid outputs differ
-by at most 1.04 times the noise. An error of 0.1 % in any head changes them by at least 5 times the noise, but for one
-model with almost uniform attention.
+In 27 tiny models, with 1, 2 and 4 threads, three instruction sets, with and without oneDNN, valid outputs differ by at
+most 1.04 times the noise. An error of 0.1 % in any head changes them by at least 5 times the noise, except in one model
+with almost uniform attention.
 """
 
 
 def measure_noise(module: nn.Module, run: Callable[[], Tensor]) -> float:
-    """Return the largest change of a model's outputs if what each module returns is off by a unit in its last place.
+    """Measure the largest change of a model's outputs if each module's output is off by one unit in the last place.
 
     `run` runs the model on one batch, and returns the outputs to compare, without padding.
     """
@@ -36,7 +36,7 @@ def measure_noise(module: nn.Module, run: Callable[[], Tensor]) -> float:
 
 @contextmanager
 def _shift_last_places(module: nn.Module) -> Iterator[None]:
-    """Within, each number that a module without submodules returns is off by at most one unit in its last place."""
+    """Shift each output of modules without submodules by at most one last place, inside the ``with`` block."""
     generators: dict[torch.device, torch.Generator] = {}
 
     def shift(part: nn.Module, arguments: tuple[Any, ...], returned: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The hash of the weights of a model in memory, of whatever kind they are: quantised ones are packed, or no tensors."""
+"""The hash of the weights of a model in memory. Quantised weights may be packed, or may not be tensors."""
 
 import hashlib
 import io
@@ -13,14 +13,14 @@ from headscope.capture.model.dispatched import NOWHERE, read_weights
 from headscope.errors import ModelError, first_line
 
 PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.Size, torch.layout)
-"""Types whose text says all of a value."""
+"""Types whose `repr` describes a value completely."""
 
 
 def hash_parameters(module: nn.Module, name: str) -> str:
-    """Return the SHA-256 of all that a model keeps as its state; messages name the model.
+    """Return the SHA-256 of the whole state of a model; `name` is the model's name in errors.
 
     Raises:
-        ModelError: a part of the state is of a kind that cannot be written down.
+        ModelError: A part of the state is of a type that cannot be hashed.
     """
     digest = hashlib.sha256()
     for key, part in sorted(module.state_dict().items()):
@@ -28,7 +28,7 @@ def hash_parameters(module: nn.Module, name: str) -> str:
             is_empty = isinstance(part, Tensor) and part.device.type == NOWHERE
             for piece in _write(key, read_weights(module, key) if is_empty else part):
                 digest.update(piece)
-        except Exception as error:  # each kind of object raises its own when it is taken apart
+        except Exception as error:  # each type of object raises its own errors
             raise ModelError(
                 f"the state of {name!r} has {key}, of the type {type(part).__name__}, which cannot be hashed "
                 f"({first_line(error)}); save the model to a folder, and give that."
@@ -37,7 +37,7 @@ def hash_parameters(module: nn.Module, name: str) -> str:
 
 
 def _write(key: str, part: Any) -> Iterator[bytes]:
-    """Yield a part of a state as bytes, which are different for any other part."""
+    """Yield a part of a state as bytes, so that different parts give different bytes."""
     if isinstance(part, Tensor):
         yield from _write_tensor(key, part.detach())
     elif isinstance(part, PLAIN):
@@ -60,7 +60,7 @@ def _write(key: str, part: Any) -> Iterator[bytes]:
 
 
 def _write_tensor(key: str, tensor: Tensor) -> Iterator[bytes]:
-    if hasattr(tensor, "__tensor_flatten__"):  # made of others, as those of torchao are
+    if hasattr(tensor, "__tensor_flatten__"):  # made of other tensors, as in torchao
         names, context = tensor.__tensor_flatten__()
         yield f"{key} {type(tensor).__name__} {tuple(tensor.shape)}\n".encode()
         yield from _write(f"{key}.context", context)
@@ -81,7 +81,7 @@ def _write_tensor(key: str, tensor: Tensor) -> Iterator[bytes]:
 
 
 def _write_object(key: str, part: Any) -> Iterator[bytes]:
-    """Yield an object as the parts from which pickle would make it again; nothing is unpickled."""
+    """Yield an object as the parts from which pickle would restore it; nothing is unpickled."""
     kind = type(part)
     yield f"{key} {kind.__module__}.{kind.__qualname__}\n".encode()
     if isinstance(part, type) or callable(part):

@@ -1,4 +1,4 @@
-"""Where a model is put: on the device that is named, or on the GPU if there is one that works, and why else not."""
+"""Chooses the device of a model: the device that the user names, or a GPU that works, or the processor."""
 
 import logging
 from importlib.util import find_spec
@@ -14,25 +14,28 @@ from headscope.errors import ModelError, first_line
 logger = logging.getLogger("headscope")
 
 LEAST_CAPABILITY = (8, 0)
-"""The compute capability from which on Triton compiles for GPUs of NVIDIA."""
+"""The lowest compute capability of NVIDIA GPUs for which Triton compiles."""
 
 WORKING_ROOM = 1 << 29
-"""Bytes that must be free besides those of the weights."""
+"""Bytes that must be free in addition to the weights."""
 
 GIB = 1 << 30
 
 
 def choose_device(device: str, needed: int = 0) -> tuple[str, str]:
-    """Return the device to use for one that was asked for, and why a GPU that is there is not used.
+    """Choose the device to use, and say why an available GPU is not used.
 
     Args:
-        device: its name, or `AUTO`.
-        needed: bytes of the weights.
+        device: The name of a device, or `AUTO`.
+        needed: The bytes of the weights.
+
+    Returns:
+        The name of the device, and the reasons why GPUs are not used; empty if a GPU is used or none is available.
     """
     if device != AUTO:
         return device, ""
     faults = {}
-    # A GPU that cannot be counted is there all the same.
+    # A GPU may be available although torch counts none.
     for number in range(max(1, torch.cuda.device_count()) if torch.cuda.is_available() else 0):
         gpu = f"cuda:{number}"
         try:
@@ -46,7 +49,7 @@ def choose_device(device: str, needed: int = 0) -> tuple[str, str]:
 
 
 def _find_fault(gpu: str, needed: int) -> str:
-    """Return why a GPU is not used without being named; empty if it is."""
+    """Return the reason why `AUTO` does not use a GPU; empty if it does."""
     if find_spec("triton") is None:
         return "Triton is not installed"
     capability = torch.cuda.get_device_capability(gpu)
@@ -61,10 +64,10 @@ def _find_fault(gpu: str, needed: int) -> str:
 
 
 def refuse_device(name: str, device: str) -> None:
-    """Raise an error for a device that was named and that does not work, before weights are read.
+    """Raise an error if the device that the user named does not work, before weights are read.
 
     Raises:
-        ModelError: nothing can be computed on it.
+        ModelError: Nothing can be computed on the device.
     """
     if device == AUTO:
         return
@@ -75,15 +78,17 @@ def refuse_device(name: str, device: str) -> None:
 
 
 def try_device(device: str) -> None:
-    """Raise the error of a device on which nothing can be computed."""
+    """Compute a sum on a device, which raises the device's own error if it does not work."""
     torch.ones(2, device=device).sum()
 
 
 def put_model(module: nn.Module, device: str, name: str) -> str:
-    """Put a model on a device, and say on which if that was chosen here; return why a GPU that is there is not used.
+    """Put a model on a device, and return the reason why an available GPU is not used.
+
+    A log message names the GPU that `AUTO` chose, or says why an available GPU is not used.
 
     Raises:
-        ModelError: it cannot be put on the device that was named.
+        ModelError: The model cannot be put on the device.
     """
     chosen, reason = choose_device(device, count_bytes(module))
     try:
@@ -92,7 +97,7 @@ def put_model(module: nn.Module, device: str, name: str) -> str:
         if device != AUTO or chosen == PROCESSOR:
             raise _refuse(name, chosen, error) from error
         reason, chosen = f"{chosen} is not used, since the model cannot be put there ({first_line(error)})", PROCESSOR
-        module.to(chosen)  # what was moved before the memory was full comes back
+        module.to(chosen)  # some weights were moved before the memory was full
     if reason:
         logger.warning("%s runs on the processor: %s.", name, reason)
     elif device == AUTO and chosen != PROCESSOR:
@@ -101,13 +106,13 @@ def put_model(module: nn.Module, device: str, name: str) -> str:
 
 
 def warn_of_half_precision(name: str, device: torch.device, dtype: torch.dtype) -> None:
-    """Say that a model runs in half precision on the processor, which is slower."""
+    """Log a warning if a model runs in half precision on the processor, which is slower."""
     if device.type == PROCESSOR and is_half(dtype):
         logger.warning("%s runs in %s on the processor, which is slower there than float32.", name, spell_dtype(dtype))
 
 
 def count_bytes(module: nn.Module) -> int:
-    """Return the bytes of the weights of a model."""
+    """Count the bytes of the weights of a model."""
     return sum(each.numel() * each.element_size() for each in (*module.parameters(), *module.buffers()))
 
 

@@ -1,4 +1,4 @@
-"""A folder of texts whose queries, keys and values another engine saved (`headscope.capture.model.saved_text`)."""
+"""A folder of saved attention: the queries, keys and values of each text (`headscope.capture.model.saved_text`)."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,11 @@ from headscope.files import hash_lines, sha256
 
 @dataclass(frozen=True, eq=False)
 class SavedTexts:
-    """A folder of saved texts.
+    """A folder of texts with saved attention.
 
     Attributes:
-        folder: its name.
-        texts: each text, by the id of its document.
+        folder: The name of the folder.
+        texts: Each text, by the id of its document.
     """
 
     folder: str
@@ -27,10 +27,10 @@ class SavedTexts:
 
     @classmethod
     def open(cls, folder: Path) -> "SavedTexts":
-        """The texts of a folder, of which all headers and shapes are checked.
+        """Read the headers of all files of a folder, and check headers and shapes.
 
         Raises:
-            ModelError: a file is damaged, lacks something, or does not fit together with itself or with another.
+            ModelError: A file is damaged or incomplete, or contradicts itself or another file.
         """
         texts: dict[str, SavedText] = {}
         for file in sorted(folder.glob("*.safetensors")):
@@ -50,31 +50,31 @@ class SavedTexts:
 
     @property
     def settings(self) -> Settings:
-        """Those of all texts."""
+        """The settings, which are the same for all texts."""
         return next(iter(self.texts.values())).settings
 
     @cached_property
     def spellings(self) -> dict[str, int]:
-        """A number for each token that is spelt otherwise."""
+        """The number of each spelling of a token."""
         spelt = sorted({token for text in self.texts.values() for token in text.tokens})
         return {token: number for number, token in enumerate(spelt)}
 
     @cached_property
     def first_tokens(self) -> dict[str, int]:
-        """By the id of its document, the place of the first token of each text among all tokens of the folder."""
+        """The index of the first token of each text among all tokens of the folder, by the id of its document."""
         counts = [len(text.tokens) for text in self.texts.values()]
         return dict(zip(self.texts, accumulate(counts, initial=0), strict=False))
 
     @cached_property
     def sha256(self) -> str:
-        """Of all files, by their names."""
+        """The SHA-256 of the names and hashes of all files."""
         return hash_lines(f"{text.file.name} {sha256(text.file)}" for text in self.texts.values())
 
     def check(self, documents: Iterable[Document]) -> None:
-        """Compare documents with the texts that were saved for them.
+        """Raise an error if the saved texts do not match the documents of a corpus.
 
         Raises:
-            ModelError: a text has other words than its document, or there are texts for none of the documents.
+            ModelError: A text has other words than its document, or no document has a text.
         """
         first, count = "", 0
         for document in documents:
@@ -88,10 +88,12 @@ class SavedTexts:
             )
 
     def find(self, document: Document) -> SavedText | None:
-        """The text that was saved for a document, or for one of which this is the beginning; None if none was.
+        """Find the saved text with the id of a document; None if there is none.
+
+        The text may be longer than the document, if it begins with the words of the document.
 
         Raises:
-            ModelError: its words are others.
+            ModelError: The text has other words than the document.
         """
         text = self.texts.get(document.id)
         if text is None or text.words[: len(document.words)] == tuple(document.words):
@@ -105,9 +107,11 @@ class SavedTexts:
         )
 
     def locate(self, places: Sequence[int]) -> tuple[SavedText, list[int]]:
-        """The text that tokens are of, and their places in it, from those among all tokens of the folder.
+        """Find the text that a row of tokens belongs to, and their indices in that text.
 
-        A place of -1, which stands for padding, is left out; the first is none.
+        Args:
+            places: The indices of the tokens among all tokens of the folder. -1 is padding, and is left out; the first
+                index is not padding.
         """
         number = bisect_right(self._starts, places[0]) - 1
         return self._in_order[number], [place - self._starts[number] for place in places if place >= 0]

@@ -1,6 +1,6 @@
-"""The queries, keys and values of one text, as another engine saved them: a file of safetensors.
+"""The queries, keys and values of one text, as another engine saved them in a safetensors file.
 
-Only headers are read before attention is replayed, so that whatever does not fit is refused before any long work.
+Only headers are read before attention is replayed, so that wrong files are refused before any long work.
 `docs/howto/saved-attention.md` describes the format.
 """
 
@@ -17,45 +17,48 @@ from headscope.guards.formats import SAVED_ATTENTION
 from headscope.guards.tensors import open_tensors
 
 FORMAT = "headscope-attention-1"
-"""What the header of each file says under ``format``."""
+"""The value of ``format`` in the header of each file."""
 
 CAUSAL, ALL, TENSOR = "causal", "all", "tensor"
-"""What a mask may be: each token sees those up to itself, or all, or those that the tensor ``mask`` shows."""
+"""The masks: each token sees the tokens up to itself, or all tokens, or the tokens that the tensor ``mask`` shows."""
 
 PARTS = ("query", "key", "value")
 
 DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
-"""The types of tensors as files name them, and as torch does."""
+"""The type of tensors in torch, by its name in files."""
 
 KEYS = frozenset("format id mask scale window words tokens word_of_token special".split())
-"""What headers may say."""
+"""The keys that a header may have."""
 
 LARGEST_SCALE = 1e6
-"""A scale is a small number, such as 0.125; one as large as this is none."""
+"""The bound of scales. A scale is a small number, such as 0.125; a number this large is a mistake."""
 
 LARGEST_WINDOW = 2**31 - 1
-"""Tokens; no text has more."""
+"""The largest window, in tokens; no text is longer."""
 
 LONGEST_SHOWN = 200
-"""Characters of a value that a message shows."""
+"""The number of characters of a value that a message shows."""
 
 SPECIAL = ("cls", "sep")
-"""Kinds of special tokens that statistics tell apart."""
+"""The kinds of special tokens that statistics tell apart."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How attention is computed from what was saved, the same for all texts of a folder.
+    """The settings for computing attention from saved tensors, the same for all texts of a folder.
 
     Attributes:
-        mask: one of `CAUSAL`, `ALL` and `TENSOR`.
-        scales: by which products of queries and keys are multiplied, for each layer.
-        windows: for each layer, the tokens that a query sees, itself included, of those before it (and, if all are
-            seen, as many after it); None for all.
-        heads, key_heads: their numbers.
-        size, width: the numbers of a query and a key, and of a value.
-        dtype: of the tensors.
-        special: the kinds of special tokens (`SPECIAL`), and how each is spelt.
+        mask: `CAUSAL`, `ALL` or `TENSOR`.
+        scales: The factor of the products of queries and keys, for each layer.
+        windows: The window of each layer in tokens; None for no window. With the mask `CAUSAL`, it counts the query
+            itself and the tokens before it. With the mask `ALL`, it counts the tokens on either side of the query,
+            without the query.
+        heads: The number of query heads.
+        key_heads: The number of key/value heads.
+        size: The width of a query and a key.
+        width: The width of a value.
+        dtype: The type of the tensors.
+        special: The kinds of special tokens (`SPECIAL`), and the spelling of each.
     """
 
     mask: str
@@ -76,15 +79,15 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class SavedText:
-    """What was saved for one text.
+    """The saved attention of one text.
 
     Attributes:
-        file: where its tensors are.
-        words: those of the document.
-        tokens: each as it is spelt.
-        word: the word that each token is part of; -1 for special tokens.
-        settings: of its attention.
-        outputs: the layers of which it was also saved what the engine made of the values.
+        file: The file with its tensors.
+        words: The words of the document.
+        tokens: The spelling of each token.
+        word: The number of the word that each token is part of; -1 for special tokens.
+        settings: The settings of its attention.
+        outputs: The numbers of the layers whose attention output was saved as well.
     """
 
     file: Path
@@ -95,17 +98,17 @@ class SavedText:
     outputs: frozenset[int]
 
     def read(self, name: str) -> Tensor:
-        """A tensor of the file."""
+        """Read a tensor of the file."""
         with open_tensors(self.file, SAVED_ATTENTION) as saved:
             tensor: Tensor = saved.get_tensor(name)
         return tensor
 
 
 def open_text(file: Path) -> tuple[str, SavedText]:
-    """The id of a document, and what a file holds of it; its header and its shapes are checked.
+    """Read the header of a file, check it and the shapes, and return the id of the document and the text.
 
     Raises:
-        ModelError: the file is damaged, lacks something, or its parts do not fit together.
+        ModelError: The file is damaged or incomplete, or its parts contradict each other.
     """
     with open_tensors(file, SAVED_ATTENTION) as saved:
         header = saved.metadata() or {}
@@ -151,13 +154,13 @@ def open_text(file: Path) -> tuple[str, SavedText]:
 
 @dataclass(frozen=True)
 class _Header:
-    """The header of a file, whose values are JSON."""
+    """The header of a file; its values are JSON."""
 
     file: Path
     values: Mapping[str, str]
 
     def get(self, name: str, kind: type) -> Any:
-        """A value of a kind, list or dict; an empty one if it may be left out and is."""
+        """Return a value of type `kind` (list or dict); a missing dict is empty, a missing list is an error."""
         if name not in self.values:
             if kind is dict:
                 return {}
@@ -174,14 +177,14 @@ class _Header:
         return value
 
     def choose(self, name: str, choices: Sequence[str]) -> str:
-        """A value that is one of a few words."""
+        """Return a value that must be one of `choices`."""
         value = self.values.get(name, "nothing").strip('"')
         if value not in choices:
             raise self._refuse(name, value, ", ".join(choices))
         return value
 
     def spread(self, name: str, layers: int, fits: Callable[[Any], bool]) -> list[Any]:
-        """One value for all layers, or one for each; nothing stands for none."""
+        """Return the value of each layer, from one value for all layers or a list; None for each if it is missing."""
         value = self._parse(name)
         values = value if isinstance(value, list) else [value] * layers
         if len(values) != layers or not all(map(fits, values)):
@@ -190,7 +193,7 @@ class _Header:
         return values
 
     def _parse(self, name: str) -> Any:
-        """A value as JSON; as it stands if it is none, and nothing if it is not there."""
+        """Parse a value as JSON; return it unchanged if it is not JSON, and None if it is missing."""
         try:
             return parse_json(self.values.get(name, "null"))
         except ValueError:
@@ -202,12 +205,12 @@ class _Header:
 
 
 def _is_scale(value: Any) -> bool:
-    """True for a number by which scores can be multiplied."""
+    """Return whether a value is a number by which scores can be multiplied."""
     return type(value) in (int, float) and abs(value) < LARGEST_SCALE and value != 0
 
 
 def _is_window(value: Any) -> bool:
-    """True for a number of tokens, or for all."""
+    """Return whether a value is a number of tokens, or None for no window."""
     return value is None or (type(value) is int and 0 < value <= LARGEST_WINDOW)
 
 
@@ -229,7 +232,7 @@ def _count_layers(file: Path, shapes: Mapping[str, Sequence[int]]) -> int:
 def _check_shapes(
     file: Path, shapes: Mapping[str, Sequence[int]], layers: int, tokens: int
 ) -> tuple[int, int, int, int]:
-    """The query heads, the key heads, and the numbers of a query and of a value, which are those of every layer."""
+    """Check the shapes, and return query heads, key/value heads, width of a query and width of a value."""
     for name, shape in shapes.items():
         if name != "mask" and (len(shape) != 3 or 0 in shape):
             raise ModelError(

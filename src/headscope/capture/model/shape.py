@@ -1,4 +1,4 @@
-"""The shape of a model: its layers, heads and vocabulary, as its configuration and tokenizer state them."""
+"""The shape of a model: its layers, heads and vocabulary, by its configuration and tokenizer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from headscope.layers import list_ranges
 
 CAUSAL = frozenset(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 CAUSAL -= frozenset(modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES) | {"xlnet", "bert-generation"}
-"""Model types whose attention is causal unless the configuration says otherwise, where the mask cannot be asked.
+"""The model types whose attention is causal unless the configuration says otherwise, for use if the mask is unknown.
 
-They can predict the next token and not a masked one. Of the two left out, XLNet permutes what a token may see for that,
-and the other is BERT, causal only where its configuration says so.
+They can predict the next token, but not a masked one. Two such types are left out: XLNet permutes which tokens a token
+may see, and BertGeneration is causal only if its configuration says so.
 """
 
 WITHOUT_ATTENTION = frozenset({"linear_attention", "conv", "moe", "mlp"})
-"""Types of layers, as configurations of transformers name them, that have no attention of queries to keys."""
+"""The types of layers without attention of queries to keys, as configurations of transformers name them."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class Shape:
     """The layers, heads and vocabulary of a model; two models of one shape can be compared head by head.
 
     Attributes:
-        layers: the number of layers of each attention type.
-        heads: the number of query heads of these.
-        vocabulary: the number of each token.
-        without_attention: the layers, by number, that have no attention in a model that mixes kinds of layers, and
-            what each is instead: ``linear_attention``, ``conv``, ``moe`` or ``mlp``.
-        key_value_heads: the number of key/value heads of each attention type: as many as query heads, where these do
-            not share any, and the most of any layer, where layers have different numbers.
-        key_value_heads_by_layer: the number of each layer in turn, of the attention types whose layers have different
-            numbers.
+        layers: The number of layers of each attention type.
+        heads: The number of query heads in a layer of each attention type.
+        vocabulary: The id of each token.
+        without_attention: The kind of each layer without attention, by the number of the layer, in a model that mixes
+            kinds of layers: ``linear_attention``, ``conv``, ``moe``, ``mlp``, ``no_op`` or ``linear``.
+        key_value_heads: The number of key/value heads in a layer of each attention type. If layers differ, it is the
+            largest number. If query heads do not share key/value heads, it is the number of query heads.
+        key_value_heads_by_layer: The number of key/value heads of each layer in turn, only for attention types whose
+            layers differ.
     """
 
     layers: Mapping[str, int]
@@ -52,10 +52,10 @@ class Shape:
         """Return the shape of a model with this configuration and tokenizer.
 
         Args:
-            config: of the model.
-            tokenizer: whose vocabulary is part of the shape. Default: none.
-            causal: whether a token of a model without an encoder sees itself and those before it alone. Default: as the
-                configuration has it, which does not know all types of models.
+            config: The configuration of the model.
+            tokenizer: The tokenizer whose vocabulary is part of the shape. Default: no vocabulary.
+            causal: Whether a token sees only itself and earlier tokens; ignored for encoder-decoders. Default: as the
+                configuration and the model type say, which is not known for all types.
         """
         vocabulary = {} if tokenizer is None else tokenizer.get_vocab()
         if not config.is_encoder_decoder:
@@ -92,11 +92,11 @@ class Shape:
 
     @property
     def together(self) -> int:
-        """The heads of all layers."""
+        """The number of heads of all layers together."""
         return sum(len(layers) * self.heads[kind] for kind, layers in self.attention_layers.items())
 
     def difference(self, other: "Shape") -> str:
-        """The first difference between two shapes and what each has, in words; empty if they are alike."""
+        """Describe the first difference between two shapes in words; empty if they are the same."""
         for what, ours, theirs in (("layers", self.layers, other.layers), ("heads", self.heads, other.heads)):
             if tuple(ours.values()) != tuple(theirs.values()):
                 return f"their {what} ({_listed(ours)}; {_listed(theirs)})"
@@ -113,21 +113,21 @@ class Shape:
 def _count_shared(
     configs: Mapping[str, Any], heads: Mapping[str, int]
 ) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
-    """Return the most key/value heads of any layer, and their number in each layer if it differs, by attention type."""
+    """Count key/value heads by attention type: the most of any layer, and the number in each layer if they differ."""
     shared = {kind: count_key_value_heads(config, heads[kind]) for kind, config in configs.items()}
     most = {kind: max(counts) for kind, counts in shared.items()}
     return most, {kind: counts for kind, counts in shared.items() if len(counts) > 1}
 
 
 def _is_causal(config: Any, text: Any) -> bool:
-    """True if no token sees a later one, as the configuration of a model without an encoder says."""
+    """Return whether no token sees a later one, by the configuration of a model that is not an encoder-decoder."""
     if getattr(text, "use_bidirectional_attention", None) in (True, "all"):  # Gemma as an encoder
         return False
     return bool(getattr(text, "is_decoder", False)) or not CAUSAL.isdisjoint((config.model_type, text.model_type))
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """Return the numbers by attention type in words, such as 5, or 2 encoder, 3 decoder and 3 cross."""
+    """Describe counts by attention type, such as "5", or "2 encoder, 3 decoder and 3 cross"."""
     if len(counts) == 1:
         return str(next(iter(counts.values())))
     *others, last = [f"{count} {attention_type}" for attention_type, count in counts.items()]

@@ -1,7 +1,7 @@
-"""The numbers of heads and the longest text that a configuration states, under whatever names it has for them.
+"""Reads the numbers of heads and the longest text from a configuration, under any name that transformers has for them.
 
-Hybrids of one family state them once, as a list, or block by block; transformers calls the last heterogeneous.
-A configuration is that of a model, or of its encoder or decoder.
+Hybrid models of one family state them once, as a list, or block by block, which transformers calls heterogeneous. A
+configuration here belongs to a model, or to its encoder or decoder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,26 +11,26 @@ from headscope.errors import ModelError, first_line
 
 HEADS = ("num_attention_heads", "num_query_heads", "n_head", "n_heads", "num_heads")
 KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
-"""Names of the numbers of query heads and of key/value heads."""
+"""The names of the numbers of query heads, and of key/value heads."""
 
 POSITIONS = (
     "max_position_embeddings", "n_positions", "max_seq_len", "max_seq_length", "max_sequence_length", "seq_length",
     "max_context_length", "context_length", "n_ctx", "max_text_positions",
 )  # fmt: skip
-"""Names of the number of tokens of the longest text; the first that a configuration has counts."""
+"""The names of the length of the longest text in tokens; the first that a configuration has counts."""
 
 SIDES = (
     "max_encoder_position_embeddings", "max_decoder_position_embeddings", "max_source_positions",
     "max_target_positions",
 )  # fmt: skip
-"""Names of the same for one side of an encoder-decoder; all that a configuration has count."""
+"""The names of that length for one side of an encoder-decoder; all that a configuration has count."""
 
 
 def count_heads(config: Any, *names: str) -> int:
-    """Return the number of query heads of each layer that has attention, under these names or those in `HEADS`.
+    """Return the number of query heads of a layer with attention, under one of `names` or of `HEADS`.
 
     Raises:
-        ModelError: the configuration states none, or layers have different numbers.
+        ModelError: The configuration states no number, or layers have different numbers.
     """
     names, kind = (*names, *HEADS), getattr(config, "model_type", "") or type(config).__name__
     numbers = _list_by_layer(config, names)
@@ -50,14 +50,14 @@ def count_heads(config: Any, *names: str) -> int:
 
 
 def count_key_value_heads(config: Any, heads: int) -> tuple[int, ...]:
-    """Return the number of key/value heads of each layer in turn; a single one where all layers have as many.
+    """Return the number of key/value heads of each layer in turn; a single number if all layers have the same.
 
-    It is that of the query heads where the configuration states no other.
+    If the configuration does not state it, it is the number of query heads.
     """
     if getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False):
         return (1,)
     numbers = _list_by_layer(config, KEY_VALUE_HEADS)
-    for layer, block in enumerate(_list_blocks(config), start=1):  # by how many query heads share each
+    for layer, block in enumerate(_list_blocks(config), start=1):  # states how many query heads share each
         if (shared := _get(block, "n_heads_in_group")) and layer not in list_skipped(config):
             numbers[layer] = heads // int(shared)
     different = {*numbers.values()}
@@ -67,7 +67,7 @@ def count_key_value_heads(config: Any, heads: int) -> tuple[int, ...]:
 
 
 def list_skipped(config: Any) -> Mapping[int, str]:
-    """Return the layers that have no attention where a configuration says so block by block, and what each is."""
+    """Return the kind of each layer without attention, if a configuration describes its layers block by block."""
     kinds = {"no_op": "no_op", "replace_with_linear": "linear"}
     return {
         layer: kind
@@ -78,17 +78,17 @@ def list_skipped(config: Any) -> Mapping[int, str]:
 
 
 def find_limit(config: Any) -> int | None:
-    """Return the number of tokens of the longest text that a configuration allows; None if it states no limit."""
+    """Return the length in tokens of the longest text that a configuration allows; None if it states no limit."""
     stated = [_read(config, name) for name in POSITIONS]
     sides = [_read(config, name) for name in SIDES]
-    # XLNet says -1: no limit.
+    # XLNet states -1 for no limit.
     first = [number for number in stated if isinstance(number, int)][:1]
     limits = [number for number in (*first, *sides) if isinstance(number, int) and number > 0]
     return min(limits, default=None)
 
 
 def refuse_form(name: str, error: Exception) -> ModelError:
-    """Return the error for a configuration that states its layers in a form that is not known, as LXMERT's does."""
+    """Make the error for a configuration that states its layers in an unknown form, as LXMERT's does."""
     return ModelError(
         f"the configuration of {name!r} states its layers or heads in a form that headscope does not know "
         f"({first_line(error)}); give a text model, or the part of this one that reads text."
@@ -96,7 +96,7 @@ def refuse_form(name: str, error: Exception) -> ModelError:
 
 
 def _list_by_layer(config: Any, names: Sequence[str]) -> dict[int, int]:
-    """Return the number for each layer that has attention, counted from 1, under the first of the names that it has."""
+    """Return the number of heads of each layer with attention (counted from 1), under the first name that it has."""
     skipped, kinds = list_skipped(config), getattr(config, "layer_types", None) or ()
     different, numbers = getattr(config, "is_heterogeneous", False), {}
     for layer in range(1, (getattr(config, "num_hidden_layers", None) or 1) + 1):
@@ -111,24 +111,24 @@ def _list_by_layer(config: Any, names: Sequence[str]) -> dict[int, int]:
 
 
 def _list_blocks(config: Any) -> list[Any]:
-    """Return the attention of each layer, if a configuration describes layers one by one, as DeciLM's does."""
+    """Return the attention settings of each layer, if a configuration describes layers one by one, as DeciLM's does."""
     return [_get(block, "attention") for block in getattr(config, "block_configs", None) or ()]
 
 
 def _pick(stated: Any, layer: int) -> int | None:
-    """Return the number of a layer, which is stated for that layer, for all layers, or for each in a list."""
+    """Return the number for a layer, from one number or a list with a number for each layer."""
     if isinstance(stated, list | tuple):
         stated = stated[layer - 1] if layer <= len(stated) else None
     return stated if isinstance(stated, int) else None
 
 
 def _get(part: Any, name: str) -> Any:
-    """Return the value that a part of a configuration, an object or a dictionary, has under a name, or None."""
+    """Return the value of a name in a part of a configuration (an object or a dictionary), or None."""
     return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
 
 
 def _read(config: Any, name: str) -> Any:
-    """Return the value that a configuration has under a name, or None, also if layers have different ones."""
+    """Return the value of a name in a configuration; None if it is missing, or if layers have different values."""
     try:
         return getattr(config, name, None)
     except RuntimeError:
@@ -136,5 +136,5 @@ def _read(config: Any, name: str) -> Any:
 
 
 def read_first(config: Any, *names: str) -> Any:
-    """Return the first of several fields that a configuration states; None if it states none of them."""
+    """Return the value of the first of these names that a configuration states; None if it states none of them."""
     return next((value for name in names if (value := getattr(config, name, None)) is not None), None)

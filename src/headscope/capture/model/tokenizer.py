@@ -1,4 +1,4 @@
-"""Checks of tokenizers: a tokenizer must give the characters of each token, and the model must know its tokens."""
+"""Checks of tokenizers: a tokenizer must tell the characters of each token, and the model must know its tokens."""
 
 import inspect
 
@@ -8,14 +8,15 @@ from headscope.capture.model.modality import count_embeddings
 from headscope.errors import ModelError
 
 PAGES = {"boxes": "words with their boxes on a page", "xpaths": "the nodes of a page"}
-"""The argument of a tokenizer that reads pages, and the input that it then takes."""
+"""The input of a tokenizer that reads pages, by the argument that marks such a tokenizer."""
 
 
 def refuse_tokenizer(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    """Refuse a tokenizer that does not give the characters of a token, or whose tokens the model does not know.
+    """Raise an error if a tokenizer does not tell the characters of a token, or the model does not know its tokens.
 
     Raises:
-        ModelError: it is a slow one, reads pages, or has more tokens than the model, or the model needs two tokenizers.
+        ModelError: The tokenizer is a slow one, reads pages, or has more tokens than the model. Or the model needs two
+            tokenizers.
     """
     _refuse_slow(tokenizer, name)
     _refuse_pages(tokenizer, name)
@@ -55,7 +56,8 @@ def _refuse_two_vocabularies(module: PreTrainedModel, name: str) -> None:
 
 
 def _refuse_larger_vocabulary(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    # Of the base vocabulary: tokens added later, for padding, may lie beyond the embeddings and yet never be read.
+    # Only the base vocabulary counts: tokens added later, for padding, may lie beyond the embeddings and are never
+    # read.
     embedded = count_embeddings(module)
     if tokenizer.vocab_size > embedded:
         raise ModelError(

@@ -1,6 +1,6 @@
-"""The model of transformers within what people hold: compiled, distributed, in a pipeline or in a sentence encoder.
+"""Finds the transformers model inside a compiled or distributed model, a pipeline or a sentence encoder.
 
-They are known by what they have, so that no library is imported to see whether a model is of it.
+Wrappers are recognised by their attributes, so that no further library is imported.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 @runtime_checkable
 class Holder(Protocol):
-    """What holds a model with its tokenizer, such as a pipeline of transformers."""
+    """An object that holds a model and its tokenizer, such as a pipeline of transformers."""
 
     model: nn.Module
     tokenizer: PreTrainedTokenizerBase | None
@@ -24,11 +24,11 @@ DISTRIBUTED = (nn.DataParallel, nn.parallel.DistributedDataParallel)
 
 
 def unwrap(model: Any) -> tuple[Any, PreTrainedTokenizerBase | None]:
-    """Return the innermost model that a wrapper stands for, and the tokenizer that it brings, if it brings one.
+    """Return the innermost model of a wrapper, and the tokenizer that the wrapper holds, if any.
 
     Args:
-        model: a model that is compiled or distributed, a pipeline of transformers, a ``SentenceTransformer`` or a
-            ``CrossEncoder``; anything else is returned as it is.
+        model: A compiled or distributed model, a pipeline of transformers, a ``SentenceTransformer`` or a
+            ``CrossEncoder``. Anything else is returned as it is.
     """
     tokenizer = None
     while not isinstance(model, PreTrainedModel):
@@ -47,7 +47,7 @@ def unwrap(model: Any) -> tuple[Any, PreTrainedTokenizerBase | None]:
 
 @contextmanager
 def run_uncompiled(module: nn.Module) -> Iterator[None]:
-    """Within, the parts of a model that are compiled run as they are written: what is compiled cannot be observed."""
+    """Run compiled parts of a model as plain Python inside the ``with`` block; compiled code cannot be observed."""
     compiled = any(getattr(part, "_compiled_call_impl", None) is not None for part in module.modules())
     compiled = compiled or any("_orig_mod" in part._modules for part in module.modules())
     with torch.compiler.set_stance("force_eager") if compiled else nullcontext():

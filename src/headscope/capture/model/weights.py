@@ -1,7 +1,7 @@
-"""Weights on disk: loaded without the library's own reports, compared with the model, and identified by a hash.
+"""Weights on disk: checks that a model takes all weights that matter, and their hash.
 
-The library drops weights that no module takes, and says so in a report that we hide: what bears on attention is refused
-here, and named.
+transformers drops weights that no module takes, and says so in a report that headscope hides. If such weights bear on
+attention, an error names them here.
 """
 
 import hashlib
@@ -26,26 +26,26 @@ COMPLETE = "give a complete checkpoint whose configuration is its own"
 
 HARMLESS = re.compile(
     r"(^|\.)("
-    r"pooler\..*"  # above the last attention
-    r"|(position|token_type)_ids|(original_)?inv_freq|(cos|sin)_cached|relative_position_index"  # computed anew
+    r"pooler\..*"  # comes after the last attention
+    r"|(position|token_type)_ids|(original_)?inv_freq|(cos|sin)_cached|relative_position_index"  # computed again
     r"|embed_positions(\.weights)?"  # sinusoids; learned ones are `embed_positions.weight`
     r"|(self_attn|attn|attention|crossattention)\.(masked_)?bias|causal_mask"  # the mask, as old checkpoints keep it
-    r"|num_batches_tracked|total_ops|total_params|_extra_state|_float_tensor|version"  # notes of other libraries
-    r"|mtp(_layers)?\..*"  # predicts further tokens than the next
+    r"|num_batches_tracked|total_ops|total_params|_extra_state|_float_tensor|version"  # data of other libraries
+    r"|mtp(_layers)?\..*"  # predicts tokens after the next one
     r")$"
 )
-"""Weights within a model that change nothing that is measured."""
+"""The weights inside a model that do not change what is measured."""
 
 CACHE_SCALES = re.compile(r"(^|\.)[kv]_(proj\.output_)?scale$")
-"""Scales by which an engine rounds the keys and values that it keeps from token to token."""
+"""The scales by which an engine rounds the keys and values in its cache."""
 
 EIGHT_BITS = frozenset({"F8_E4M3", "F8_E5M2", "F8_E8M0", "I8", "U8"})
-"""Types of safetensors that hold weights only together with their scales."""
+"""The types of safetensors that need scales to be weights."""
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Within, transformers logs errors alone and draws no progress bars."""
+    """Let transformers log only errors, and draw no progress bars, inside the ``with`` block."""
     verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
@@ -60,9 +60,10 @@ def quiet() -> Iterator[None]:
 def refuse_other_weights(
     name: str, module: PreTrainedModel, loading: Mapping[str, Any], task: str | None, replaced: frozenset[str]
 ) -> None:
-    """Raise an error if a weight is missing or has another size, or nothing takes one that bears on attention.
+    """Raise an error if a weight is missing or has another size, or no module takes a weight that bears on attention.
 
-    That is known from the report of the library (``output_loading_info``). Modules that an adapter brings are replaced.
+    `loading` is the report of transformers (``output_loading_info``). `replaced` has the names of the modules that an
+    adapter replaces; their weights may be missing or of another size.
     """
     sizes = {key: sizes for key, *sizes in loading["mismatched_keys"] if replaced.isdisjoint(key.split("."))}
     if sizes:
@@ -88,8 +89,8 @@ def refuse_other_weights(
 
 
 def refuse_missing_weights(name: str, missing: set[str], task: str | None) -> None:
-    """Raise an error if some weights of a model, which something reads, are not on the disk."""
-    # A pooler stands above the last attention; sentence encoders are often saved without it, and classifiers read it.
+    """Raise an error if weights that a model needs are missing on disk."""
+    # A pooler comes after the last attention. Sentence encoders are often saved without it, but classifiers read it.
     lost = sorted(key for key in missing if task is not None or "pooler" not in key)
     if not lost:
         return
@@ -106,10 +107,10 @@ def refuse_missing_weights(name: str, missing: set[str], task: str | None) -> No
 
 
 def list_unused(module: PreTrainedModel, unexpected: Iterable[str]) -> list[str]:
-    """Return the weights on disk that belong into a model and that no module of it takes, sorted.
+    """Return the sorted names of the weights on disk that belong to a model, but that no module takes.
 
-    Heads for other tasks are not part of the model, and its configuration does not count layers that predict tokens
-    after the next one. `unexpected` has the names of the weights that the library did not use.
+    Heads for other tasks do not belong to the model. Neither do extra layers that predict tokens after the next one,
+    which the configuration does not count. `unexpected` has the names of the weights that transformers did not use.
     """
     base, modules = module.base_model, {name for name, _ in module.named_modules() if name}
     parts, prefix = {name for name, _ in base.named_children()}, f"{module.base_model_prefix}."
@@ -129,10 +130,10 @@ def list_unused(module: PreTrainedModel, unexpected: Iterable[str]) -> list[str]
 
 
 def refuse_eight_bits(name: str, module: PreTrainedModel, folder: Path) -> None:
-    """Raise an error if weights lie in 8 bits on the disk, which nobody has multiplied by their scales.
+    """Raise an error if weights on disk have 8 bits, and nothing multiplies them by their scales.
 
     Raises:
-        ModelError: a file has such weights, and the configuration names no quantisation.
+        ModelError: A file has such weights, and the configuration names no quantisation.
     """
     if getattr(module, "hf_quantizer", None) is not None:
         return
@@ -155,22 +156,22 @@ def _describe(weights: Sequence[str]) -> str:
 
 
 def sha256_of_weights(folder: Path) -> str:
-    """Of the weights that transformers takes from `folder`, empty if there are none.
+    """Return the SHA-256 of the weights that transformers takes from `folder`; empty if there are none.
 
-    `sha256sum` gives the same for a single file.
+    For a single file, `sha256sum` prints the same.
     """
     files = list_files(folder)
     return hash_files(files) if files else ""
 
 
 def list_files(folder: Path) -> list[Path]:
-    """Return the files of weights that transformers takes from a folder, in the order of their names."""
+    """Return the weights files that transformers takes from a folder, in the order of their names."""
     patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
     return next((parts for pattern in patterns if (parts := sorted(folder.glob(pattern)))), [])
 
 
 def hash_files(files: Iterable[Path]) -> str:
-    """The SHA-256 of the bytes of some files, one after the other."""
+    """Return the SHA-256 of the bytes of files, one after the other."""
     digest = hashlib.sha256()
     for file in files:
         with reading(file) as opened:
