@@ -1,1 +1,1 @@
-"""Whatever holds a model, a folder, a hub id, a GGUF file, an adapter or saved attention -> `Model`."""
+"""A loaded model, a folder, a hub id, a GGUF file, an adapter or saved attention -> `Model`."""

@@ -1,4 +1,4 @@
-"""The settings with which a model generates text, as they stand in its ``generation_config.json``."""
+"""The settings with which a model generates text, from its ``generation_config.json``."""
 
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,20 @@ from headscope.guards.formats import GENERATION, read_bytes
 FILE = "generation_config.json"
 
 MADE_UP = "_from_model_config"
-"""The mark of settings that transformers made up from the configuration of the model; of such it reads those alone that
-it knows by name, and passes over any that are added, such as heads."""
+"""The mark of settings that transformers derives from the configuration of the model.
+
+With this mark, transformers reads only settings that it knows by name, and ignores added ones, such as heads.
+"""
 
 
 def read_generation_settings(model: Loadable) -> dict[str, Any]:
-    """The settings of a model by name; none where it has none, such as a model without a head that predicts tokens.
+    """Read the generation settings of a model, by name.
 
-    They are without the mark `MADE_UP`, so that what is added to them is read.
+    They are empty if the model has none, for example if it has no head that predicts tokens. The mark `MADE_UP` is
+    removed, so that transformers also reads settings that are added.
 
     Raises:
-        ModelError: the file of its settings is not JSON.
+        ModelError: The file of settings is not a JSON object.
     """
     if isinstance(model, str | Path):
         settings = _read_file(str(model))

@@ -1,4 +1,4 @@
-"""A GGUF file -> a folder that transformers loads, converted once and kept in the user's cache."""
+"""A GGUF file -> a folder that transformers loads, which is converted once and kept in the user's cache."""
 
 import logging
 import shutil
@@ -23,19 +23,19 @@ from headscope.guards.gguf import open_gguf
 logger = logging.getLogger("headscope")
 
 _VERSION = 2
-"""Of the conversion: what an earlier one made of a file is not used, since it may have dropped a part of it."""
+"""The version of the conversion. Folders of earlier versions are not used, since they may lack a part of the file."""
 
 
 def convert(file: Path, sha256: str) -> Path:
-    """The folder with the weights of a GGUF file, in float32 and with the language-model head, and its tokenizer.
+    """Convert a GGUF file to a folder with weights in float32, language-model head and tokenizer; return the folder.
 
-    It is written the first time, whole or not at all, also if several processes ask for it at once. By the SHA-256 of
-    the file it is found again.
+    The folder is written the first time, completely or not at all, even if several processes ask for it at once. Later
+    calls find it by the SHA-256 of the file.
 
     Raises:
-        ModelError: the file is damaged or incomplete, holds no language model that transformers converts, or declares
-            what would get lost on the way.
-        HeadscopeError: the cache cannot be written to.
+        ModelError: The file is damaged or incomplete, has no language model that transformers converts, or declares
+            settings that would get lost in the conversion.
+        HeadscopeError: The cache cannot be written to.
     """
     cache = cache_folder("gguf")
     folder = cache / f"{file.stem}-{sha256[:16]}-{_VERSION}"
@@ -43,9 +43,9 @@ def convert(file: Path, sha256: str) -> Path:
         return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with lock(cache / ".lock") as is_alone:  # of all files: two at once would need the memory of both
+        with lock(cache / ".lock") as is_alone:  # for all files, since two conversions at once need twice the memory
             if not folder.is_dir():
-                # A warning, since it takes a while and much of the disk: Python shows nothing less unless it is asked.
+                # A conversion takes a while and much disk space. Python shows warnings by default, but not less.
                 logger.warning("converting %s once; later loads use %s", file, folder)
                 _write(file.absolute(), folder, is_alone=is_alone)
     except OSError as error:
@@ -71,24 +71,24 @@ def _write(file: Path, folder: Path, *, is_alone: bool) -> None:
         try:
             unfinished.rename(folder)
         except OSError:
-            if not folder.is_dir():  # on a disk without locks another process may have been faster
+            if not folder.is_dir():  # on a disk without locks, another process may have written the folder
                 raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _read(file: Path, empty: Path) -> tuple[Metadata, Any, Any]:
-    """Return the metadata of a file, its language model and its tokenizer.
+    """Read the metadata of a file, its language model and its tokenizer.
 
-    Encoder-decoders are refused: transformers gives every T5 the activation of the first
+    Encoder-decoders raise an error: transformers gives every T5 the activation of the first version
     (``findings/gguf-t5-activation.sh``).
 
-    transformers is given an empty folder beside the file's full path: in the file's own folder it would take a
-    tokenizer.json or an adapter that lies there for the model's.
+    transformers gets the full path of the file and an empty folder. In the file's own folder, it would use a
+    tokenizer.json or an adapter there as the model's.
     """
-    from transformers import modeling_gguf_pytorch_utils  # not above: only for GGUF files is it needed
+    from transformers import modeling_gguf_pytorch_utils  # imported here, since only GGUF files need it
 
-    # The bar of its loop heeds no setting of the library; this one does.
+    # The progress bar of transformers' loop ignores the library's setting; this one follows it.
     modeling_gguf_pytorch_utils.tqdm = transformers_logging.tqdm
     try:
         with quiet():
@@ -115,10 +115,10 @@ def _read(file: Path, empty: Path) -> tuple[Metadata, Any, Any]:
 
 
 def _explain(file: Path, error: Exception) -> ModelError:
-    """What is wrong with a file that transformers does not load: the file, or the model in it."""
+    """Make the error for a file that transformers does not load: the file is damaged, or its model is unknown."""
     try:
         architecture = open_gguf(file).fields["general.architecture"].contents()
-    except Exception as damage:  # numpy's, struct's and its own
+    except Exception as damage:  # gguf, numpy and struct each raise their own
         return ModelError(
             f"the GGUF file {str(file)!r} is damaged or incomplete ({first_line(damage)}); download it again."
         )

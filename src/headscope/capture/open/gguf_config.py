@@ -1,9 +1,9 @@
-"""What a GGUF file declares -> the configuration of transformers that follows it, or a refusal.
+"""The keys of a GGUF file -> a configuration of transformers that follows them, or an error.
 
-transformers reads some keys of each architecture and drops the others without a word, and likewise every tensor that
-no parameter takes. Here each key has a place: in `SETTINGS` if a configuration can follow it, in
-`headscope.capture.open.gguf_rope` if it is about rotary embeddings, or in `UNRELATED` if no number depends on it. Keys
-without a place are refused.
+transformers reads some keys of each architecture and drops the others silently. It also drops every tensor that no
+parameter takes. Here each key is in `SETTINGS` if a configuration can follow it, in
+`headscope.capture.open.gguf_rope` if it is about rotary embeddings, or in `UNRELATED` if no number depends on it. Other
+keys raise an error.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,36 +18,43 @@ from headscope.capture.open.gguf_metadata import ROPE_TENSORS, Metadata
 from headscope.capture.open.gguf_rope import ROPE_KEYS, head_size, set_rope
 
 UNRELATED = {
-    "vocab_size",  # the embeddings show it
+    "vocab_size",  # the embeddings show this size
     "tensor_data_layout",  # the order of the rows of the weights, which transformers undoes by architecture
-    "use_parallel_residual",  # of StableLM; llama.cpp and transformers go by the tensors
-    "pooling_type",  # above the last layer
-    "nextn_predict_layers",  # behind the layers of the model, which do not depend on them
+    "use_parallel_residual",  # of StableLM; llama.cpp and transformers decide by the tensors
+    "pooling_type",  # applies after the last layer
+    "nextn_predict_layers",  # come after the layers of the model, which do not depend on them
 }
 """The keys of an architecture on which no number depends."""
 
 _FLAGS = {"attn_q.bias": "attention_bias", "ffn_down.bias": "mlp_bias"}
-"""The attributes of a configuration that a tensor of every layer asks for."""
+"""The attribute of a configuration that must be on, by the ending of the tensors that show it."""
 
 _UNNAMED = {
     "experts.gate_up_proj": ("experts.down_proj", ("ffn_gate_exps", "ffn_up_exps")),
     "linear_attn.dt_bias": ("linear_attn.A_log", ("ssm_dt.bias",)),
 }
-"""Parameters that the package gguf has no name for: one beside each that it has, and the tensors that they are of."""
+"""The parameters that the package gguf cannot name, by their endings.
+
+Each has a neighbour that gguf can name, and the tensors of the file that the parameter consists of.
+"""
 
 _GEMMA_27B = {"gemma2": 46, "gemma3": 62}
-"""The layers of the one size of each Gemma that scales its queries by the width of the model, not of a head."""
+"""The number of layers of the one size of each Gemma that scales its queries by the model's width over its heads.
+
+Other sizes scale them by the width of a head.
+"""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How a configuration of transformers shows a key.
+    """The way in which a configuration of transformers follows a key of a GGUF file.
 
     Attributes:
-        attributes: of the configuration; it is shown by the first that the configuration has.
-        neutral: values that ask for nothing.
-        follow: what a model with a given configuration really does. Default: what the attribute says.
-        optional: whether a model without such an attribute needs none: its weights show it, or it has no such norm.
+        attributes: The names of attributes of a configuration; the first that the configuration has holds the value.
+        neutral: The values that change nothing.
+        follow: Returns the value that a model with a configuration really follows. Default: the value of the attribute.
+        optional: True if a model without the attribute is right, since its weights show the value, or it has no such
+            norm.
     """
 
     attributes: tuple[str, ...] = ()
@@ -56,11 +63,11 @@ class Setting:
     optional: bool = False
 
     def find(self, config: Any) -> str | None:
-        """Return the attribute of a configuration that shows the key; None if there is none."""
+        """Return the name of the configuration's attribute for the key; None if it has no such attribute."""
         return next((name for name in self.attributes if _has(config, name)), None)
 
     def is_followed(self, config: Any, value: Any) -> bool:
-        """Return whether a model with this configuration does what the value asks for."""
+        """Return whether a model with this configuration follows the value of the key."""
         name = self.find(config)
         followed = self.follow(config) if self.follow else getattr(config, name) if name else None
         if name is None and (self.optional or value in self.neutral):
@@ -69,8 +76,8 @@ class Setting:
 
 
 def _count_key_value_heads(config: Any) -> int | list[int]:
-    """Return the number of key/value heads of a layer; for LFM2 that of each layer, since most have none."""
-    if config.model_type == "falcon":  # transformers does not undo the order in which llama.cpp has the others' weights
+    """Return the number of key/value heads of a layer; for LFM2 a list for all layers, since most have none."""
+    if config.model_type == "falcon":  # transformers does not undo llama.cpp's order of the weights of other Falcons
         return 1 if config.multi_query and not config.new_decoder_architecture else 0
     count = int(getattr(config, "num_key_value_heads", config.num_attention_heads))
     if config.model_type == "lfm2":
@@ -89,7 +96,7 @@ def _find_interval(config: Any) -> int | None:
 
 
 def _find_sections(config: Any) -> list[int]:
-    """Return the shares of time, height and width in the numbers that are turned, and of an unused fourth axis."""
+    """Return the sizes of the rotary sections of time, height, width and an unused fourth axis."""
     sections = (getattr(config, "rope_parameters", None) or {}).get("mrope_section", ())
     return [*sections, 0, 0, 0, 0][:4]
 
@@ -142,21 +149,25 @@ SETTINGS: Mapping[str, Setting] = {
     "expert_feed_forward_length": Setting(("moe_intermediate_size",), (0,)),
     "expert_shared_feed_forward_length": Setting(("shared_expert_intermediate_size",), (0,)),
 }
-"""The keys of an architecture that a configuration can follow, but most of those of rotary embeddings."""
+"""The keys of an architecture that a configuration can follow, except most keys of rotary embeddings."""
 
 
 def refuse_layers(metadata: Metadata) -> None:
-    """Refuse a GGUF file whose layers differ in what transformers has one number for."""
+    """Raise an error if layers of a GGUF file have different numbers where transformers has a single one."""
     for key in ("attention.head_count", "attention.head_count_kv", "feed_forward_length"):
         if isinstance(metadata.settings.get(key), list) and metadata.architecture != "lfm2":
             raise metadata.refuse(key)
 
 
 def configure(metadata: Metadata, config: Any) -> Any:
-    """Return the configuration of a decoder, of what transformers makes of it, that follows all that its file declares.
+    """Return a configuration that follows all keys of a decoder's GGUF file.
+
+    Args:
+        metadata: The keys of the file.
+        config: The configuration that transformers makes from the file; it is changed.
 
     Raises:
-        ModelError: a key cannot be followed.
+        ModelError: A key cannot be followed.
     """
     declared = dict(metadata.settings)
     declared["block_count"] -= declared.get("nextn_predict_layers", 0)
@@ -174,8 +185,8 @@ def configure(metadata: Metadata, config: Any) -> Any:
             _assign(config, name, True)
     set_rope(metadata, config)
     try:
-        config = type(config).from_dict(config.to_dict())  # as it is read from a folder
-    except Exception as error:  # each configuration raises its own
+        config = type(config).from_dict(config.to_dict())  # as if it were read from a folder
+    except Exception as error:  # each configuration raises its own errors
         if turning := [key for key in ROPE_KEYS if key in declared]:
             raise metadata.refuse(turning[0]) from error
         raise
@@ -188,7 +199,7 @@ def configure(metadata: Metadata, config: Any) -> Any:
 
 
 def check_tensors(metadata: Metadata, module: nn.Module) -> None:
-    """Refuse a GGUF file with tensors that no parameter of its model takes."""
+    """Raise an error if a GGUF file has tensors that no parameter of its model takes."""
     config: Any = module.config
     layers, ahead = config.num_hidden_layers, metadata.settings.get("nextn_predict_layers", 0)
     unrelated = tuple(f"blk.{layer}." for layer in range(layers, layers + ahead))
@@ -198,18 +209,18 @@ def check_tensors(metadata: Metadata, module: nn.Module) -> None:
 
 
 def _has(config: Any, name: str) -> bool:
-    """Return whether a class of configurations has an attribute; an instance may carry others that no model reads."""
+    """Return whether the class of a configuration has an attribute; no model reads others that an instance may have."""
     return hasattr(type(config), name) or name in config.attribute_map
 
 
 def _assign(config: Any, name: str, value: Any) -> None:
-    """Set an attribute that a configuration has, unless it follows from others."""
+    """Set an attribute of a configuration, if it has the attribute and does not compute it from others."""
     if _has(config, name) and not isinstance(getattr(type(config), name, None), property):
         setattr(config, name, value)
 
 
 def _are_equal(followed: Any, value: Any) -> bool:
-    if isinstance(followed, list) and isinstance(value, int):  # a period
+    if isinstance(followed, list) and isinstance(value, int):  # the value is a period: every n-th layer differs
         value = [bool(number % value) for number in range(1, len(followed) + 1)]
     if isinstance(followed, float) and isinstance(value, int | float):
         return isclose(followed, value, rel_tol=1e-6)
@@ -221,8 +232,8 @@ def _stem(name: str) -> str:
 
 
 def _list_tensors(metadata: Metadata, module: nn.Module, layers: int) -> set[str]:
-    """Return the tensors of a file that the parameters of a model take, without ``.weight``."""
-    from gguf import MODEL_ARCH_NAMES, get_tensor_name_map  # not above: only for GGUF files is it needed
+    """Return the names of the tensors that the parameters of a model take, without ``.weight``."""
+    from gguf import MODEL_ARCH_NAMES, get_tensor_name_map  # imported here, since only GGUF files need it
 
     architecture = next(key for key, name in MODEL_ARCH_NAMES.items() if name == metadata.architecture)
     names = get_tensor_name_map(architecture, layers)

@@ -1,4 +1,4 @@
-"""The keys and the names of the tensors of a GGUF file, and how it is refused for one of them."""
+"""The keys and the tensor names of a GGUF file, and the errors that name one of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from headscope.guards.gguf import check_gguf, open_gguf
 ADVICE = "give the model's hub id, or a folder with config.json, weights and tokenizer"
 
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-"""The tensors that no parameter of a model takes, but its configuration."""
+"""The tensors that the configuration of a model takes, not a parameter."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Metadata:
     """The keys of a GGUF file, and the names of its tensors.
 
     Attributes:
-        file: from which they were read.
-        architecture: as llama.cpp calls it, such as ``llama``.
-        settings: the keys of the architecture, without its name, such as ``rope.freq_base``.
-        tokenizer: the keys of the tokenizer, without ``tokenizer.ggml.``; of a list of texts, its length.
-        tensors: the names of all tensors.
-        divisors: of the frequencies of rotary embeddings, by the name of their tensor.
+        file: The file.
+        architecture: The architecture, as llama.cpp calls it, such as ``llama``.
+        settings: The values of the architecture's keys, without its name, such as ``rope.freq_base``.
+        tokenizer: The values of the tokenizer's keys, without ``tokenizer.ggml.``; a list of texts is only its length.
+        tensors: The names of all tensors.
+        divisors: The divisors of the frequencies of rotary embeddings, by the name of their tensor.
     """
 
     file: Path
@@ -39,12 +39,12 @@ class Metadata:
 
     @classmethod
     def read(cls, file: Path) -> "Metadata":
-        """Return the metadata of a file; what is wrong after its header raises as its reader has it.
+        """Read the metadata of a file; damage after its header raises the errors of transformers' reader.
 
         Raises:
-            ModelError: it is a part of a split file, whatever its name.
+            ModelError: The file says that it is a part of a split file, whatever its name.
         """
-        from transformers.integrations.gguf import read_gguf_metadata  # not above: older releases lack it
+        from transformers.integrations.gguf import read_gguf_metadata  # imported here, since older releases lack it
 
         check_gguf(file)
         declared, tensors = read_gguf_metadata(str(file))
@@ -56,20 +56,20 @@ class Metadata:
         return cls(file, architecture, settings, tokenizer, tensors, divisors)
 
     def refuse(self, key: str) -> ModelError:
-        """Return the error for a key of the architecture, or a tensor of divisors, that the model would not follow."""
+        """Make the error for a key of the architecture, or a tensor of divisors, that the model would not follow."""
         if key in self.divisors:
             return self.refuse_tensors([key])
         return self.refuse_declared(f"{self.architecture}.{key}", self.settings[key])
 
     def refuse_declared(self, key: str, value: Any) -> ModelError:
-        """Return the error for a key of any kind that the model would not follow."""
+        """Make the error for any key that the model would not follow."""
         return ModelError(
             f"the GGUF file {str(self.file)!r} declares {key} = {value!r}, which would get lost on the way to "
             f"transformers, and other attention would be measured; {ADVICE}."
         )
 
     def refuse_tensors(self, names: list[str]) -> ModelError:
-        """Return the error for tensors that no parameter of the model takes."""
+        """Make the error for tensors that no parameter of the model takes."""
         return ModelError(
             f"the GGUF file {str(self.file)!r} holds {len(names)} of {len(self.tensors)} tensors that would get lost "
             f"on the way to transformers, such as {names[0]}, and other attention would be measured; {ADVICE}."

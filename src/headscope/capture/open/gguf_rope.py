@@ -1,7 +1,7 @@
-"""The rotary embedding that a GGUF file declares: as parameters of transformers, and as frequencies to compare with.
+"""The rotary embedding that a GGUF file declares: as parameters of transformers, and as expected frequencies.
 
-The frequencies are worked out here by llama.cpp's formulas and not by transformers' functions, so that a model that
-turns its queries and keys by others is noticed, whatever its configuration says.
+The frequencies are computed by llama.cpp's formulas and not by transformers' functions. So a model that rotates its
+queries and keys by other frequencies is noticed, whatever its configuration says.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ ROPE_KEYS = (
     "rope.freq_base_swa",
     "rope.freq_base",
 )
-"""The keys that have a place here, first those that change the most."""
+"""The keys that this module handles; keys that change the most come first."""
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 
@@ -40,15 +40,16 @@ class Rope:
     """A rotary embedding.
 
     Attributes:
-        base: of the wavelengths.
-        size: how many numbers of each head are turned.
-        kind: as transformers calls it.
-        factor: by which wavelengths grow, if linear or yarn.
-        original: the context length of the training, if yarn or longrope.
-        betas: between these many turns in that context, yarn goes from none of the factor to all of it.
-        attention_factor: by which what is turned is multiplied.
-        short: what divides each frequency, if longrope, in texts up to that context length.
-        long: the same in longer texts.
+        base: The base of the wavelengths.
+        size: The number of rotated numbers of each head.
+        kind: The type, as transformers calls it.
+        factor: The factor by which wavelengths grow (linear and yarn).
+        original: The context length of the training (yarn and longrope).
+        betas: Two numbers of turns in that context (yarn). The factor applies fully to frequencies with fewer turns
+            than the second number, partly between the two, and not to frequencies with more turns than the first.
+        attention_factor: The factor of the rotated numbers.
+        short: The divisor of each frequency in texts up to that context length (longrope).
+        long: The divisor of each frequency in longer texts (longrope).
     """
 
     base: float
@@ -63,10 +64,10 @@ class Rope:
 
     @classmethod
     def read(cls, metadata: Metadata, config: Any) -> "Rope":
-        """Return the rotary embedding of the layers with full attention.
+        """Read the rotary embedding of the layers with full attention.
 
         Raises:
-            ModelError: transformers has none that is like it.
+            ModelError: transformers has no such rotary embedding.
         """
         declared = metadata.settings
         kind, factor = _find_scaling(metadata)
@@ -90,7 +91,7 @@ class Rope:
         )
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters of its scaling, as a configuration of transformers has them."""
+        """Return the parameters of the scaling, as in a configuration of transformers."""
         scaling: dict[str, Any] = {"rope_type": self.kind}
         if self.kind != "default":
             scaling["factor"] = self.factor
@@ -103,7 +104,7 @@ class Rope:
         return scaling
 
     def frequencies(self) -> Float[np.ndarray, " pair"]:
-        """Return by how much a step in the text turns each pair of numbers, in radians; of short texts if longrope."""
+        """Return the angle in radians by which one token rotates each pair of numbers (in short texts, if longrope)."""
         pairs = np.arange(self.size // 2)
         divisors = np.asarray(self.short if self.kind == "longrope" else self.factor)
         if self.kind == "yarn":
@@ -123,10 +124,10 @@ def head_size(config: Any) -> int:
 
 
 def set_rope(metadata: Metadata, config: Any) -> None:
-    """Give a configuration the rotary embedding that its GGUF file declares, if models like it have any.
+    """Set the rotary embedding of a configuration to that of its GGUF file, if its models have rotary embeddings.
 
     Raises:
-        ModelError: transformers has none that is like it.
+        ModelError: transformers has no such rotary embedding.
     """
     parameters = getattr(config, "rope_parameters", None)
     if not parameters:
@@ -135,7 +136,7 @@ def set_rope(metadata: Metadata, config: Any) -> None:
     full = {**_select(parameters, _FULL), **rope.parameters(), "rope_theta": rope.base}
     if "partial_rotary_factor" in full:
         full["partial_rotary_factor"] = rope.size / head_size(config)
-    if hasattr(config, "original_max_position_embeddings"):  # Phi-3 prefers it to the parameter
+    if hasattr(config, "original_max_position_embeddings"):  # Phi-3 uses this attribute, not the parameter
         config.original_max_position_embeddings = rope.original
     sliding = dict(_select(parameters, _SLIDING))
     sliding["rope_theta"] = metadata.settings.get("rope.freq_base_swa", sliding["rope_theta"])
@@ -143,7 +144,7 @@ def set_rope(metadata: Metadata, config: Any) -> None:
 
 
 def check_rope(metadata: Metadata, module: nn.Module) -> None:
-    """Refuse a model that does not turn its queries and keys, or by other frequencies than its GGUF file declares."""
+    """Raise an error if a model does not rotate queries and keys by the frequencies that its GGUF file declares."""
     config: Any = module.config
     parameters = getattr(config, "rope_parameters", None) or {}
     declared = [*metadata.divisors, *(key for key in ROPE_KEYS if key in metadata.settings)]
@@ -176,13 +177,13 @@ def _is_turned(part: Any, prefix: str, rope: Rope) -> bool:
 
 
 def _select(parameters: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return the parameters of layers of one kind, if layers differ."""
+    """Return the rotary parameters of one kind of layer, or the parameters of all layers if they do not differ."""
     selected: dict[str, Any] = parameters.get(kind, parameters)
     return selected
 
 
 def _find_scaling(metadata: Metadata) -> tuple[str, float]:
-    """Return the type of scaling, as transformers calls it, and its factor; a file may declare both in several ways."""
+    """Find the type of scaling, as transformers calls it, and its factor; files declare both in several ways."""
     declared = metadata.settings
     key = next((key for key in ("rope.scaling.factor", "rope.scale_linear") if declared.get(key)), None)
     factor = float(declared[key]) if key else 1.0

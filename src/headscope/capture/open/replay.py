@@ -1,6 +1,6 @@
-"""A model that computes nothing but attention, of queries, keys and values that another engine saved.
+"""A model that computes only attention, from queries, keys and values that another engine saved.
 
-It calls attention as the models of transformers do, so all that is built on their interface works on it as it is.
+It calls attention as the models of transformers do, so all code for their attention interface works on it.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from headscope.capture.rows.kernel import average_values, products
 from headscope.errors import ModelError
 
 Located = Sequence[tuple[SavedText, list[int]]]
-"""Of each row of a batch, the text that its tokens are of, and their places in it."""
+"""For each row of a batch, the text of its tokens, and the indices of the tokens in that text."""
 
 
 def eager_attention_forward(
@@ -44,7 +44,7 @@ def eager_attention_forward(
     scaling: float,
     **terms: Any,
 ) -> tuple[Float[Tensor, "batch query head width"], Float[Tensor, "batch head query key"]]:
-    """The output and the weights of ``softmax(scaling * q . k + mask)``."""
+    """Compute the output and the weights of ``softmax(scaling * q . k + mask)``."""
     scores = scaling * products(query, key)
     weights = (scores if attention_mask is None else scores + attention_mask).softmax(-1)
     return average_values(weights, value).transpose(1, 2).contiguous(), weights
@@ -54,16 +54,16 @@ class ReplayedAttention(nn.Module):
     """The attention of one layer."""
 
     def __init__(self, config: PreTrainedConfig, settings: Settings, layer: int) -> None:
-        """The layer of this number, counted from 1."""
+        """Make the attention of a layer, counted from 1."""
         super().__init__()
         self.config, self.layer = config, layer
-        # The mask alone says which keys are seen.
+        # `is_causal` is off, since the mask alone tells which keys are visible.
         self.scaling, self.is_causal = settings.scales[layer - 1], False
         self.num_key_value_groups = settings.heads // settings.key_heads
         self.mask_function = _find_mask_function(settings.mask, settings.windows[layer - 1])
 
     def forward(self, located: Located, real: Bool[Tensor, "batch token"]) -> Float[Tensor, "batch token head width"]:
-        """The output of attention for some tokens."""
+        """Compute the output of attention for the tokens of each row."""
         query, key, value = (self._read(part, located, real) for part in PARTS)
         attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
         mask = self._make_mask(located, real, query)
@@ -74,7 +74,7 @@ class ReplayedAttention(nn.Module):
     def _read(
         self, part: str, located: Located, real: Bool[Tensor, "batch token"]
     ) -> Float[Tensor, "batch head token size"]:
-        """What was saved of some tokens; 0 for padding."""
+        """Read the saved queries, keys or values of the tokens of each row; 0 for padding."""
         rows = [text.read(f"layers.{self.layer}.{part}")[:, own] for text, own in located]
         return torch.stack([pad(row, (0, 0, 0, real.shape[1] - row.shape[1])) for row in rows]).to(real.device)
 
@@ -98,9 +98,9 @@ class ReplayedAttention(nn.Module):
         )  # fmt: skip
 
     def _compare(self, located: Located, output: Float[Tensor, "batch token head width"]) -> None:
-        """Compare the output with what the engine made of the values, where that was saved."""
+        """Raise an error if the output differs from the saved output of the engine, if there is one."""
         for (text, own), ours in zip(located, output, strict=True):
-            # The beginning of a text, before any gap, has the same outputs only where no token sees a later one.
+            # If tokens are left out, the outputs before the first gap are the same only under a causal mask.
             same = next((place for place, saved in enumerate(own) if place != saved), len(own))
             if self.layer not in text.outputs or (len(own) < len(text.tokens) and text.settings.mask != CAUSAL):
                 continue
@@ -116,7 +116,7 @@ class ReplayedAttention(nn.Module):
 
 
 def _find_mask_function(mask: str, window: int | None) -> Callable[..., Any] | None:
-    """The mask function of transformers for a mask and a window; None where the mask is a tensor."""
+    """Return transformers' mask function for a mask and a window; None if the mask is a tensor."""
     if mask == TENSOR:
         return None
     everything, make_window = {
@@ -128,16 +128,16 @@ def _find_mask_function(mask: str, window: int | None) -> Callable[..., Any] | N
 
 
 class ReplayedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is untyped to mypy
-    """All layers of saved attention; none of them knows of another."""
+    """All layers of saved attention; no layer reads the output of another."""
 
     config_class = PreTrainedConfig
     _supports_sdpa = True
 
     def __init__(self, config: PreTrainedConfig, texts: SavedTexts) -> None:
-        """The layers of a folder."""
+        """Make the layers of a folder of saved attention."""
         super().__init__(config)
         self.texts = texts
-        # Says on which device attention is computed, and in which type it was saved.
+        # This parameter gives the model a device, on which attention is computed, and the type of the saved tensors.
         dtype = getattr(torch, texts.settings.dtype)
         self.anchor = nn.Parameter(torch.zeros((), dtype=dtype), requires_grad=False)
         self.layers = nn.ModuleList(
@@ -151,9 +151,9 @@ class ReplayedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is u
         places: Int[Tensor, "batch token"],
         **named: Any,
     ) -> BaseModelOutput:
-        """The outputs of all layers, added up, so that none can be other than it was without being seen.
+        """Return the sum of the outputs of all layers, so that a change in any layer changes the output.
 
-        Tokens are known by their places among all that were saved.
+        `places` has the index of each token among all saved tokens; -1 is padding.
         """
         located, real = [self.texts.locate(row) for row in places.tolist()], attention_mask.bool()
         output = reduce(torch.add, (layer(located, real) for layer in self.layers))
@@ -161,7 +161,7 @@ class ReplayedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is u
 
 
 def make_model(texts: SavedTexts) -> ReplayedModel:
-    """The model that replays the texts of a folder."""
+    """Make the model that replays the texts of a folder."""
     settings = texts.settings
     config = PreTrainedConfig(
         num_hidden_layers=settings.layers,
@@ -176,7 +176,7 @@ def make_model(texts: SavedTexts) -> ReplayedModel:
 
 
 def make_tokenizer(texts: SavedTexts) -> PreTrainedTokenizerFast:
-    """A tokenizer that knows how the tokens of a folder are spelt; it is asked to read nothing."""
+    """Make a tokenizer that only knows the spelling of the tokens of a folder; it reads no text."""
     special = {f"{kind}_token": spelling for kind, spelling in texts.settings.special}
     words = Tokenizer(WordLevel(texts.spellings, unk_token=next(iter(texts.spellings))))
     return PreTrainedTokenizerFast(tokenizer_object=words, **special)

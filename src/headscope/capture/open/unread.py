@@ -1,4 +1,4 @@
-"""Fields of a configuration that bear on attention and that the installed transformers does not read."""
+"""Fields of a configuration that bear on attention, but that the installed transformers does not read."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from headscope.errors import ModelError
 
 
 def _has_window(config: Mapping[str, Any]) -> bool:
-    """Return True if a sliding window is on, and shorter than the longest text."""
+    """Return whether a sliding window is on, and shorter than the longest text."""
     size, longest = config.get("sliding_window"), config.get("max_position_embeddings")
     return bool(size) and config.get("use_sliding_window") is not False and not (longest and size >= longest)
 
@@ -21,13 +21,14 @@ BEARING: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
     "sliding_window": _has_window,
     "attn_logit_softcapping": lambda config: bool(config.get("attn_logit_softcapping")),
 }
-"""Each field, and whether a configuration sets it to something else than the default of models without it."""
+"""The fields, each with a function that returns whether a configuration sets it to a value that changes attention."""
 
 
 def refuse_unread_fields(name: str, where: str, config: PreTrainedConfig) -> None:
-    """Raise an error if a configuration sets a field that bears on attention and that its class in transformers lacks.
+    """Raise an error if a configuration sets a field that bears on attention, but that transformers does not read.
 
-    Such a field is kept and never read, as are heads that transformers 4 pruned and BERT's relative positions.
+    Its class in transformers keeps such a field without reading it. Examples are heads that transformers 4 pruned, and
+    BERT's relative positions.
     """
     settings, _ = PreTrainedConfig.get_config_dict(where)
     read = {field.name for field in dataclasses.fields(config)} if dataclasses.is_dataclass(config) else {*vars(config)}

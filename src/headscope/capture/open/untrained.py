@@ -15,19 +15,19 @@ from headscope.capture.open.loading import Loadable, load
 def untrained_model(model: Loadable, *, seed: int = 0, keep_embeddings: bool = False) -> Model:
     """Return a model of the same shape with untrained weights, as a control.
 
-    What it scores, the architecture and the tokenizer score by themselves.
+    Its scores come from the architecture and the tokenizer alone.
 
     >>> untrained = headscope.untrained_model("minilm", seed=1)
     >>> table = headscope.measure(untrained, ["The dog sees the old house."], "surface")
 
     Args:
-        model: whose shape and tokenizer it has, as for `headscope.load`.
-        seed: of the random weights.
-        keep_embeddings: keep the trained embeddings of words and positions, those below the first layer (Clark et al.
-            2019, section 5), so that what it scores may also come from which words there are.
+        model: The model whose shape and tokenizer it has, as for `headscope.load`.
+        seed: The seed of the random weights.
+        keep_embeddings: Keep the trained embeddings of words and positions below the first layer (Clark et al. 2019,
+            section 5). Then its scores may also come from the words of the text.
 
     Raises:
-        ModelError: the model cannot be loaded, or is none but saved queries, keys and values.
+        ModelError: The model cannot be loaded, or is only saved queries, keys and values.
     """
     model = load(model)
     model.require_weights("the untrained model")
@@ -37,7 +37,7 @@ def untrained_model(model: Loadable, *, seed: int = 0, keep_embeddings: bool = F
         module = type(model.module)(config)
     module = module.to(model.module.dtype)
     for part in list_configs(module):
-        if (chosen := part._attn_implementation or "").startswith(EDITED_PREFIX):  # while heads of the model are edited
+        if (chosen := part._attn_implementation or "").startswith(EDITED_PREFIX):  # if heads of the model are edited
             part._attn_implementation = chosen.removeprefix(EDITED_PREFIX)
     name = f"random weights (seed {seed}) of {model.name}"
     if keep_embeddings:
@@ -50,7 +50,7 @@ def untrained_model(model: Loadable, *, seed: int = 0, keep_embeddings: bool = F
 
 
 def _list_embeddings(module: nn.Module) -> dict[str, nn.Module]:
-    """Return the embeddings below the first layer: layers are in lists of modules, and so are theirs."""
+    """Return the embeddings below the first layer, by name; embeddings of layers are inside a ``ModuleList``."""
     inside = {part for each in module.modules() if isinstance(each, nn.ModuleList) for part in each.modules()}
     return {
         place: part for place, part in module.named_modules() if isinstance(part, nn.Embedding) and part not in inside
