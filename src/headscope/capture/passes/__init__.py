@@ -1,1 +1,1 @@
-"""What needs a pass of its own: views, projections, the residual stream, and the stream of verified batches."""
+"""Work that needs its own passes: views, projections, the residual stream, and the stream of verified batches."""

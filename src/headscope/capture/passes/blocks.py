@@ -1,7 +1,7 @@
-"""One pass of a model on a batch, kept, so that passes that change a head begin at the head.
+"""A record of one pass of a model on a batch, so that later passes that change a head can begin at that head.
 
-What lies below a changed head is the same in every pass: the blocks of the layers below, and the attention of the layer
-itself. A block is the module that a model's list of layers holds: its attention, its feed-forward part and its norms.
+Everything below a changed head is the same in every pass: the blocks of the layers below, and the attention of its own
+layer. A block is a module in the model's list of layers: attention, feed-forward part and norms.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,23 +23,23 @@ Layer = tuple[str, int]
 """A layer by attention type and number."""
 
 DOUBLED = 0.05
-"""The most that doubling the output of heads changes behind a norm, as a share of what the output itself changes."""
+"""The largest change by doubling the output of heads before a norm, as a share of the change by the output itself."""
 
 
 @dataclass(eq=False)
 class Recorded:
-    """What the blocks of a model and their modules of attention returned in one pass, in the order of their calls.
+    """A record of one pass: the outputs of a model's blocks and attention modules, in the order of their calls.
 
     Attributes:
-        blocks: the modules, each once, though a model may call one again and again.
-        modules: the module of attention of each layer.
-        outputs: of each call of a block.
-        inputs: the block of each of these calls, and what it was called with.
-        attention: the modules of attention that were called in each of these calls.
-        starts: of each layer, the number of calls that end before its attention begins.
-        attended: what the module of attention of each layer returned.
-        heads: z of each layer, and what a new z can be made from.
-        streams: what the output of each layer is added to, as far as somebody has asked (`find_streams`).
+        blocks: The blocks, each once, even if a model calls one again and again.
+        modules: The attention module of each layer.
+        outputs: The output of each call of a block.
+        inputs: The block of each call, and its arguments.
+        attention: The attention modules that ran in each call.
+        starts: The number of calls of blocks that end before the attention of a layer begins, for each layer.
+        attended: The output of the attention module of each layer.
+        heads: z of each layer, and the layer as an edit gets it.
+        streams: The stream that the output of each layer is added to, as far as `find_streams` has found it.
     """
 
     blocks: tuple[nn.Module, ...]
@@ -54,11 +54,10 @@ class Recorded:
 
     @torch.inference_mode()
     def find_streams(self, layers: Iterable[Layer], projections: Mapping[Layer, Projection]) -> Mapping[Layer, Tensor]:
-        """Return what the output of each of some layers is added to: what its block reads; of those with a projection.
+        """Return the stream to which the output of each of these layers is added, for layers with a projection.
 
-        That is the first tensor that the block is given. Where a norm scales the output before it is added, as in
-        Gemma 2, the output is added to nothing that counts, and what is returned is 0: a change then has effect by its
-        angle to the output itself.
+        The stream is the first tensor that the block gets. If a norm scales the output before it is added, as in
+        Gemma 2, the stream is returned as 0: then only the angle between a change and the output matters.
         """
         layers = self.heads.keys() & projections.keys() & {*layers}
         for layer in layers - self.streams.keys():
@@ -70,7 +69,7 @@ class Recorded:
         return {layer: self.streams[layer] for layer in layers & self.streams.keys()}
 
     def _is_scaled(self, layer: Layer, projections: Mapping[Layer, Projection]) -> bool:
-        """True where the block hardly hands on another stream if the output of its heads is twice as large."""
+        """Return whether the block's output hardly changes if the output of its heads is twice as large."""
         without, once, twice = (
             self.run_block(layer, lambda z, _, factor=factor: factor * z, projections) for factor in (0, 1, 2)
         )
@@ -78,13 +77,13 @@ class Recorded:
 
     @contextmanager
     def change(self, layer: Layer, edit: Edit, projections: Mapping[Layer, Projection]) -> Iterator[None]:
-        """Within, one pass on the same batch begins behind the heads of a layer, whose output an edit has changed.
+        """Let one pass on the same batch, inside the ``with`` block, begin after the edited heads of a layer.
 
-        What a module of attention returns is z, or z behind the output projection; with anything else the pass gives
-        another result than an edit of a whole pass, which is to be checked.
+        This assumes that an attention module returns z, or z after the output projection. Otherwise the pass differs
+        from a whole pass with the edit, so callers must check that it does not.
 
         Raises:
-            KeyError: the projection of the layer is needed, and is not among `projections`.
+            KeyError: The projection of the layer is needed, and is not in `projections`.
         """
         module, (z, about) = self.modules[layer], self.heads[layer]
         changed = self._put(layer, z, apply_edits([edit], z, about), projections)
@@ -92,7 +91,7 @@ class Recorded:
 
         def forward(*arguments: Any, **named: Any) -> Any:
             nonlocal is_changed
-            if is_changed:  # the module of a layer above is the same
+            if is_changed:  # a layer above uses the same module
                 return run(*arguments, **named)
             is_changed = True
             pass_over(module)
@@ -103,9 +102,9 @@ class Recorded:
             yield
 
     def run_block(self, layer: Layer, edit: Edit, projections: Mapping[Layer, Projection]) -> Tensor:
-        """What the block of a layer hands on as the stream, with the output of its heads changed by an edit.
+        """Run the block of a layer with the output of its heads edited, and return the stream that it passes on.
 
-        The errors, and what is to be checked, are those of `change`.
+        The errors, and the check that callers must make, are as in `change`.
         """
         z, about = self.heads[layer]
         changed = self._put(layer, z, apply_edits([edit], z, about), projections)
@@ -114,7 +113,7 @@ class Recorded:
             return get_first(block(*arguments, **named))
 
     def _put(self, layer: Layer, z: Tensor, edited: Tensor, projections: Mapping[Layer, Projection]) -> Any:
-        """What the module of attention of a layer would have returned with another z."""
+        """Return the output that the attention module of a layer would have had with the edited z."""
         returned = self.attended[layer]
         first, *others = returned if isinstance(returned, tuple) else (returned,)
         before, after = (each.transpose(1, 2).flatten(2).to(first.dtype) for each in (z, edited))
@@ -125,7 +124,7 @@ class Recorded:
 
     @contextmanager
     def skip_below(self, layer: Layer) -> Iterator[None]:
-        """Within, one pass on the same batch takes from the record all that lies below a layer.
+        """Let one pass on the same batch, inside the ``with`` block, take all blocks below a layer from the record.
 
         The pass must not fill a cache of keys and values.
         """
@@ -134,14 +133,14 @@ class Recorded:
 
     @contextmanager
     def end_with(self, stream: Tensor) -> Iterator[None]:
-        """Within, one pass on the same batch runs no block, and the last one returns another stream."""
+        """Let one pass on the same batch, inside the ``with`` block, run no blocks; the last block returns `stream`."""
         last = self.outputs[-1]
         with self._replay([*self.outputs[:-1], (stream, *last[1:]) if isinstance(last, tuple) else stream]):
             yield
 
     @contextmanager
     def _replay(self, outputs: Sequence[Any]) -> Iterator[None]:
-        """Within, the first calls of blocks in one pass return these outputs, and run nothing."""
+        """Let the first calls of blocks in one pass inside the ``with`` block return these outputs without running."""
         calls = 0
 
         def resume(block: nn.Module, run: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,17 +162,17 @@ class Recorded:
 
 
 def get_first(returned: Any) -> Tensor:
-    """What a block or a module of attention adds to the stream or hands on as it: the first thing that it returns."""
+    """Return the first output of a block or an attention module, which is the stream or is added to it."""
     first: Tensor = returned[0] if isinstance(returned, tuple) else returned
     return first
 
 
 @contextmanager
 def record_blocks(capture: Capture) -> Iterator[Recorded]:
-    """Within, one pass of a model is recorded.
+    """Record one pass of a model inside the ``with`` block.
 
     Raises:
-        ModelError: the layers of the model are in no list of modules (`has_blocks`), or its heads cannot be edited.
+        ModelError: The layers of the model are not in a list of modules (`has_blocks`), or its heads cannot be edited.
     """
     blocks = _find_blocks(capture)
     if not has_blocks(capture):
@@ -219,7 +218,7 @@ def record_blocks(capture: Capture) -> Iterator[Recorded]:
 
 
 def record_pass(capture: Capture, inputs: Mapping[str, Tensor]) -> Recorded:
-    """One pass of a model on some inputs, recorded; the errors are those of `record_blocks`."""
+    """Run a model on inputs, and return the record of the pass; the errors are as in `record_blocks`."""
     with torch.inference_mode(), record_blocks(capture) as recorded:
         run_model(capture.model, inputs)
     return recorded
@@ -227,7 +226,7 @@ def record_pass(capture: Capture, inputs: Mapping[str, Tensor]) -> Recorded:
 
 @contextmanager
 def replace_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Within, a module runs another function in place of its own."""
+    """Replace the forward function of a module inside the ``with`` block."""
     own = vars(module).get("forward")
     module.forward = forward
     try:
@@ -240,12 +239,12 @@ def replace_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator[
 
 
 def has_blocks(capture: Capture) -> bool:
-    """True if each layer of a model is in a list of modules."""
+    """Return whether each layer of a model is in a list of modules."""
     return len(_find_blocks(capture)) == len(capture.modules)
 
 
 def _find_blocks(capture: Capture) -> Mapping[Layer, nn.Module]:
-    """The block of each layer that has one: what the outermost list of modules around its attention holds."""
+    """Find the block of each layer: the item of the outermost list of modules that contains its attention."""
     modules = dict(capture.model.module.named_modules())
     paths = {id(module): path for path, module in modules.items()}
     blocks = {}

@@ -1,7 +1,7 @@
-"""The views of gradients: how much of what the loss depends on in a row belongs to the weight of each token.
+"""The views of gradients: the share of each weight of a row in how much the loss depends on the row.
 
-One backward pass gives ``g = dL/dz`` and the values v of each layer; the gradient of a weight is ``g[i] . v[j]``. The
-rows are then shown by a second forward pass, a block at a time, so that nothing of the size of a matrix is kept.
+One backward pass gives ``g = dL/dz`` and the values v of each layer; the gradient of a weight is ``g[i] . v[j]``. Then
+a second forward pass shows the rows, block by block, so that nothing as large as a matrix is kept.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from headscope.capture.tokens.batch import Batch
 
 
 def view_gradients(capture: Capture, *, times_attention: bool) -> DenseView:
-    """``|dL/dA[i, j]|``, or ``|A[i, j] dL/dA[i, j]|``, as a share of its row, in a model that is captured."""
+    """Return the view of ``|dL/dA[i, j]|``, or of ``|A[i, j] dL/dA[i, j]|``, as a share of its row."""
 
     def begin(batch: Batch, loss: Loss | None) -> Turn:
         gradients = capture.run(batch, gradients=True, loss=loss).gradients
@@ -29,7 +29,7 @@ def view_gradients(capture: Capture, *, times_attention: bool) -> DenseView:
                 sizes = gradient.by_weight(rows)[..., columns].abs_()
                 if times_attention:
                     sizes = sizes * attention.matrix
-                # Padding may hold anything, NaN included.
+                # Padding may hold any numbers, even NaN.
                 seen = gradient.visible(rows)[..., columns] & attention.queries.real[:, rows, None]
                 shares = share_rows(sizes.masked_fill(~seen[:, None], 0.0))
             return replace(attention, matrix=shares.float())

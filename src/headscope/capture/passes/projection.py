@@ -1,4 +1,4 @@
-"""The part of each head in the output projection of its layer, found by what flows into it and not by its name."""
+"""The part of each head in the output projection of its layer; the projection is found by its input, not its name."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Projection:
     """The output projection of a layer.
 
     Attributes:
-        parts: the part of its matrix that belongs to each head.
+        parts: The part of its matrix that belongs to each head.
     """
 
     parts: Float[Tensor, "head width model"]
@@ -31,11 +31,11 @@ class Projection:
     def apply(
         self, change: Float[Tensor, "batch chosen query width"], heads: Int[Tensor, " chosen"]
     ) -> Float[Tensor, "batch query model"]:
-        """What a change of the output of some heads, these counted from 0, adds behind the projection."""
+        """Return the change after the projection that a change of the output of these heads (counted from 0) makes."""
         return change.transpose(1, 2).flatten(2) @ self.parts[heads].flatten(0, 1).to(change.dtype)
 
     def solve(self, added: Float[Tensor, "batch query model"], heads: int) -> Float[Tensor, "batch head query width"]:
-        """Return the smallest change of all heads that adds this behind the projection, or what comes nearest to it."""
+        """Return the smallest change of all heads that adds `added` after the projection, or comes closest to it."""
         flat: Tensor = (added.double() @ self._inverse).to(added.dtype)
         return flat.reshape(*flat.shape[:2], heads, -1).transpose(1, 2)
 
@@ -47,26 +47,26 @@ class Projection:
 
 
 def find_norms(capture: Capture, batch: Batch) -> Norms:
-    """The way to the norms of the values of each layer and head behind the output projection.
+    """Return the measure of the norms of values after the output projection, for each layer and head.
 
-    The arguments and errors are those of `find_projections`.
+    The arguments and errors are as in `find_projections`.
     """
     projections = {}
     for layer, projection in find_projections(capture, batch).items():
-        # The triangle of its QR decomposition leaves vectors as long, and is no wider than a head.
+        # The triangle of the QR decomposition gives vectors of the same length, and is not wider than a head.
         triangle = torch.linalg.qr(projection.parts.mT.double(), mode="r").R
         projections[layer] = triangle.mT.to(projection.parts.dtype)
     return Norms(projections)
 
 
 def find_projections(capture: Capture, batch: Batch) -> dict[tuple[str, int], Projection]:
-    """The output projection of each layer, by attention type and number.
+    """Find the output projection of each layer, by attention type and number.
 
-    It is verified on a batch that the projection adds up what its heads give it.
+    A run on `batch` verifies that the module only projects the output of its heads, and may add a constant.
 
     Raises:
-        ModelError: the model does not use the attention interface, or does something else to the output of its heads
-            than to project it.
+        ModelError: The model does not use the attention interface, or does more with the output of its heads than
+            project it.
     """
     model, name = capture.model, capture.model.title
     if capture.route == "outputs":
@@ -95,11 +95,11 @@ def find_projections(capture: Capture, batch: Batch) -> dict[tuple[str, int], Pr
 
 @dataclass(eq=False)
 class _Watch:
-    """A forward pass in which the module that takes the output of each layer's heads is looked for.
+    """A forward pass that finds the module that takes the output of each layer's heads.
 
     Attributes:
-        batch: what the model is run on.
-        projected: for each layer the module, and what it takes: the output of the heads side by side.
+        batch: The batch that the model reads.
+        projected: The module of each layer, and its input: the concatenated output of the heads.
     """
 
     batch: Batch
@@ -110,22 +110,22 @@ class _Watch:
     _z: Tensor | None = None
 
     def start(self, z: Z, layer: EditedLayer) -> Z:
-        """Z as it is: an edit that changes nothing, and from which on the output of this layer is looked for."""
+        """Return z unchanged, as an edit, and begin to look for the module that takes it."""
         self._layer, self._z = (layer.attention_type, layer.layer), z
         return z
 
     def see(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
         """Note the module if it takes the output of the heads and nothing else.
 
-        One without weights, such as dropout, hands it on as it is. One that takes something beside it, such as what is
-        added to it, has the projection inside.
+        A module without weights, such as dropout, only passes the output on. A module with further inputs, such as the
+        stream that the output is added to, contains the projection.
         """
         if self._layer is None or self._z is None or len(arguments) != 1 or not isinstance(arguments[0], Tensor):
             return
         given, z = arguments[0], self._z.transpose(1, 2)
         if given.numel() != z.numel() or next(module.parameters(), None) is None:
             return
-        # Padding may hold anything, NaN included.
+        # Padding may hold any numbers, even NaN.
         real = self.batch.on(given.device).queries(self._layer[0]).real
         z = z.to(given)[real]
         if torch.equal(given.reshape(*real.shape, *z.shape[1:])[real], z):
@@ -136,19 +136,20 @@ class _Watch:
 def _read_projection(
     model: Model, module: nn.Module, z: Float[Tensor, "1 query head width"]
 ) -> Float[Tensor, "head width model"] | None:
-    """Each head's part of a module that takes z; None if the module does more than to multiply it and add a constant.
+    """Find each head's part of a module that takes z; None if the module does more than multiply and add a constant.
 
-    The module is asked and not its weights, which adapters may add to and which families store in their own ways.
+    This runs the module and does not read its weights: adapters may add to weights, and families store them in
+    different ways.
     """
     heads, width = z.shape[2:]
     zero = z.new_zeros(1, 1, heads * width)
     offset = module(zero)
     try:
-        # The gradient, and not a difference of outputs, in which half precision would round with the bias.
+        # The gradient is exact; a difference of outputs would include the rounding of the bias in half precision.
         with torch.enable_grad():
             inputs = zero.repeat(1, offset.shape[-1], 1).requires_grad_()
             (gradient,) = torch.autograd.grad(module(inputs).diagonal(dim1=1, dim2=2).sum(), inputs)
-    except RuntimeError:  # weights that no gradient passes, such as packed ones
+    except RuntimeError:  # no gradient passes through some weights, such as packed ones
         return None
     projection = gradient.reshape(-1, heads, width).permute(1, 2, 0).float()
     expected = torch.einsum("bqhw,hwm->bqm", z.float(), projection) + offset.float()

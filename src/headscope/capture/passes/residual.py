@@ -1,8 +1,8 @@
-"""The residual stream: what a head adds to it reaches the end of the model with no layer between.
+"""The residual stream, through which the output of a head also reaches the end of the model directly.
 
-In a model with an additive residual stream, modules of attention and feed-forward modules add what they return to a
-sum, and a norm reads the sum at the end (Elhage et al. 2021, "Residual stream"). What a head has added is a part of
-that last sum, so what it does there *directly* is found without the layers above it.
+In a model with an additive residual stream, attention modules and feed-forward modules add their outputs to a sum, and
+a norm reads the sum at the end (Elhage et al. 2021, "Residual stream"). The output of a head is a part of that last
+sum, so its *direct* effect there is found without the layers above it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,8 +33,8 @@ class ResidualStream:
     """The end of a model's residual stream.
 
     Attributes:
-        norm: the module that reads the last sum.
-        centers: True if it takes away the mean of the sum before it scales it, as a layer norm does.
+        norm: The module that reads the last sum.
+        centers: True if the norm subtracts the mean of the sum before it scales it, as a layer norm does.
     """
 
     norm: nn.Module
@@ -42,13 +42,13 @@ class ResidualStream:
 
     @contextmanager
     def freeze_scale(self, stream: Stream) -> Iterator[None]:
-        """Within, the norm scales whatever it reads as it scales `stream`, so it is linear in changes of that."""
+        """Let the norm scale every input like `stream` in the ``with`` block, so that it is linear in its changes."""
         with replace_forward(self.norm, freeze_norm(self.norm.forward, stream, centers=self.centers)):
             yield
 
 
 def freeze_norm(norm: Callable[[Tensor], Tensor], stream: Stream, *, centers: bool) -> Callable[[Tensor], Tensor]:
-    """A norm whose scale is that of `stream`, whatever it reads."""
+    """Return a norm that scales every input as it scales `stream`."""
 
     def measure_size(values: Tensor) -> Tensor:
         centered = values - values.mean(-1, keepdim=True) if centers else values
@@ -61,7 +61,8 @@ def freeze_norm(norm: Callable[[Tensor], Tensor], stream: Stream, *, centers: bo
     def forward(read: Tensor) -> Tensor:
         change = read.to(stream.device) - stream
         share = measure_size(change) / size
-        # As large as the stream, the change is scaled as the stream is, whatever the norm adds to its divisor.
+        # The change is made as large as the stream, so the norm scales it by the same number, even with the small
+        # number that the norm adds to its divisor.
         scaled = torch.where(share > 0, change / share.clamp_min(torch.finfo(share.dtype).tiny), 0)
         return base + (norm(scaled) - shift) * share
 
@@ -69,10 +70,10 @@ def freeze_norm(norm: Callable[[Tensor], Tensor], stream: Stream, *, centers: bo
 
 
 def find_residual_stream(capture: Capture, batch: Batch, projections: Mapping[Layer, Projection]) -> ResidualStream:
-    """Return the residual stream of a model, after checking on a batch that it is a sum.
+    """Find the residual stream of a model, and verify on a batch that it is a sum.
 
     Raises:
-        ModelError: the model has no such stream.
+        ModelError: The model has no additive residual stream.
     """
     model = capture.model
     if len(model.layers) > 1 or not has_blocks(capture):
@@ -90,12 +91,13 @@ def find_residual_stream(capture: Capture, batch: Batch, projections: Mapping[La
 
 
 def find_unembedding(capture: Capture, batch: Batch) -> Unembedding:
-    """The way from the values of each head of a causal language model to its logits.
+    """Find the way from the values of each head of a causal language model to its logits.
 
-    It is verified on a batch that heads add to a sum that the output embeddings read.
+    A run on `batch` verifies that heads add to a sum, and that the output embeddings read its norm.
 
     Raises:
-        ModelError: the model gives no logits of tokens, has no residual stream, or does more than to read it.
+        ModelError: The model does not return logits of tokens, has no additive residual stream, or its output
+            embeddings do not read the last norm.
     """
     model, name = capture.model, capture.model.title
     embeddings = model.module.get_output_embeddings()
@@ -119,7 +121,7 @@ def find_unembedding(capture: Capture, batch: Batch) -> Unembedding:
 
 
 def _reads_norm(capture: Capture, batch: Batch, norm: nn.Module, embeddings: nn.Module) -> bool:
-    """True if the output embeddings are given what the last norm returns."""
+    """Return whether the input of the output embeddings is the output of the last norm."""
     given: list[Tensor] = []
 
     def keep(module: nn.Module, arguments: tuple[Any, ...]) -> None:
@@ -134,9 +136,9 @@ def _reads_norm(capture: Capture, batch: Batch, norm: nn.Module, embeddings: nn.
 
 
 def _read_norm(stream: ResidualStream, embeddings: Tensor) -> Float[Tensor, "model model"]:
-    """The last norm with its scale frozen, as the matrix that output embeddings are multiplied with."""
+    """Return the last norm with its scale frozen, as a matrix by which output embeddings are multiplied."""
     size = embeddings.shape[1]
-    # Any sum will do that is no multiple of a vector of ones, whose scale a layer norm does not know.
+    # Any vector with different entries will do; if all entries were the same, a layer norm would have no scale.
     some = torch.linspace(-1, 1, size, device=embeddings.device, dtype=embeddings.dtype).expand(1, size, -1)
     frozen = freeze_norm(stream.norm.forward, some, centers=stream.centers)
     steps = torch.eye(size, device=embeddings.device, dtype=embeddings.dtype)
@@ -145,10 +147,10 @@ def _read_norm(stream: ResidualStream, embeddings: Tensor) -> Float[Tensor, "mod
 
 @dataclass(eq=False)
 class _Watch:
-    """A forward pass in which all modules are watched, in the order in which they end.
+    """A forward pass that notes the calls of all modules, in the order in which they end.
 
     Attributes:
-        calls: each module, the first tensor that it was given, and the first that it returned.
+        calls: Each module, its first input tensor, and its first output tensor.
     """
 
     calls: list[tuple[nn.Module, Tensor, Tensor]] = field(default_factory=list)
@@ -161,7 +163,7 @@ class _Watch:
 
 
 def _check_sums(model: Model, recorded: Recorded, watch: _Watch, projections: Mapping[Layer, Projection]) -> None:
-    """Each block adds what its attention projects, and what one other module returns, to what the block before gave."""
+    """Raise an error unless each block adds its projected attention and one other module's output to its input."""
     given_to = {id(module): given for module, given, _ in watch.calls}
     stream = given_to[id(recorded.blocks[0])]
     for number, (block, returned) in enumerate(zip(recorded.blocks, recorded.outputs, strict=True)):
@@ -183,7 +185,7 @@ def _check_sums(model: Model, recorded: Recorded, watch: _Watch, projections: Ma
 
 
 def _find_norm(model: Model, recorded: Recorded, watch: _Watch) -> ResidualStream:
-    """The module that reads the last sum, which is a norm."""
+    """Find the norm that reads the last sum, or raise an error."""
     last = get_first(recorded.outputs[-1])
     end = next(place for place, (module, *_) in enumerate(watch.calls) if module is recorded.blocks[-1])
     for norm, given, returned in watch.calls[end + 1 :]:
@@ -196,9 +198,9 @@ def _find_norm(model: Model, recorded: Recorded, watch: _Watch) -> ResidualStrea
 
 
 def _scales(model: Model, norm: nn.Module, stream: Stream, *, centers: bool) -> bool:
-    """True if a module with its scale frozen is linear, and does not depend on the size of what it reads."""
+    """Return whether a module is linear with its scale frozen, and does not depend on the size of its input."""
     frozen = freeze_norm(norm.forward, stream, centers=centers)
-    first, second = stream.roll(1, -1), stream.flip(-1)  # changes as good as any
+    first, second = stream.roll(1, -1), stream.flip(-1)  # two arbitrary changes
     base = frozen(stream)
     parts = frozen(stream + first) + frozen(stream + second) - base
     return is_same(model, norm(stream), norm(4 * stream)) and is_same(model, frozen(stream + first + second), parts)

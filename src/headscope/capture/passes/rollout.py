@@ -1,12 +1,12 @@
 """Attention rollout: the attention of a head carried down to the input tokens (Abnar and Zuidema 2020, section 3).
 
-What stands at a token of a layer is a mixture of all tokens below. With w as the share that the residual stream keeps,
+The vector of a token in a layer is a mixture of all tokens below. With w as the share that the residual stream keeps,
 
     R[0] = I,    R[l] = (w I + (1 - w) mean_h A[l, h]) R[l - 1]
 
-says how much of each input token is in a token of layer l, and ``A[l, h] R[l - 1]`` from which input tokens head h of
-layer l takes. The paper has the map R[l] of a whole layer; here each head has a row of its own, and it is the head
-itself that is not mixed with the residual stream.
+is the share of each input token in each token of layer l, and ``A[l, h] R[l - 1]`` is the share of each input token in
+what head h of layer l reads. The paper has the map R[l] of a whole layer. Here each head has its own rows, and they are
+not mixed with the residual stream.
 """
 
 from dataclasses import replace
@@ -25,16 +25,18 @@ from headscope.capture.tokens.batch import Batch, Tokens
 
 
 def view_rollout(*, sink: bool) -> DenseView:
-    """``A[l, h] R[l - 1]``, in which a sink may be left out: its column is 0, and the rest of the row sums to 1.
+    """Return the view of ``A[l, h] R[l - 1]``, with or without the sink of each text.
 
-    A decoder's own attention is carried down to what the decoder reads, and cross attention to what the encoder reads.
+    A decoder's own attention is carried down to the input of the decoder, and cross attention to the input of the
+    encoder.
 
     Args:
-        sink: attention to the sink of a text counts: to special tokens in an encoder, to the first token in a decoder.
+        sink: Count attention to the sink: to the first token in a decoder, to special tokens elsewhere. If False, the
+            sink's column of each matrix A is 0, and the rest of the row is scaled to sum to 1.
     """
 
     def begin(batch: Batch, loss: Loss | None) -> Turn:
-        # The map of the layers so far of each attention type.
+        # The map R of the layers until now, by attention type.
         carried: dict[str, Float[Tensor, "batch query key"]] = {}
 
         def turn(attention: DenseRows) -> DenseRows:
@@ -48,7 +50,7 @@ def view_rollout(*, sink: bool) -> DenseView:
                 rows = weights @ below[:, None]
                 if own != "cross":
                     carried[own] = RESIDUAL * below + (1 - RESIDUAL) * rows.mean(1)
-            # The mask is that of one layer; what windows hide may still come from below.
+            # A key that the window of this layer hides may still have a share, from the layers below.
             return replace(attention, matrix=rows, allowed=(rows > 0).any(1).sum(-1, dtype=torch.float32))
 
         return turn
@@ -57,7 +59,7 @@ def view_rollout(*, sink: bool) -> DenseView:
 
 
 def _read_weights(attention: DenseRows, sink: bool) -> Float[Tensor, "batch head query key"]:
-    """The weights, 0 for padding, which may hold anything and be carried on; without the sink unless it counts."""
+    """Return the weights with 0 for padding, which may hold any numbers; without the sink unless it counts."""
     queries, keys = attention.queries, attention.keys
     left_out = ~(queries.real[:, :, None] & keys.real[:, None])
     if sink:

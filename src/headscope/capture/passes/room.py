@@ -1,4 +1,4 @@
-"""Batches that do not fit into memory, run in parts: how many tokens fit is learnt from the first that does not."""
+"""Runs batches that do not fit into memory in parts; each batch that fails lowers the number of tokens that fit."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -21,20 +21,24 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 USED = 0.5
-"""The share of the free memory of a GPU for which batches are planned; what does not fit all the same is halved."""
+"""The share of the free memory of a GPU for which batches are planned. A batch that still does not fit is halved."""
 
 ROWS = 512
-"""Keys for which a token is planned to have weights of all heads of a layer; long texts are seen in blocks of rows."""
+"""The number of keys, for each token and head of a layer, for whose weights memory is planned.
+
+Long texts are read in blocks of rows.
+"""
 
 
 @dataclass(eq=False)
 class Room:
-    """How much a model reads at once, as far as is known; it shrinks where a batch does not fit.
+    """The number of tokens that a model reads at once, as far as it is known; it shrinks if a batch does not fit.
 
     Attributes:
-        model: that reads.
-        tokens: of a batch, padding included, at most; None if no batch has failed.
-        is_shared: another batch is run at the same time, so that what does not fit is an error: it may fit alone.
+        model: The model.
+        tokens: The most tokens of a batch, padding included; None for any number, until a batch fails.
+        is_shared: True if another batch runs at the same time. Then a batch that does not fit raises its error, since
+            it may fit alone.
     """
 
     model: Model
@@ -43,12 +47,12 @@ class Room:
 
     @classmethod
     def measure(cls, model: Model, batch_tokens: int | None, batches: int = 1) -> "Room":
-        """Return the room of a model: what the fullest of its GPUs holds, unless a number of tokens was asked for.
+        """Estimate the room of a model on GPUs from the free memory of the fullest one, unless `batch_tokens` is given.
 
         Args:
-            model: that reads.
-            batch_tokens: the tokens that were asked for; None for what fits.
-            batches: how many are run at the same time.
+            model: The model.
+            batch_tokens: The tokens of a batch that the user chose; None for the number that fits.
+            batches: The number of batches that run at the same time.
         """
         gpus = [device for device in model.devices if device.type == "cuda"]
         if batch_tokens is not None or not gpus:
@@ -56,12 +60,12 @@ class Room:
         return cls(model, max(1, int(min(map(find_free_memory, gpus)) * USED / batches) // estimate_token_bytes(model)))
 
     def run(self, portion: Portion, run: Callable[[Portion], R]) -> Iterator[R]:
-        """Yield what a function returns of a portion, or of each of its parts if the whole does not fit.
+        """Call a function on a portion, or on each of its parts if the whole does not fit, and yield each result.
 
-        What was left out of the corpus is in the first part.
+        The first part has the counts of skipped documents.
 
         Raises:
-            ModelError: one text alone does not fit.
+            ModelError: One text alone does not fit.
         """
         if not portion.batches:
             yield run(portion)
@@ -77,18 +81,18 @@ class Room:
     def run_items(
         self, items: Sequence[T], length: int, run: Callable[[Sequence[T]], R], name: Callable[[T], str]
     ) -> Iterator[R]:
-        """Yield what a function returns of some texts, or of each part of them if all together do not fit, in order.
+        """Call a function on all texts, or on parts if they do not fit together, and yield each result in order.
 
-        What fails is run again in parts, so `run` must keep nothing of a call that fails.
+        Texts of a failed call run again in parts, so `run` must keep nothing of a call that fails.
 
         Args:
-            items: texts, at least one.
-            length: tokens of the longest, to which the others are padded.
-            run: is called with texts that follow each other.
-            name: of a text, for the error.
+            items: The texts, at least one.
+            length: The number of tokens of the longest text, to which the others are padded.
+            run: The function; it is called with consecutive texts.
+            name: Returns the name of a text, for the error.
 
         Raises:
-            ModelError: one text alone does not fit.
+            ModelError: One text alone does not fit.
         """
         waiting = [items]
         while waiting:
@@ -108,20 +112,26 @@ class Room:
             self.clear()
 
     def count(self, texts: int, length: int) -> int:
-        """Return how many of some texts are run at once, all of them padded to one length."""
+        """Return the number of texts to run at once, with all of them padded to `length`."""
         return texts if self.tokens is None else min(texts, max(1, self.tokens // length))
 
     def clear(self) -> None:
-        """Free the memory of a pass that failed, once its error is gone, which held it."""
+        """Free the memory of a failed pass; call it when the error, which held the memory, is gone."""
         if any(device.type == "cuda" for device in self.model.devices):
             torch.cuda.empty_cache()
 
     def shrink(self, count: int, length: int, name: str, error: Exception) -> None:
-        """Halve the room after the error of a pass on texts of which the longest has a length, and say so.
+        """Halve the room after a pass has failed, and log it.
+
+        Args:
+            count: The number of texts of the pass.
+            length: The number of tokens of the longest text.
+            name: The name of the first text, for the error.
+            error: The error of the pass.
 
         Raises:
-            ModelError: it was one text that did not fit.
-            Exception: the error, if it is not about memory, or the room is shared.
+            ModelError: The pass had a single text, and it did not fit.
+            Exception: `error` itself, if it is not about memory, or if the room is shared.
         """
         if self.is_shared or not is_out_of_memory(error):
             raise error
@@ -139,7 +149,7 @@ class Room:
 
 
 def advise_on_memory(model: Model) -> str:
-    """Return what to do where a text does not fit into memory."""
+    """Return advice, as part of a sentence, for a text that does not fit into memory."""
     ways = ["lower `max_tokens`"]
     if model.module.dtype == torch.float32:
         ways.append("set `dtype` to bfloat16")
@@ -151,7 +161,7 @@ def advise_on_memory(model: Model) -> str:
 
 
 def estimate_token_bytes(model: Model) -> int:
-    """Return about how many bytes a token of a batch takes while a model is observed: rather too many than too few."""
+    """Estimate the bytes that a token of a batch takes while a model is observed; the estimate is rather too high."""
     config = model.module.config.get_text_config()
     hidden = getattr(config, "hidden_size", 0) or 1024
     inner = getattr(config, "intermediate_size", None) or 4 * hidden

@@ -1,8 +1,8 @@
-"""Documents -> verified batches, in one place, for all who read batches.
+"""Documents -> verified batches, for all code that reads batches.
 
 documents --align--> texts of about one length --collate--> Batch, which each model reads as the same tokens
 
-The batches depend on the documents, the models and the arguments alone, so whoever stopped at a batch can go on there.
+The batches depend only on the documents, the models and the arguments, so an interrupted run can continue at a batch.
 """
 
 from collections import Counter
@@ -32,25 +32,25 @@ from headscope.errors import HeadscopeError, ModelError
 from headscope.text_forms import WRITTEN
 
 WINDOW = 2048
-"""Documents that are sorted by length together: enough to pad little, few enough to hold."""
+"""The number of documents that are sorted by length together: enough for little padding, and few enough to hold."""
 
 BATCH_TOKENS = 2048
-"""Tokens of a batch, padding included; at least one document whatever its length.
+"""The tokens of a batch, padding included. A batch has at least one document of any length.
 
-On a processor larger batches only pad more.
+On a processor, larger batches only have more padding.
 """
 
 GPU_BATCH_TOKENS = 1 << 15
-"""The same on a GPU, which is run in parts where its memory holds less (`headscope.capture.passes.room`).
+"""The tokens of a batch on a GPU. If its memory holds less, a batch runs in parts (`headscope.capture.passes.room`).
 
-It is one number, so that a run goes on at the same batch however much memory is free.
+The number does not depend on free memory, so that an interrupted run continues at the same batch.
 """
 
 VERIFIED_WORDS = 128
-"""Words of the text on which the capture is verified: its rows are made one by one, whatever the length of the rest."""
+"""The number of words of the text on which the capture is verified; that check runs with the matrix."""
 
 HELD_WEIGHTS = 1 << 27
-"""Attention weights of all layers that are held at once (512 MiB), if one document does not have more alone.
+"""The number of attention weights of all layers that are held at once (512 MiB), unless one document has more alone.
 
 A document of 512 tokens has 38 million in a model of 12 layers of 12 heads, and 101 million in one of 24 layers of 16.
 """
@@ -58,24 +58,26 @@ A document of 512 tokens has 38 million in a model of 12 layers of 12 heads, and
 
 @dataclass(frozen=True)
 class Plan:
-    """How a corpus is to be read; the same plan gives the same table to the last bit.
+    """The way in which a corpus is read; the same plan gives the same table to the last bit.
 
     Attributes:
-        max_tokens: lower the model's limit.
-        cut: documents that are longer are cut behind the last word that fits; otherwise they are left out.
-            By default `measure` cuts them where the corpus has coreference, whose documents are whole texts.
-        pair_tokens: pairs of segments are cut to this (Clark et al. 2019, section 3: 128).
-        text: ``written``, as its author wrote it; or ``spaced``, its words with a space before each, as in many papers.
-        batch_tokens: tokens of a batch, padding included; None for `BATCH_TOKENS`, and on a GPU for what fits.
-        rows: query rows of a block of attention; by default as many as memory wants.
-        fused: do without the attention matrix wherever a layer and the reducers allow it; by
-            default only for long texts, where it is the faster way.
-        view: what is measured in place of the weights, a name from `headscope.capture.passes.views.VIEWS`; None for the
-            weights.
-        sample_queries: estimate the statistics of longer texts from about so many of their query rows, at random
+        max_tokens: A limit of tokens below the model's own.
+        cut: Cut longer documents after the last word that fits; otherwise they are skipped. By default `measure` cuts
+            them if the corpus has coreference, whose documents are whole texts.
+        pair_tokens: The number of tokens to which pairs of segments are cut (Clark et al. 2019, section 3: 128).
+        text: ``written``, as the author wrote it; or ``spaced``, with a space before each word, as in many papers.
+        batch_tokens: The tokens of a batch, padding included; None for `BATCH_TOKENS`, or on a GPU for the number that
+            fits.
+        rows: The number of query rows of a block of attention. Default: as many as memory allows.
+        fused: Do without the attention matrix wherever a layer and the reducers allow it. Default: only for long
+            texts, for which it is faster.
+        view: The name of a view in `headscope.capture.passes.views.VIEWS`, measured in place of the weights; None for
+            the weights.
+        sample_queries: Estimate the statistics of longer texts from about this number of random query rows
             (`headscope.runner.row_sample`); None for all rows.
-        seed: random seed of that sample.
-        first: the token with which a text begins, in the place of what the tokenizer puts there; None for that.
+        seed: The random seed of that sample.
+        first: The id of the token with which a text begins, in place of the tokenizer's own; None for the tokenizer's
+            own.
     """
 
     max_tokens: int | None = None
@@ -91,7 +93,7 @@ class Plan:
     first: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse blocks of no rows, an unknown view, and an unknown way to read a text."""
+        """Raise an error for blocks of fewer than 1 row, an unknown view, or an unknown way to read a text."""
         check_view(self.view)
         check_text(self.text)
         if self.rows is not None and self.rows < 1:
@@ -100,13 +102,13 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Portion:
-    """A batch, and what was left out of the corpus since the batch before it.
+    """A batch, and the counts of documents that were skipped since the batch before it.
 
     Attributes:
-        batches: the batch as each model of the stream reads it. Empty only in the last portion, where the documents
-            behind the last batch were all left out.
-        captures: the verified way to the attention of each model; empty where `batches` is.
-        skipped: how much was left out, by reason.
+        batches: The batch as each model of the stream reads it. It is empty only in the last portion, if all documents
+            after the last batch were skipped.
+        captures: The verified capture of each model; empty if `batches` is empty.
+        skipped: The number of skipped documents, by reason.
     """
 
     batches: tuple[Batch, ...]
@@ -114,12 +116,12 @@ class Portion:
     skipped: Mapping[str, int]
 
     def select(self, rows: Sequence[int]) -> "Portion":
-        """Return the portion with some documents of its batch alone."""
+        """Return the portion with only these documents of its batch."""
         batches = tuple(batch.select(torch.tensor(rows, device=batch.encoder.ids.device)) for batch in self.batches)
         return replace(self, batches=batches)
 
     def leave_out(self, left_out: Bool[Tensor, " batch"], reason: str) -> "Portion":
-        """The portion without some documents of its batch, which count as skipped."""
+        """Return the portion without these documents of its batch, and count them as skipped."""
         skipped = Counter(self.skipped) + Counter({reason: int(left_out.sum())})
         rest = (~left_out).nonzero()[:, 0]
         batches = tuple(batch.select(rest) for batch in self.batches) if len(rest) else ()
@@ -128,23 +130,24 @@ class Portion:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The documents as batches, the longest of each window first; iterating gives one `Portion` after the other.
+    """The documents as batches, longest documents of each window first; iteration yields `Portion` objects.
 
-    The attention of every model is verified on the beginning of the first batch, before that is handed out.
+    The attention of every model is verified on the beginning of the first batch, before that batch is yielded.
 
     Attributes:
-        documents: any number of them; only `WINDOW` are held at a time.
-        models: one, or several of one shape that read the same tokens.
-        plan: how to batch.
-        max_tokens: of a document, if neither the plan's limit nor a model's is lower still.
-        held: the models of which the attention of all layers is held at once; their batches are kept small.
-        reads_logits: it is also found which tokens the values of the first model raise.
-        alone_from: tokens from which on a text is a batch by itself; None if only its length decides.
-        originals: under which names the documents count that repeat others.
+        documents: Any number of documents; only `WINDOW` of them are held at a time.
+        models: One model, or several of one shape that read the same tokens.
+        plan: The way in which the documents are read and batched.
+        max_tokens: The most tokens of a document, if neither the plan's limit nor a model's limit is lower.
+        held: The models whose attention of all layers is held at once; their batches are kept small.
+        reads_logits: Also find which tokens the values of the first model raise.
+        alone_from: The number of tokens from which on a text is a batch alone; None if only the size of batches
+            decides.
+        originals: The names under which documents count that repeat others.
 
     Raises:
-        ModelError: two models differ in their shape or device, read a document as other tokens, or their attention
-            cannot be captured faithfully.
+        ModelError: Two models differ in shape or device, or read a document as different tokens; or the attention of a
+            model cannot be captured faithfully.
     """
 
     documents: Iterable[Document]
@@ -157,7 +160,7 @@ class Stream:
     originals: Originals = field(default_factory=Originals, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse models that cannot read side by side."""
+        """Raise an error if the models differ in shape or device."""
         first, *others = self.models
         for other in others:
             _refuse_other_shape(other, first)
@@ -167,7 +170,7 @@ class Stream:
         streams = tee(mark_repeats(self.documents, self.originals), len(self.models))
         sides = [self._batches(model, documents) for model, documents in zip(self.models, streams, strict=True)]
         captures: tuple[Capture, ...] = ()
-        # Where no length is a threshold, the capture was verified on a text with padding already.
+        # Without thresholds of length, the capture was already verified on a text with padding.
         verified = set() if self._thresholds else {0}
         for portions in zip_longest(*sides, fillvalue=(None, Counter[str]())):
             (batch, skipped), *beside = portions
@@ -191,7 +194,7 @@ class Stream:
         return tuple(sorted({length for model in self.models for length in list_thresholds(model.module)}))
 
     def _batches(self, model: Model, documents: Iterable[Document]) -> Iterator[tuple[Batch | None, Counter[str]]]:
-        """Padded batches for one model, each with what was left out since the one before."""
+        """Yield padded batches for one model, each with the counts of documents skipped since the batch before it."""
         limits = [self.max_tokens, self.plan.max_tokens, *(each.max_tokens for each in self.models)]
         alignment = Alignment.for_model(
             model,
@@ -217,13 +220,13 @@ class Stream:
 
     @cached_property
     def batch_tokens(self) -> int:
-        """The tokens of a batch, those of the device where the plan leaves them open."""
+        """The number of tokens of a batch, by the plan, or else by the device."""
         is_on_gpu = any(device.type == "cuda" for device in self.models[0].devices)
         default = GPU_BATCH_TOKENS if is_on_gpu else BATCH_TOKENS
         return default if self.plan.batch_tokens is None else self.plan.batch_tokens
 
     def _documents_of_batch(self, longest: int) -> int:
-        """The number of documents of a batch whose longest has so many tokens."""
+        """Return the number of documents of a batch whose longest document has `longest` tokens."""
         if self.alone_from is not None and longest >= self.alone_from:
             return 1
         count = self.batch_tokens // longest
@@ -233,7 +236,7 @@ class Stream:
 
 
 def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> Capture:
-    """Return the way to a model's attention, verified on as many words as there is memory for."""
+    """Verify the capture of a model, on fewer words if there is not enough memory."""
     words = VERIFIED_WORDS
     while words:
         try:
@@ -242,12 +245,12 @@ def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> C
             if not is_out_of_memory(error):
                 raise
         words //= 2
-    # The error of the whole sample says how much there was no memory for.
+    # The error of the whole sample tells for how many tokens there is not enough memory.
     return _verify(model, batch, plan, VERIFIED_WORDS, reads_logits=reads_logits)
 
 
 def _verify(model: Model, batch: Batch, plan: Plan, words: int, *, reads_logits: bool) -> Capture:
-    """The way to a model's attention, verified on the first document of a batch for which its outputs are finite."""
+    """Verify the capture of a model on the first document of a batch for which the model's outputs are finite."""
     for document in batch.documents:
         sample = _sample(model, document, words, batch.encoder.length, plan.text, padded=plan.batch_tokens != 1)
         if is_finite(model, sample):
@@ -259,16 +262,16 @@ def _verify(model: Model, batch: Batch, plan: Plan, words: int, *, reads_logits:
 
 
 def _sample(model: Model, document: Document, words: int, pair_tokens: int, text: str, *, padded: bool) -> Batch:
-    """A little of a document, with padding in it if the run will have some, on which the capture is verified."""
+    """Make the batch for verifying the capture: the beginning of a document, with padding if the run will have any."""
     long = document.original.truncate(words)
     documents = [long, long.truncate(max(1, len(long.words) // 2))] if padded else [long]
-    # A pair whose second segment is left out is a single text, and may be too long for the model.
+    # The sample of a pair may lack the second segment; as a single text it may be too long for the model, so it is cut.
     aligned, _ = Alignment.for_model(model, cut=True, pair_tokens=pair_tokens, text=text).align(documents)
     return collate(model, aligned)
 
 
 def _refuse_other_shape(before: Model, after: Model) -> None:
-    """Refuse two models whose heads cannot be compared one by one."""
+    """Raise an error if two models differ in shape or device, so their heads cannot be compared one by one."""
     if difference := before.shape.difference(after.shape):
         raise ModelError(
             f"{before.name!r} and {after.name!r} differ in {difference}; "
@@ -281,7 +284,7 @@ def _refuse_other_shape(before: Model, after: Model) -> None:
 
 
 def _refuse_other_tokens(before: Model, after: Model, batch: Batch | None, beside: Batch | None) -> None:
-    """Refuse the batches of two models, None where one has no more, unless they are the same documents and tokens."""
+    """Raise an error unless the batches of two models have the same documents and tokens; None is no further batch."""
     if batch is None and beside is None:
         return
     if batch is None or beside is None or not _same(batch, beside):
@@ -300,7 +303,7 @@ def _same(batch: Batch, beside: Batch) -> bool:
 
 
 def _shown(batch: Batch) -> dict[str, Tensor]:
-    """The inputs of the model, padding as 0: a tokenizer that had no token to pad with was given one."""
+    """Return the inputs of the model with 0 for padding, since a tokenizer without a padding token was given one."""
     shown = batch.inputs | {"input_ids": batch.encoder.ids.where(batch.encoder.real, 0)}
     if batch.decoder is not None:
         shown["decoder_input_ids"] = batch.decoder.ids.where(batch.decoder.real, 0)

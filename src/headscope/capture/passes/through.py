@@ -1,4 +1,4 @@
-"""A view by its name -> the way to a model's attention, through the view."""
+"""The name of a view -> a capture that shows the view."""
 
 from dataclasses import replace
 
@@ -12,10 +12,12 @@ from headscope.capture.tokens.batch import Batch
 
 
 def see_through(view: str | None, capture: Capture, sample: Batch) -> Capture:
-    """Return the capture so that it shows a view of `VIEWS` in place of the weights, after a trial on a sample.
+    """Return the capture so that it shows a view of `VIEWS` in place of the weights; None returns it unchanged.
+
+    `sample` is the batch on which the view is tried.
 
     Raises:
-        ModelError: the model cannot be seen through this view.
+        ModelError: The model does not allow this view.
     """
     match view:
         case "norm":

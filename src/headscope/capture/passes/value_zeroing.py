@@ -1,9 +1,9 @@
-"""Value zeroing: how much a token changes where a head does not get the value of another (Mohebbi et al. 2023).
+"""Value zeroing: the change of a token if a head does not get the value of another token (Mohebbi et al. 2023).
 
-With ``z[i] - A[i, j] v[j]`` in the place of z[i], the output of one head, the block of its layer returns another vector
-for token i. The view shows the cosine distance of the two. So it sees what the residual stream, the norms and the
-feed-forward part make of the head's output. Mohebbi et al. (section 3) zero a value in all heads of a layer at once,
-and have one map for each layer; here each head has its own.
+If ``z[i] - A[i, j] v[j]`` replaces z[i], the output of one head, the block of its layer returns another vector for
+token i. The view shows the cosine distance of the two vectors. So it includes the effect of the residual stream, the
+norms and the feed-forward part on the head's output. Mohebbi et al. (section 3) zero a value in all heads of a layer at
+once, and have one map for each layer; here each head has its own map.
 """
 
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ from headscope.errors import ModelError
 
 
 def prepare_value_zeroing(capture: Capture, batch: Batch) -> DenseView:
-    """The cosine distance of what a block returns with and without a value in a head, as a share of its row.
+    """Return the view of the cosine distance of a block's output with and without a value, as a share of its row.
 
-    It is verified on a batch that a block with changed heads is what the model itself computes.
+    A run on `batch` verifies that a block with edited heads returns what the model itself computes.
 
     Raises:
-        ModelError: the model has no blocks, or does more than to project the output of its heads.
+        ModelError: The model has no blocks, or does more with the output of its heads than project it.
     """
     projections = find_projections(capture, batch)
     recorded = record_pass(capture, batch.inputs)
@@ -51,14 +51,14 @@ def prepare_value_zeroing(capture: Capture, batch: Batch) -> DenseView:
 
 
 def _begin(capture: Capture, projections: Mapping[Layer, Projection], batch: Batch, loss: Loss | None) -> Turn:
-    """The rows of the view, after passes of each block without each value."""
+    """Run each block without each value, and return the function that gives the rows of the view."""
     recorded, seen = record_pass(capture, batch.inputs), list[DenseRows]()
 
     def see(attention: Attention) -> None:
         assert isinstance(attention, DenseRows)
         seen.append(attention)
 
-    # Blocks are run behind this pass, since they would pass for further layers within it.
+    # Blocks run after this pass, since inside it they would count as further layers.
     capture.run(batch, see, whole=True)
     shares = {}
     for attention in seen:
@@ -71,7 +71,7 @@ def _begin(capture: Capture, projections: Mapping[Layer, Projection], batch: Bat
 def _measure_shares(
     recorded: Recorded, layer: Layer, attention: DenseRows, projections: Mapping[Layer, Projection]
 ) -> Float[Tensor, "batch head query held"]:
-    """The cosine distances as shares of their rows; 0 where nothing is attended to, and for padding."""
+    """Measure the cosine distances as shares of their rows; 0 where the weight is 0, and for padding."""
     weights, keys = attention.matrix, torch.arange(attention.keys.length)[attention.columns]
     real = attention.queries.real[:, :, None] & attention.keys.real[:, None, attention.columns]
     distances = torch.zeros_like(weights)
@@ -81,12 +81,12 @@ def _measure_shares(
             without = _take_value(head, key, weights[:, head, :, place])
             actual = recorded.run_block(layer, without, projections).double()
             distances[:, head, :, place] = 1 - torch.cosine_similarity(expected, actual, dim=-1)
-    # Rounding may leave a little less than 0.
+    # Rounding may give numbers a little below 0.
     return share_rows(distances.clamp_min_(0).masked_fill_(~real[:, None] | (weights == 0), 0.0))
 
 
 def _take_value(head: int, key: int, weights: Float[Tensor, "batch query"]) -> Edit:
-    """An edit that takes the value of a token out of the output of a head, given the attention of the head to it."""
+    """Return an edit that subtracts the value of a token, times its weights, from the output of a head."""
 
     def edit(z: Tensor, layer: EditedLayer) -> Tensor:
         edited = z.clone()
@@ -99,7 +99,7 @@ def _take_value(head: int, key: int, weights: Float[Tensor, "batch query"]) -> E
 
 
 def _zero_first(chosen: Layer) -> Edit:
-    """An edit that sets the first head of a layer to 0."""
+    """Return an edit that sets the first head of a layer to 0."""
 
     def edit(z: Tensor, layer: EditedLayer) -> Tensor:
         if (layer.attention_type, layer.layer) != chosen:

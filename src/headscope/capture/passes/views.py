@@ -1,4 +1,4 @@
-"""What can be measured in place of the weights of attention, by name. No torch here."""
+"""The views that can be measured in place of the weights of attention, by name. This module does not load torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ from headscope.errors import HeadscopeError
 
 @dataclass(frozen=True)
 class View:
-    """What a view shows, in the words that a table has.
+    """A view, in the words of a table.
 
     Attributes:
-        share: the unit of its weights.
-        shows: what a weight is, and who defined it.
-        of_loss: it is of the loss of a task head, which the model must have.
-        max_tokens: longer texts are skipped or cut, and counted; None if any length will do.
-        settings: what a number of it depends on; the table has them as attributes.
+        share: The unit of its weights.
+        shows: The definition of a weight, and its source.
+        of_loss: True if it needs the loss of a task head, which the model must have.
+        max_tokens: The most tokens of a text. Longer texts are skipped or cut, and counted; None for any length.
+        settings: The settings of the view, which the table has as attributes.
     """
 
     share: str
@@ -29,10 +29,10 @@ RESIDUAL = 0.5
 """The share of a token that the residual stream keeps in each layer (Abnar and Zuidema 2020, section 3)."""
 
 ROLLOUT_TOKENS = 512
-"""The longest text that is rolled out: matrices of all its tokens are multiplied."""
+"""The most tokens of a text for the rollout, which multiplies matrices of all tokens."""
 
 VALUE_ZEROING_TOKENS = 64
-"""The longest text of which values are zeroed: each block is run once for each head and token."""
+"""The most tokens of a text for value zeroing, which runs each block once for each head and token."""
 
 _ROLLOUT = (
     f"the attention to each token of the input, carried down through the layers below, each of which keeps {RESIDUAL} "
@@ -40,7 +40,7 @@ _ROLLOUT = (
 )
 
 NORM = "norm"
-"""The view whose weights are those of attention times a number of each key."""
+"""The view whose weights are attention weights times one number for each key."""
 
 VIEWS: Mapping[str, View] = {
     NORM: View(
@@ -84,6 +84,6 @@ VIEWS: Mapping[str, View] = {
 
 
 def check_view(view: str | None) -> None:
-    """Refuse a name that is not in `VIEWS`; None is the name of the weights themselves."""
+    """Raise an error if a name is not in `VIEWS`; None means the weights themselves."""
     if view is not None and view not in VIEWS:
         raise HeadscopeError(f"there is no view {view!r}; name one of {', '.join(VIEWS)}, or none for the weights.")
