@@ -1,1 +1,1 @@
-"""Rows of attention: with their matrix, in one fused pass without it, on a processor or a GPU."""
+"""Rows of attention: with their matrix, or in one fused pass without it, on a processor or a GPU."""

@@ -1,8 +1,8 @@
-"""Attention answers questions; it is not a matrix.
+"""Attention as an object with methods that answer questions; it need not be a matrix.
 
-A reducer is handed an `Attention` while the forward pass runs, and asks it for averages, entropies
-or single weights. How the answer is found is the business of the implementation, which the seam in
-`headscope.capture.forward.interface` chooses.
+A reducer gets an `Attention` while the forward pass runs, and asks it for averages, entropies or single weights. Each
+implementation computes the answers in its own way; the seam in `headscope.capture.forward.interface` chooses the
+implementation.
 """
 
 from functools import cached_property
@@ -20,17 +20,18 @@ from headscope.errors import HeadscopeError
 class Attention(Protocol):
     """A block of query rows of one layer's attention, for one batch.
 
-    Rows and keys of padding are present and meaningless; a reducer leaves them out by
-    ``queries.real`` and ``keys.real``. Through a view (`headscope.capture.passes.views`) a weight is what the view
-    shows of the key, as a share of the row.
+    Rows and keys of padding are included, and mean nothing; a reducer leaves them out by ``queries.real`` and
+    ``keys.real``. With a view (`headscope.capture.passes.views`), a weight is the view's number for the key, as a share
+    of the row.
 
     Attributes:
-        layer: counted from 1 in the order of the forward pass, in each attention type by itself.
-        attention_type: ``encoder``, ``decoder`` (also of a model that is a decoder alone) or ``cross``.
-        rows: the query positions held: those that follow each other, or every so manieth from the first on.
-        batch: the documents, their tokens and words.
-        raised_tokens: the answer to `raised`; None where nobody reads logits.
-        value: the answer to `values`; None of a view, and where only the weights can be seen.
+        layer: The number of the layer, counted from 1 in the order of the forward pass, separately for each attention
+            type.
+        attention_type: ``encoder``, ``decoder`` (also for a model with a decoder alone) or ``cross``.
+        rows: The query positions that are held, with a constant step.
+        batch: The documents, their tokens and words.
+        raised_tokens: The result of `raised`; None if nobody reads logits.
+        value: The result of `values`; None for a view, and if only the weights can be seen.
     """
 
     layer: int
@@ -42,7 +43,7 @@ class Attention(Protocol):
 
     @property
     def queries(self) -> Tokens:
-        """The tokens that attend; all of them, of which `rows` are held."""
+        """The tokens that attend, also those whose rows are not held."""
         return self.batch.queries(self.attention_type)
 
     @property
@@ -55,23 +56,23 @@ class Attention(Protocol):
         """The number of query heads."""
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
-        """The average of each column under the attention: sum_k a[q, k] * columns[k].
+        """Return the average of each column under the attention: sum_k a[q, k] * columns[k].
 
-        The columns are of all keys, the result of the rows that are held.
+        The columns are for all keys, and the result is for the held rows.
         """
 
     def average_by_head(
         self, columns: Float[Tensor, "batch key_head key feature"]
     ) -> Float[Tensor, "batch head query feature"]:
-        """The average of columns of which each head, or each key/value head, has its own; otherwise as `average`."""
+        """Return averages as `average` does, with separate columns for each head or each key/value head."""
 
     def raised(self) -> Int[Tensor, "batch head key"]:
-        """The token of the text whose logit the value of each key raises most; -1 for special tokens and padding.
+        """Return the id of the token of the text whose logit the value of each key raises most.
 
-        What a value adds is read as `headscope.capture.forward.unembedding` says.
+        It is -1 for special tokens and padding. `headscope.capture.forward.unembedding` says how values raise logits.
 
         Raises:
-            HeadscopeError: no reducer has declared that it reads logits.
+            HeadscopeError: No reducer has declared that it reads logits.
         """
         if self.raised_tokens is None:
             raise HeadscopeError(
@@ -81,61 +82,62 @@ class Attention(Protocol):
         return self.raised_tokens
 
     def values(self) -> Float[Tensor, "batch key_head key width"]:
-        """The values of each key/value head, of which the output of a head before the output projection is the average.
+        """Return the values of each key/value head; their average is a head's output before the output projection.
 
-        Query heads share them in order: of 6 heads and 2 key/value heads, the first 3 have those of the first.
+        Query heads share them in order: of 6 heads with 2 key/value heads, the first 3 heads share the first.
 
         Raises:
-            HeadscopeError: a view is shown in place of attention, or the model shows no values.
+            HeadscopeError: A view is shown in place of attention, or the model does not show its values.
         """
         return read_values(self.value)
 
     def output(self) -> Float[Tensor, "batch head query width"]:
-        """What each head gives to each row that is held, before the output projection: the average of its values.
+        """Return the output of each head for each held row, before the output projection: the average of its values.
 
         Raises:
-            HeadscopeError: as `values`.
+            HeadscopeError: As in `values`.
         """
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
-        """-sum_k a[q, k] ln a[q, k], in nats."""
+        """Return the entropy of each row, -sum_k a[q, k] ln a[q, k], in nats."""
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
-        """The weights on chosen keys, n for each row that is held."""
+        """Return the weights on n keys for each held row."""
 
     def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
-        """The key on which the weight of some of the rows that are held is largest; the first of equals.
+        """Return the key with the largest weight for each of `queries`; the first key if several are equal.
 
-        The queries are counted among all of them, not among those that are held.
+        `queries` must be among the held rows. They are counted among all queries, not among the held rows.
         """
 
     def distances(
         self, edges: tuple[int, ...]
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
-        """The mass of each query in each bucket of distance, and its mean distance, in tokens.
+        """Return the attention of each query to each bucket of distance, and its mean distance, in tokens.
 
         Args:
-            edges: distances at which a bucket begins, from 1 upwards; there are as many buckets before
-                the query as after it, and one for the token itself (`headscope.capture.tokens.distance.names`).
+            edges: The distances at which a bucket begins, from 1 upwards. There is one bucket for each edge before the
+                query, one for each edge after it, and one for the token itself
+                (`headscope.capture.tokens.distance.names`).
         """
 
     def visible(self) -> Float[Tensor, "batch query"]:
-        """The number of keys that each query may attend to under the model's mask."""
+        """Return the number of keys that each query may attend to under the model's mask."""
 
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """The matrix itself: only where a reducer truly needs it."""
+        """Return the matrix itself; call it only in a reducer that truly needs it."""
 
     def words(self) -> Words:
-        """Return the attention between words, without the diagonal and special tokens; of a whole layer only.
+        """Return the attention between words, without the diagonal and special tokens; all rows must be held.
 
         Raises:
-            HeadscopeError: a block of rows is held and not a layer.
+            HeadscopeError: Not all rows of the layer are held.
         """
         return self._words
 
     @cached_property
     def _words(self) -> Words:
-        """The same, worked out once for all who ask."""
+        """The attention between words, computed once."""
         if self.rows != slice(0, self.queries.length):
             raise HeadscopeError(
                 "attention between words was asked of a block of rows, and the tokens of a word may lie in two blocks; "
@@ -145,10 +147,10 @@ class Attention(Protocol):
 
 
 def read_values(values: Float[Tensor, "batch head token width"] | None) -> Float[Tensor, "batch head token width"]:
-    """The answer to `Attention.values` or `Attention.output`, if there is one.
+    """Return the values or outputs, or raise an error if they are None.
 
     Raises:
-        HeadscopeError: there is none.
+        HeadscopeError: They are None, since a view is shown, or the model does not show its values.
     """
     if values is None:
         raise HeadscopeError(

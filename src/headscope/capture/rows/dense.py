@@ -1,4 +1,4 @@
-"""Attention as blocks of rows of its matrix, made by the model's own attention function."""
+"""Attention as blocks of rows of its matrix, which the model's own attention function computes."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,7 @@ from headscope.capture.rows.norms import make_shares
 from headscope.capture.tokens.batch import Batch
 
 FEW_COLUMNS = 16
-"""Up to so many columns are averaged in another layout, which is several times faster."""
+"""The number of columns up to which another layout of memory is used, which is several times faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +21,10 @@ class DenseRows(Attention):
     """Attention whose weights are held, for the rows of one block.
 
     Attributes:
-        matrix: the weights as the model's own attention function made them, in float32.
-        columns: the keys they are on; the mask hides all others from every row of the block.
-        allowed: how many keys the mask leaves to each query.
-        averaged: the answer to `output`; None where `value` is.
+        matrix: The weights from the model's own attention function, in float32.
+        columns: The range of keys of the matrix; the mask hides all others from every row of the block.
+        allowed: The number of keys that the mask shows to each query.
+        averaged: The result of `output`; None if `value` is None.
     """
 
     layer: int
@@ -53,13 +53,13 @@ class DenseRows(Attention):
         return replace(self, batch=self.batch.on(device), **tensors)
 
     def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "DenseRows":
-        """The rows of the norm view, given the norms of what each head takes from each key."""
+        """Return the rows of the norm view, from the norm of the vector that each head takes from each key."""
         return replace(self, matrix=make_shares(self.matrix, norms[:, :, self.columns]), value=None, averaged=None)
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
-        """The average of each column under the attention: sum_k a[q, k] * columns[k]."""
+        """Return the average of each column under the attention: sum_k a[q, k] * columns[k]."""
         batch, head, query, held = self.matrix.shape
-        # Heads and queries as one axis: one product a document instead of one a head.
+        # Heads and queries form one axis, so that there is one product for each document, not for each head.
         flat, width = self.matrix.reshape(batch, head * query, held), columns.shape[-1]
         columns = columns if held == columns.shape[1] else columns[:, self.columns]
         averages = torch.bmm(flat, _lay_out(columns.float()))
@@ -68,17 +68,17 @@ class DenseRows(Attention):
     def average_by_head(
         self, columns: Float[Tensor, "batch key_head key feature"]
     ) -> Float[Tensor, "batch head query feature"]:
-        """The average of columns of which each head, or each key/value head, has its own."""
+        """Return averages of separate columns for each head or each key/value head."""
         return average_values(self.matrix, _lay_out(columns[:, :, self.columns].float()))[..., : columns.shape[-1]]
 
     def output(self) -> Float[Tensor, "batch head query width"]:
-        """The average of its values that each head gives to each row."""
+        """Return the output of each head for each row: the average of its values."""
         return read_values(self.averaged)
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
-        """-sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""
+        """Return the entropy of each row, -sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""
         tiny = torch.finfo(self.matrix.dtype).tiny
-        # A few texts at a time, since memory that is new each time costs more than the logarithms.
+        # A few texts at a time share their memory, since allocating new memory costs more than the logarithms.
         texts = torch.split(self.matrix, self.batch.blocks.texts)
         terms = torch.empty_like(texts[0])
         negated = [
@@ -87,14 +87,14 @@ class DenseRows(Attention):
         return torch.cat(negated).neg_()
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
-        """The weights on chosen keys, n for each query."""
+        """Return the weights on n keys for each row."""
         place = keys - self.columns.start
         held = (place >= 0) & (place < self.matrix.shape[-1])
         index = place.clamp(0, self.matrix.shape[-1] - 1)[:, None].expand(-1, self.heads, -1, -1)
         return self.matrix.gather(3, index).masked_fill_(~held[:, None], 0.0)
 
     def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
-        """The key on which the weight of some of the rows is largest."""
+        """Return the key with the largest weight for each of `queries`."""
         place = (queries - self.rows.start) // (self.rows.step or 1)
         index = place[:, None, :, None].expand(-1, self.heads, -1, self.matrix.shape[-1])
         keys: Tensor = self.matrix.gather(2, index).argmax(-1) + self.columns.start
@@ -103,23 +103,23 @@ class DenseRows(Attention):
     def distances(
         self, edges: tuple[int, ...]
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
-        """The mass in each bucket of distance, and the mean distance, in tokens."""
+        """Return the attention to each bucket of distance, and the mean distance, in tokens."""
         first = self.keys.first + self.columns.start - self.queries.first - self.rows.start
         keys = ((first, first + self.matrix.shape[-1]),)
         together = self.batch.rulers.total(self.matrix, keys, edges, self.rows.step or 1)
         return together[..., :-1], together[..., -1]
 
     def visible(self) -> Float[Tensor, "batch query"]:
-        """The number of keys that each query may attend to under the model's mask."""
+        """Return the number of keys that each query may attend to under the model's mask."""
         return self.allowed
 
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """The matrix itself."""
+        """Return the matrix itself, with 0 for keys that are not held."""
         around = (self.columns.start, self.keys.length - self.columns.stop)
         return torch.nn.functional.pad(self.matrix, around) if any(around) else self.matrix
 
 
 def _lay_out(columns: Float[Tensor, "*batch key feature"]) -> Float[Tensor, "*batch key laid"]:
-    """The columns as they are multiplied fastest: few of them with the keys of each side by side, and never one."""
+    """Lay out columns for the fastest product: a few are stored column by column, and one gets a second column."""
     columns = torch.nn.functional.pad(columns, (0, 1)) if columns.shape[-1] == 1 else columns
     return columns.mT.contiguous().mT if columns.shape[-1] <= FEW_COLUMNS else columns

@@ -1,15 +1,14 @@
 """Attention without the matrix: one pass over the rows of a layer answers the same questions.
 
-Where the scores are plain ``scale * q . k`` under a mask that only hides keys, one pass over the rows
-(`headscope.capture.rows.sweep`, on a GPU `headscope.capture.rows.second_pass`) answers what is asked of all of them:
-the layer's output where no kernel of the model's has found it, entropies, distances, averages of columns, and the
-logarithm of each row's sum of exponentials, lse. With it
+This needs scores that are plain ``scale * q . k`` under a mask that only hides keys. Then one pass over all rows
+(`headscope.capture.rows.sweep`, on a GPU `headscope.capture.rows.second_pass`) computes the layer's output (unless the
+model's own kernel has computed it), entropies, distances, averages of columns, and the logarithm of each row's sum of
+exponentials, lse. With lse,
 
 - a single weight is ``exp(scale * q . k - lse)``;
-- columns that no pass has averaged are averaged by a fused kernel: attention with the columns for values *is* their
-  average.
+- a fused kernel averages columns that no pass has averaged: attention with the columns as values *is* their average.
 
-Nothing of size query x key exists, so memory grows with the length and not with its square.
+No tensor of size query x key exists, so memory grows with the length and not with its square.
 """
 
 import math
@@ -34,7 +33,7 @@ from headscope.capture.tokens.batch import Batch
 from headscope.capture.tokens.questions import Asked
 
 FEW = 8
-"""Columns are worked out key by key where at most one key in so many has anything but 0."""
+"""Columns are averaged over only their non-zero keys if at most one key in this number is not 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +41,11 @@ class FusedRows(Attention):
     """All rows of a layer's attention, as queries, keys and the kernel's log-sum-exp.
 
     Attributes:
-        query, key: what the model hands to attention; several query heads may share a key head.
-        scale: what the dot products are multiplied with.
-        reach: which keys a query sees.
-        kernels: which GPUs have the kernel.
-        attended: the output and log-sum-exp of the model's own kernel; None where they are found here.
+        query, key: The queries and keys that the model passes to attention; several query heads may share a key head.
+        scale: The factor of the dot products.
+        reach: The keys that a query sees.
+        kernels: The GPUs that have the kernel.
+        attended: The output and log-sum-exp of the model's own kernel; None if they are computed here.
     """
 
     layer: int
@@ -69,10 +68,10 @@ class FusedRows(Attention):
         return self.query.shape[1]
 
     def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "FusedRows":
-        """The rows of the norm view, given the norms of what each head takes from each key; all above 0.
+        """Return the rows of the norm view, from the norm of what each head takes from each key; all norms are above 0.
 
-        To multiply a weight with a norm is to add the norm's logarithm to the score: one more number in each key, of
-        which every query takes one.
+        Multiplying a weight by a norm means adding the norm's logarithm to the score. So each key gets the logarithm as
+        one more number, and each query gets a constant for it.
         """
         logarithms = norms.log()[..., None]
         key = self.key.float().repeat_interleave(self.heads // self.key.shape[1], dim=1)
@@ -82,7 +81,7 @@ class FusedRows(Attention):
         return replace(self, query=query, key=key, value=None, attended=None, _swept={})
 
     def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
-        """The average of `values` under the attention, and the log-sum-exp of the scores."""
+        """Return the average of `values` under the attention, and the log-sum-exp of the scores."""
         if self.kernel is not None and not torch.is_grad_enabled():
             return self._attend_by_kernel(self.kernel, values)
         query, key = self.query.float(), self.key.float()
@@ -90,7 +89,7 @@ class FusedRows(Attention):
             mask = self.reach.hiding(slice(0, key.shape[2]), query.shape[2], values.dtype)
             return attend(query, key, values, scale=self.scale, causal=self.reach.after == 0, mask=mask)
         parts = []
-        # A block of rows sees its own length of keys beside the window, and has a mask of both.
+        # A block of rows sees its window and as many keys as it has rows; its mask covers both.
         window, sizes = (self.reach.before or 0) + (self.reach.after or 0), self.batch.blocks
         most = min(sizes.windowed_rows, max(BlockSizes.windowed_rows, sizes.held // (len(key) * key.shape[2])))
         length = min(max(window, most // 8), most)
@@ -104,9 +103,10 @@ class FusedRows(Attention):
         return output, log_sum
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
-        """The average of each column under the attention, as many columns a pass as a head is wide.
+        """Return the average of each column under the attention.
 
-        What the layer before was asked for, the pass over all rows has found beside the rest.
+        One pass averages as many columns as a head is wide. If the layer before was asked for the same columns, the
+        pass over all rows has averaged them already.
         """
         self.batch.questions.note_columns(self.attention_type, self.layer, columns)
         if (place := self._recalled.find(columns)) is not None:
@@ -126,12 +126,13 @@ class FusedRows(Attention):
     def average_by_head(
         self, columns: Float[Tensor, "batch key_head key feature"]
     ) -> Float[Tensor, "batch head query feature"]:
-        """The average of columns of which each head, or each key/value head, has its own; as many a pass as a head is
-        wide.
+        """Return averages of separate columns for each head or each key/value head.
+
+        One pass averages as many columns as a head is wide.
         """
         if self.kernel is not None:
             return self._attend_by_kernel(self.kernel, columns)[0]
-        # A view has more key heads than columns may have.
+        # In a view, there may be more key heads than heads of columns.
         heads = max(columns.shape[1], self.key.shape[1])
         key, columns = (side.repeat_interleave(heads // side.shape[1], dim=1) for side in (self.key, columns))
         apart, size = replace(self, key=key, value=None, attended=None, _swept={}), key.shape[-1]
@@ -141,23 +142,23 @@ class FusedRows(Attention):
         return averages[..., : columns.shape[-1]]
 
     def values(self) -> Float[Tensor, "batch key_head key width"]:
-        """The values of each key/value head."""
+        """Return the values of each key/value head."""
         return read_values(self.value).float()
 
     def output(self) -> Float[Tensor, "batch head query width"]:
-        """The average of its values that each head gives to each row."""
+        """Return the output of each head for each row: the average of its values."""
         read_values(self.value)
         return self._ask().output if self.attended is None else self.attended[0].detach().float()
 
     def _attend_by_kernel(self, kernel: ModuleType, columns: Float[Tensor, "batch any key column"]) -> Attended:
-        """Return averages of columns, shared by all heads or not, and the log-sum-exp of the scores."""
+        """Compute averages of columns (shared by all heads or not) by the GPU kernel, and the scores' log-sum-exp."""
         known = next((swept.log_sum for swept in self._swept.values()), self._known_log_sum)
         laid, how = kernel.lay_columns([columns]), {"scale": self.scale, "reach": self.reach, "log_sum": known}
         attended: Attended = kernel.attend_by_triton(self.query, self.key, laid, **how)
         return attended
 
     def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
-        """The answers of one pass over the rows; any pass knows all but the distances at other edges."""
+        """Return the answers of one pass over all rows; only distances at other edges need another pass."""
         if edges is None:
             edges = next(iter([*self._swept, *self._recalled.edges]), distance.EDGES)
         if edges not in self._swept:
@@ -191,12 +192,12 @@ class FusedRows(Attention):
 
     @property
     def way(self) -> str:
-        """How the answers are found, in words, as the table's paths name it."""
+        """The way in which the answers are computed, in words, as the paths of a table name it."""
         return "without the matrix" if self.kernel is None else "without the matrix, by Triton"
 
     @property
     def kernel(self) -> ModuleType | None:
-        """The module of the kernel for GPUs; None for plain products."""
+        """The module of the GPU kernel; None for plain products."""
         return self.kernels.find(self.query)
 
     @cached_property
@@ -204,7 +205,7 @@ class FusedRows(Attention):
         return self.batch.questions.recall(self.attention_type, self.layer)
 
     def bound_scores(self) -> float:
-        """What no score of any row exceeds, either way (Cauchy-Schwarz)."""
+        """Return a bound of the absolute values of all scores (Cauchy-Schwarz)."""
         longest = (side.norm(dim=-1, dtype=torch.float32).amax(-1).amax() for side in (self.query, self.key))
         return float(abs(self.scale) * math.prod(longest))
 
@@ -214,27 +215,27 @@ class FusedRows(Attention):
         return self._ask().log_sum
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
-        """-sum_k a[q, k] ln a[q, k], in nats."""
-        # Rounding may leave a little less than nothing where a row attends to one key alone.
+        """Return the entropy of each row, -sum_k a[q, k] ln a[q, k], in nats."""
+        # If a row attends to a single key, rounding may give a number a little below 0.
         return self._ask().entropy.clamp_min(0)
 
     def distances(
         self, edges: tuple[int, ...]
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
-        """The mass in each bucket of distance, and the mean distance; see `Attention.distances`."""
+        """Return the attention to each bucket of distance, and the mean distance; see `Attention.distances`."""
         self.batch.questions.note_edges(self.attention_type, self.layer, edges)
         features = self._ask(edges).features
         return features[..., :-1], features[..., -1]
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
-        """The weights on chosen keys, n for each query."""
+        """Return the weights on n keys for each query."""
         row = torch.arange(len(keys), device=keys.device)[:, None]
         place = torch.arange(keys.shape[1], device=keys.device)
         groups = self.heads // self.key.shape[1]
         weights = []
         for column in keys.unbind(-1):
             chosen = self.key.transpose(1, 2)[row, column].transpose(1, 2).repeat_interleave(groups, dim=1)
-            # In float64, so that nothing is rounded but the scores that the log-sum-exp is of.
+            # In float64, so that only the rounding of the log-sum-exp remains.
             score: Tensor = torch.linalg.vecdot(self.query.double(), chosen.double())
             weight = (self.scale * score - self.log_sum).exp().float()
             seen = self.reach.within(column - place)
@@ -244,7 +245,7 @@ class FusedRows(Attention):
         return torch.stack(weights, dim=-1)
 
     def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
-        """The key on which the weight of some of the rows is largest, that is the score."""
+        """Return the key with the largest weight, which has the largest score, for each of `queries`."""
         query = self.query.gather(2, queries[:, None, :, None].expand(-1, self.heads, -1, self.query.shape[-1]))
         places = _range(slice(0, self.key.shape[2]), self.key)
         seen = self.reach.within(places - queries[..., None])
@@ -258,17 +259,17 @@ class FusedRows(Attention):
         )
 
     def visible(self) -> Float[Tensor, "batch query"]:
-        """The number of keys that each query may attend to."""
+        """Return the number of keys that each query may attend to."""
         return self.reach.count(len(self.key), self.query.shape[2], self.key.shape[2], self.key.device)
 
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """The matrix itself, made for this question: query x key."""
+        """Compute the whole matrix of query x key."""
         return self._weights(self.rows, _range(slice(0, self.key.shape[2]), self.key))
 
     def _weights(
         self, rows: slice, keys: Int[Tensor, " key"] | Int[Tensor, "batch key"]
     ) -> Float[Tensor, "batch head query key"]:
-        """The weights of a block of rows on some keys, the same for all texts or others for each."""
+        """Compute the weights of a block of rows on some keys, either the same for all texts or different by text."""
         if keys.ndim == 1:
             key = self.key[:, :, keys]
         else:
@@ -281,7 +282,7 @@ class FusedRows(Attention):
     def _as_values(
         self, columns: Float[Tensor, "batch key feature"]
     ) -> Iterator[tuple[Float[Tensor, "batch key_head key size"], int]]:
-        """Columns as values of every key head, and how many of them are columns: the kernel wants heads' width."""
+        """Yield columns as values of every key head, padded to the width of a head, and the number of columns."""
         size = self.query.shape[-1]
         for part in torch.split(columns, size, dim=-1):
             padded = torch.nn.functional.pad(part, (0, size - part.shape[-1]))

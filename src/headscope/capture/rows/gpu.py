@@ -1,4 +1,4 @@
-"""Which GPUs get the kernel of `headscope.capture.rows.second_pass`: those where it compiles and is right."""
+"""Chooses the GPUs that use the kernel of `headscope.capture.rows.second_pass`: it must compile and be right there."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,17 +16,17 @@ from headscope.capture.rows.sweep import Swept, sweep
 from headscope.capture.tokens.distance import EDGES, Rulers
 
 CLOSE = 1e-4
-"""By how much the answers of the kernel may differ from those of plain products, in float32, on a few rows."""
+"""The largest difference allowed between the kernel and plain products, in float32, on a few rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
-    """Which devices get the kernel, for which sizes of a head and types of numbers; each is tried once."""
+    """The kernel of each device, size of a head and type of numbers; each is tried once."""
 
     _tried: dict[tuple[torch.device, int, torch.dtype], ModuleType | None] = field(default_factory=dict)
 
     def find(self, query: Float[Tensor, "batch head query size"]) -> ModuleType | None:
-        """Return the module of the kernel for such queries; None for plain products."""
+        """Return the module of the kernel for queries of this kind; None for plain products."""
         kind = (query.device, query.shape[-1], query.dtype)
         if kind not in self._tried:
             self._tried[kind] = _try_kernel(*kind)
@@ -49,14 +49,14 @@ def _try_kernel(device: torch.device, size: int, dtype: torch.dtype) -> ModuleTy
 def is_right(
     lay: Callable[..., Any], answer: Callable[..., Swept], device: torch.device, size: int, dtype: torch.dtype
 ) -> bool:
-    """Return True if a kernel gives the answers of plain products for heads of this kind, with a window and padding.
+    """Return whether a kernel gives the same answers as plain products, with a window and padding.
 
     Args:
-        lay: lays out columns as `answer` wants them.
-        answer: the kernel.
-        device: where it is to be right.
-        size: that of the heads.
-        dtype: the type of their numbers.
+        lay: Lays out columns for `answer`.
+        answer: The kernel.
+        device: The GPU.
+        size: The width of the heads.
+        dtype: The type of the numbers.
     """
     generator = torch.Generator().manual_seed(1)
     query, key, value = (torch.randn(2, heads, 150, size, generator=generator).to(device, dtype) for heads in (4, 2, 2))

@@ -1,4 +1,4 @@
-"""Attention by a fused kernel, with the logarithm of each row's sum of exponentials beside it."""
+"""Attention by a fused kernel, with the logarithm of each row's sum of exponentials."""
 
 import torch
 from jaxtyping import Float
@@ -8,7 +8,7 @@ from torch.utils.checkpoint import checkpoint
 from headscope.capture.model.block_sizes import BlockSizes
 
 ALIGNED = 16
-"""Products and kernels are fast where the width of the values is a multiple of this."""
+"""Products and kernels are fast if the width of the values is a multiple of this number."""
 
 Attended = tuple[Float[Tensor, "batch head query size"], Float[Tensor, "batch head query"]]
 
@@ -22,9 +22,9 @@ def attend(
     causal: bool = False,
     mask: Float[Tensor, "texts 1 rows key"] | None = None,
 ) -> Attended:
-    """The average of `values` under ``softmax(scale * q . k + mask)``, and the log-sum-exp of the scores.
+    """Return the average of `values` under ``softmax(scale * q . k + mask)``, and the log-sum-exp of the scores.
 
-    If it is causal, query number n sees the keys up to number n.
+    If `causal` is True, query number n sees the keys up to number n.
     """
     if query.device.type == "cpu":
         output, log_sum = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
@@ -37,7 +37,7 @@ def attend(
 def in_blocks(
     query: Tensor, key: Tensor, values: Tensor, *, scale: float, causal: bool = False, mask: Tensor | None = None
 ) -> Attended:
-    """The same as `attend` on any device, by plain products of a block of rows at a time."""
+    """Compute the result of `attend` on any device, by plain products of one block of rows at a time."""
     batch, heads, queries, _ = query.shape
     step = max(1, BlockSizes.measure(query.device).held // (batch * heads * key.shape[2]))
     parts = []
@@ -46,7 +46,7 @@ def in_blocks(
         block = (query[:, :, rows], key, values, mask if mask is None or mask.shape[-2] == 1 else mask[:, :, rows])
         first = start if causal else None
         if torch.is_grad_enabled():
-            # A block's weights are made again for the backward pass, so that no two blocks' exist at once.
+            # The backward pass computes the weights of a block again, so that only one block's weights exist at once.
             parts.append(checkpoint(_attend_in_block, *block, scale, first, use_reentrant=False))
         else:
             parts.append(_attend_in_block(*block, scale, first))
@@ -57,7 +57,7 @@ def in_blocks(
 def _attend_in_block(
     query: Tensor, key: Tensor, values: Tensor, mask: Tensor | None, scale: float, first: int | None
 ) -> Attended:
-    """`attend` for rows of which the first has the number `first` if they are causal."""
+    """Compute the result of `attend` for a block of rows; `first` is the first row's number if they are causal."""
     scores = products(query.float(), key.float()).mul_(scale)
     if mask is not None:
         scores = scores + mask
@@ -71,7 +71,7 @@ def _attend_in_block(
 def products(
     query: Float[Tensor, "batch head query size"], key: Float[Tensor, "batch key_head key size"]
 ) -> Float[Tensor, "batch head query key"]:
-    """The dot product of each query with each key of the key head that its head shares."""
+    """Return the dot product of each query with each key of its key head."""
     batch, heads, queries, size = query.shape
     grouped = query.reshape(batch, key.shape[1], heads // key.shape[1] * queries, size)
     return (grouped @ key.transpose(-1, -2)).view(batch, heads, queries, key.shape[2])
@@ -80,7 +80,7 @@ def products(
 def average_values(
     weights: Float[Tensor, "batch head query key"], values: Float[Tensor, "batch key_head key width"]
 ) -> Float[Tensor, "batch head query width"]:
-    """The values of the key head that each head shares, weighted and added up."""
+    """Sum the values of each head's key/value head, weighted by the head's weights."""
     batch, heads, queries, keys = weights.shape
     grouped = weights.reshape(batch, values.shape[1], heads // values.shape[1] * queries, keys)
     return (grouped @ values).view(batch, heads, queries, values.shape[-1])

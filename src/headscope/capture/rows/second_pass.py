@@ -1,11 +1,11 @@
 """A second pass over queries and keys, for GPUs, in Triton, which comes with torch for GPUs.
 
-The first pass is the model's own fused kernel, which returns the log-sum-exp of each row's scores beside its output
-(`headscope.capture.forward.own_kernel`). With it a weight is ``exp2(score - log-sum-exp)``, so that one pass more finds
-entropies, distances and averages of columns, with no running maximum and nothing to rescale; no weight is written to
-memory. Where no kernel of the model's has found the log-sum-exp, another kernel does.
+The first pass is the model's own fused kernel, which returns its output and the log-sum-exp of each row's scores
+(`headscope.capture.forward.own_kernel`). With it, a weight is ``exp2(score - log-sum-exp)``. So one more pass computes
+entropies, distances and averages of columns, without a running maximum and without rescaling; no weight is written to
+memory. If the model's own kernel has not computed the log-sum-exp, another kernel does.
 
-All answers are divided by the sum of the weights, so that the log-sum-exp need not be exact.
+All answers are divided by the sum of the weights, so the log-sum-exp need not be exact.
 """
 
 from collections.abc import Sequence
@@ -26,23 +26,25 @@ from headscope.capture.rows.triton_kernels import add_up, answer
 from headscope.capture.tokens.distance import FAR, Rulers
 
 FAILURES = (TritonError, RuntimeError, OSError, CalledProcessError)
-"""What is raised where the kernel cannot run: for an unknown GPU, too little room on it, a compiler that is missing."""
+"""The errors if the kernel cannot run: the GPU is unknown or has too little memory, or a compiler is missing."""
 
 ROWS, KEYS = 64, 64
-"""Rows and keys of a block at most. Wider heads, float32 and older GPUs have fewer, so that all of a program's
-numbers fit into its registers."""
+"""The most rows and keys of a block.
+
+Wider heads, float32 and older GPUs have smaller blocks, so that all numbers of a program fit into its registers.
+"""
 
 WIDTH = 64
-"""Columns that a program averages at most; the next ones are for another program, which finds the weights anew."""
+"""The most columns that a program averages; another program averages the next, and computes the weights again."""
 
 SMALLEST, LONGEST = 16, 128
-"""No side of a product may be shorter, and no block of keys longer; both are powers of 2."""
+"""The smallest side of a product, and the longest block of keys; both are powers of 2."""
 
 REGISTERS = 168
-"""A thread's registers where three programs of four warps are to run on a multiprocessor at a time."""
+"""The registers of a thread, if three programs of four warps run on a multiprocessor at a time."""
 
 RAISED = 14
-"""By which power of 2 weights are larger in float16, so that small ones keep their digits there."""
+"""The power of 2 by which weights are scaled up in float16, so that small weights keep their digits."""
 
 
 Settings = dict[str, Any]
@@ -51,13 +53,14 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns as the pass multiplies them: ``size * (high + low)``.
+    """Columns in the form in which the pass multiplies them: ``size * (high + low)``.
 
     Attributes:
-        widths: how many of each tensor they are, in order.
-        high: rounded to float16, the same for all heads or others for each key head; zeros behind the last key.
-        low: what that rounding left; None where it left nothing.
-        size: powers of 2, so that what is rounded is at most 1.
+        widths: The number of columns of each tensor, in order.
+        high: The scaled columns, rounded to float16, shared by all heads or separate for each key head. They are 0
+            after the last key.
+        low: The error of that rounding; None if it is 0 everywhere.
+        size: The scale of each column, a power of 2, so that scaled numbers are at most 1.
     """
 
     widths: tuple[int, ...]
@@ -66,17 +69,17 @@ class Columns:
     size: Float[Tensor, "batch column_head column 1"]
 
     def split(self, averages: Float[Tensor, "batch head query column"]) -> tuple[Float[Tensor, "*rows _"], ...]:
-        """Return the averages of each tensor."""
+        """Split the averages of all columns by the tensors that the columns came from."""
         parts: tuple[Tensor, ...] = torch.split(averages[..., : sum(self.widths)], [*self.widths], dim=-1)
         return parts
 
 
 def lay_columns(tensors: Sequence[Float[Tensor, "batch _ key _"]]) -> Columns:
-    """Lay out some columns beside one another: those of each head, or of one head that all share."""
+    """Join the columns of several tensors for the kernel, separate for each head or shared by all heads."""
     heads = max(each.shape[1] for each in tensors)
     widths = tuple(each.shape[-1] for each in tensors)
     together = torch.cat([each.float().expand(-1, heads, -1, -1) for each in tensors], dim=-1).mT
-    # Rows of whole blocks are read without a mask.
+    # Padding to whole blocks allows reading without a mask.
     together = torch.nn.functional.pad(together, (0, -together.shape[-1] % LONGEST, 0, -sum(widths) % ALIGNED))
     exponent = together.abs().amax(-1, keepdim=True).frexp().exponent
     size = torch.ldexp(torch.ones_like(exponent, dtype=torch.float32), exponent)
@@ -98,21 +101,21 @@ def sweep_by_triton(
     rulers: Rulers,
     log_sum: Float[Tensor, "batch head query"] | None = None,
 ) -> Swept:
-    """Return entropies, distances and averages of columns of all rows.
+    """Compute entropies, distances and averages of columns for all rows.
 
     Args:
-        query: in float16, bfloat16 or float32.
-        key: in the same type.
-        columns: those to average.
-        scale: by which the products of queries and keys are multiplied.
-        reach: which keys a row sees.
-        first: the distance from the first query to the first key.
-        edges: distances at which a bucket begins.
-        rulers: those of the batch.
-        log_sum: that of each row's scores, or nearly so; None where it is to be found first.
+        query: The queries, in float16, bfloat16 or float32.
+        key: The keys, in the same type.
+        columns: The columns to average.
+        scale: The factor of the products of queries and keys.
+        reach: The keys that a row sees.
+        first: The distance from the first query to the first key.
+        edges: The distances at which a bucket begins.
+        rulers: The rulers of the batch.
+        log_sum: The log-sum-exp of each row's scores, perhaps rounded; None to compute it first.
 
     Returns:
-        The answers, without an output; ``averages`` has one tensor for each that `columns` was made of.
+        The answers, without an output. ``averages`` has one tensor for each tensor that `columns` was made of.
     """
     rows = _Rows.lay(query, key, scale, reach)
     log_sum = rows.add_up() if log_sum is None else log_sum.contiguous()
@@ -138,7 +141,7 @@ def attend_by_triton(
     reach: Reach,
     log_sum: Float[Tensor, "batch head query"] | None = None,
 ) -> tuple[Float[Tensor, "batch head query column"], Float[Tensor, "batch head query"]]:
-    """Return averages of columns alone, and the log-sum-exp; the arguments are those of `sweep_by_triton`."""
+    """Compute only averages of columns, and the log-sum-exp; the arguments are as in `sweep_by_triton`."""
     rows = _Rows.lay(query, key, scale, reach)
     log_sum = rows.add_up() if log_sum is None else log_sum.float().contiguous()
     averages = rows.answer(log_sum, columns, slice(0, None))
@@ -147,14 +150,14 @@ def attend_by_triton(
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows and keys as both kernels take them.
+    """Rows and keys in the form that both kernels take.
 
     Attributes:
-        query, key: with the numbers of a vector side by side.
-        covered: which keys are hidden, or anything where none are.
-        numbers: of heads, of those to a key head, of queries and keys.
-        reach: the scale of the scores as exponents of 2, and the keys before and after that a row sees.
-        settings: those of `choose_settings`.
+        query, key: The queries and keys; the numbers of a vector are next to each other in memory.
+        covered: 1 for hidden keys; any tensor if no key is hidden.
+        numbers: The number of heads, of heads for each key head, of queries, and of keys.
+        reach: The scale of the scores as exponents of 2, and the number of keys before and after it that a row sees.
+        settings: The settings from `choose_settings`.
     """
 
     query: Float[Tensor, "batch head query size"]
@@ -166,7 +169,7 @@ class _Rows:
 
     @classmethod
     def lay(cls, query: Tensor, key: Tensor, scale: float, reach: Reach) -> "_Rows":
-        """Return rows and keys of any layout in memory as the kernels take them."""
+        """Prepare rows and keys of any layout in memory for the kernels."""
         (_, heads, queries, size), (key_heads, keys) = query.shape, key.shape[1:3]
         query, key = (side if side.stride(-1) == 1 else side.contiguous() for side in (query, key))
         before, after = (FAR if side is None else side for side in (reach.before, reach.after))
@@ -178,7 +181,7 @@ class _Rows:
         )
 
     def add_up(self) -> Float[Tensor, "batch head query"]:
-        """Return the log-sum-exp of each row's scores."""
+        """Compute the log-sum-exp of each row's scores."""
         log_sum = self.query.new_empty(self.query.shape[:3], dtype=torch.float32)
         # Triton launches on the current GPU.
         with torch.cuda.device(self.query.get_device()):
@@ -198,7 +201,7 @@ class _Rows:
         borders: Int[Tensor, " border"] | None = None,
         averages: Float[Tensor, "batch head query column"] | None = None,
     ) -> Float[Tensor, "batch head query column"]:
-        """Write the averages of some columns, to a tensor for all of them, and the other answers to `swept`."""
+        """Write the averages of some columns to a tensor for all columns, and the other answers to `swept`."""
         width, length = (0, 0) if columns is None else columns.high.shape[-2:]
         if averages is None:
             averages = log_sum.new_empty(*log_sum.shape, width)
@@ -233,12 +236,12 @@ class _Rows:
 
 
 def _find_capability(device: torch.device) -> int:
-    """Return the generation of a GPU; that of the newest known one where there is none."""
+    """Return the generation of a GPU; without a GPU, the generation of the newest known one."""
     return torch.cuda.get_device_capability(device)[0] if device.type == "cuda" else 9
 
 
 def choose_settings(size: int, dtype: torch.dtype, capability: int, *, has_hidden: bool) -> Settings:
-    """Return the constants of both kernels for heads of a size and type."""
+    """Return the constants of both kernels for heads of this width and type."""
     new = capability >= 9
     is_small = new and size <= 128 and dtype.itemsize == 2
     if dtype == torch.float32:
@@ -248,26 +251,27 @@ def choose_settings(size: int, dtype: torch.dtype, capability: int, *, has_hidde
     return {
         "size": size, "size_padded": _pad(size), "has_hidden": has_hidden, "lowest": LOWEST, "nats": NATS,
         "rows_block": max(SMALLEST, rows), "keys_block": max(SMALLEST, keys),
-        # Blocks of keys that are in a program's memory at once: while one is worked on, the next are fetched.
+        # The number of blocks of keys in a program's memory: while it works on one, the next are fetched.
         "num_stages": 3 if is_small or size * dtype.itemsize <= 128 else 2,
         "maxnreg": REGISTERS if is_small else None,
     }  # fmt: skip
 
 
 def choose_more(buckets: int, parts: int, width: int, *, has_features: bool, ahead: bool) -> Settings:
-    """Return the other constants of the second pass for a number of buckets, and of columns and their parts.
+    """Return the other constants of the second pass, for a number of buckets, of parts and of columns.
 
-    Without keys `ahead` of their rows the buckets behind the middle one are empty, and need no registers.
+    If no row sees a key after itself (`ahead` is False), the buckets after the middle one are empty, and need no
+    registers.
     """
     columns = min(WIDTH, _pad(width))
     constants: Settings = {
         "buckets": buckets, "buckets_padded": _pad(buckets if ahead else buckets // 2 + 1), "parts": parts,
         "has_features": has_features, "raised": RAISED, "width_block": columns,
     }  # fmt: skip
-    # Whose numbers do not fit into these registers is slower with fewer.
+    # If the numbers do not fit into this many registers, the limit makes the program slower.
     return constants if columns <= (16 if ahead else 32) else constants | {"maxnreg": None}
 
 
 def _pad(length: int) -> int:
-    """Return the length of a side of a block, which is a power of 2."""
+    """Round the length of a side of a block up to a power of 2, and to `SMALLEST` at least."""
     return max(SMALLEST, 1 << (length - 1).bit_length())

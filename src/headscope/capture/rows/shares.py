@@ -1,4 +1,4 @@
-"""Shares of a row: what every view shows in place of the weights, which are shares themselves."""
+"""Shares of a row, which every view shows in place of the weights."""
 
 import torch
 from jaxtyping import Float
@@ -6,5 +6,5 @@ from torch import Tensor
 
 
 def share_rows(sizes: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head query key"]:
-    """Each size as a share of the sum of its row, 0 where that is 0; the sizes themselves are overwritten."""
+    """Divide each size by the sum of its row, in place; a row whose sum is 0 stays 0."""
     return sizes.div_(sizes.sum(-1, keepdim=True).clamp_min_(torch.finfo(sizes.dtype).tiny))

@@ -1,9 +1,9 @@
-"""One pass over a layer's rows that answers what is asked of all of them, the layer's output among it.
+"""One pass over a layer's rows that computes all statistics of every row, and the layer's output.
 
-Rows go by in short blocks, some heads at a time, so that the weights of a block stay in a processor's cache; nothing of
-them is kept. One product of these weights gives the average of the values and, beside it, that of columns which say in
-which bucket of distance a key is. Most keys are far: every row of a block has them in the same bucket. About one block
-of keys for each edge of a bucket is near: there rows differ, and their buckets are found weight by weight.
+The pass goes through short blocks of rows, some heads at a time, so that the weights of a block stay in a processor's
+cache; they are not kept. One product of these weights gives the average of the values, and the average of columns that
+say in which bucket of distance a key is. Most keys are far: every row of a block has them in the same bucket. About one
+block of keys for each edge of a bucket is near: there rows differ, and buckets are found weight by weight.
 """
 
 import math
@@ -20,10 +20,10 @@ from headscope.capture.rows.kernel import ALIGNED, average_values
 from headscope.capture.tokens import distance
 
 NATS = math.log(2)
-"""Scores are worked out as exponents of 2, whose powers take half the time of those of e; a bit is so many nats."""
+"""The nats in a bit. Scores are exponents of 2, since powers of 2 take half the time of powers of e."""
 
 LOWEST = -1e30
-"""The score of a hidden key: far below any other, and finite, so that nothing is NaN where all are hidden."""
+"""The score of a hidden key: far below any other, but finite, so that rows with all keys hidden give no NaN."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +31,12 @@ class Swept:
     """The answers of a pass for every row.
 
     Attributes:
-        log_sum: the logarithm of the sum of the exponentials of its scores; in float64, since a single weight is the
-            exponential of what a score has below it.
-        entropy: of its weights, in nats.
-        features: the mass in each bucket of distance, and the mean distance (`headscope.capture.tokens.distance`).
-        output: the average of the values; no numbers where there are none.
-        averages: those of columns, as they were given.
+        log_sum: The logarithm of the sum of the exponentials of the row's scores. It is in float64, since a weight is
+            the exponential of the difference of a score and this number.
+        entropy: The entropy of the row's weights, in nats.
+        features: The attention to each bucket of distance, and the mean distance (`headscope.capture.tokens.distance`).
+        output: The average of the values; of width 0 without values.
+        averages: The averages of columns, one tensor for each tensor of columns.
     """
 
     log_sum: Float64[Tensor, "batch head query"]
@@ -59,7 +59,7 @@ def sweep(
     rulers: distance.Rulers,
     sizes: BlockSizes,
 ) -> Swept:
-    """The pass over all rows, of which the first is at the distance `first` from the first key."""
+    """Run the pass over all rows; `first` is the distance from the first row to the first key."""
     batch, heads, queries, _ = query.shape
     together = _join_columns(key, value, columns)
     width, *widths = (each.shape[-1] for each in together)
@@ -72,7 +72,7 @@ def sweep(
         query.new_empty(batch, heads, queries, dtype=torch.float64),
         query.new_empty(batch, heads, queries),
         query.new_empty(batch, heads, queries, 2 * len(edges) + 2),
-        # In the order in which layers go on with it.
+        # The order of axes in memory is that in which the layer uses its output.
         query.new_empty(batch, queries, heads, width).transpose(1, 2),
         torch.split(query.new_empty(batch, heads, queries, sum(widths)), widths, dim=-1),
     )
@@ -102,7 +102,7 @@ def _join_columns(
     value: Float[Tensor, "batch key_head key width"] | None,
     columns: Sequence[Float[Tensor, "batch key _"]],
 ) -> list[Float[Tensor, "batch key_head key _"]]:
-    """What a pass averages: the values, which have no width where there are none, and the columns for each key head."""
+    """List the tensors that a pass averages: the values (of width 0 without any), and the columns for each key head."""
     values = key[..., :0] if value is None else value
     return [values, *(each.float()[:, None].expand(-1, key.shape[1], -1, -1) for each in columns)]
 
@@ -112,12 +112,12 @@ class _Block:
     """A block of rows, and the keys that it sees.
 
     Attributes:
-        rows: the rows.
-        seen: the keys that any of them sees.
-        near: those near a cut, on either side of which the rows are. A cut is a distance from which on keys are in
-            another bucket, or are hidden.
-        far: the others.
-        first: the distance from the first row to the first of all keys.
+        rows: The rows.
+        seen: The range of keys that any of the rows sees.
+        near: The ranges of keys near a cut, where the rows of the block lie on both sides of it. A cut is a distance
+            from which on keys are in another bucket, or are hidden.
+        far: The ranges of the other keys.
+        first: The distance from the first row to the first of all keys.
     """
 
     rows: slice
@@ -128,16 +128,16 @@ class _Block:
 
     @classmethod
     def cut(cls, rows: slice, length: int, keys: int, reach: Reach, first: int, edges: tuple[int, ...]) -> "_Block":
-        """Return the block of at most `length` rows; the other arguments are those of `sweep`."""
+        """Make the block of at most `length` rows; the other arguments are as in `sweep`."""
         seen = reach.keys(rows, keys)
-        # No stretch of far keys has a row's own among them, since distances are counted either way.
+        # Cuts at 0 and 1 keep the rows' own keys out of the far ranges, since distances count in both directions.
         cuts = [0, 1, *(cut for edge in edges for cut in (edge, 1 - edge))]
-        # What a distance has over a difference of places is `first`.
+        # A distance is the difference of positions plus `first`.
         cuts += [] if reach.before is None else [first - reach.before]
         cuts += [] if reach.after is None else [first + reach.after + 1]
         near: list[slice] = []
         for cut in sorted(cuts):
-            # From the key at which the first row's distances pass the cut to the one at which the last row's do.
+            # The range begins where the distances of the first row pass the cut, and ends where the last row's do.
             start = max(cut - first + rows.start, seen.start)
             stop = min(cut - first + rows.stop, seen.stop)
             if stop <= start:
@@ -162,14 +162,14 @@ class _Sweep:
     """The tensors of a pass.
 
     Attributes:
-        query, key: as they are.
-        scale: by which their products are multiplied.
-        values: those to average, and columns; behind them are some that each block writes.
-        kept: how many of these no block writes.
-        reach, edges, rulers: as in `sweep`.
-        most: the weights that exist at once, of one head of each text at least.
-        rooms: for the scores and the weights of a block, which would take long to be made anew each time.
-        swept: the answers.
+        query, key: The queries and keys.
+        scale: The factor of their products.
+        values: The values and columns to average; after them come columns that each block writes.
+        kept: The number of values and columns that no block writes.
+        reach, edges, rulers: As in `sweep`.
+        most: The most weights that exist at once, but at least the weights of one head of each text.
+        rooms: The memory for the scores and the weights of a block; allocating it for each block would take long.
+        swept: The answers.
     """
 
     query: Float[Tensor, "batch head query size"]
@@ -185,20 +185,20 @@ class _Sweep:
     swept: Swept
 
     def answer(self, block: _Block) -> None:
-        """Find the answers for a block of rows."""
+        """Compute the answers for a block of rows."""
         column_features = self._write_columns(block)
         for heads in self._split_heads(block):
             self._answer_for_heads(block, heads, column_features)
 
     def _answer_for_heads(self, block: _Block, heads: slice, column_features: Float[Tensor, "column feature"]) -> None:
-        """Find them for some heads, which share one key head or have all heads of theirs."""
+        """Compute the answers for some heads: heads of one key head, or all heads of several key heads."""
         rows, groups = block.rows, self.query.shape[1] // self.key.shape[1]
         key_heads = slice(heads.start // groups, -(-heads.stop // groups))
         scores, weights = self._score(block, self.query[:, heads, rows], self.key[:, key_heads, block.seen])
         peak = scores.amax(-1)
         torch.exp2(scores.sub_(peak[..., None]), out=weights)
         mass = weights.sum(-1)
-        # -sum_k a_k ln a_k, where ln a_k is a score above the peak less the logarithm of the sum.
+        # This is -sum_k a_k ln a_k, where ln a_k is the score minus the peak, minus the logarithm of the sum.
         log_mass = mass.double().log()
         self.swept.log_sum[:, heads, rows] = log_mass.add(peak.double(), alpha=NATS)
         self.swept.entropy[:, heads, rows] = log_mass.sub(scores.mul_(weights).sum(-1) / mass, alpha=NATS)
@@ -218,7 +218,7 @@ class _Sweep:
         query: Float[Tensor, "batch head row size"],
         key: Float[Tensor, "batch key_head seen size"],
     ) -> tuple[Float[Tensor, "batch head row seen"], Float[Tensor, "batch head row seen"]]:
-        """The scores of a block, and room for as many weights; both are overwritten by the next one."""
+        """Compute the scores of a block; return them and memory for its weights. The next block overwrites both."""
         size = (*query.shape[:3], key.shape[2])
         scores, weights = (room[: math.prod(size)].view(size) for room in self.rooms)
         by_key_head = (len(query) * key.shape[1], -1)
@@ -236,8 +236,8 @@ class _Sweep:
     def _add_features(
         self, block: _Block, features: Float[Tensor, "batch head row _"]
     ) -> Float[Tensor, "batch head row feature"]:
-        """The features of far keys, from what all columns add to them as `_write_columns` says."""
-        # Later rows are further from what stands before the block, and nearer to what stands after it.
+        """Return the features of far keys, from the sums over the columns that `_write_columns` wrote."""
+        # Later rows are further from keys before the block, and nearer to keys after it.
         later = torch.arange(block.count, device=features.device)
         features[..., -2] += later * features[..., -1]
         return features[..., :-1]
@@ -245,14 +245,14 @@ class _Sweep:
     def _measure_near(
         self, block: _Block, weights: Float[Tensor, "batch head row seen"]
     ) -> Float[Tensor, "batch head row feature"]:
-        """The features of near keys, weight by weight."""
+        """Compute the features of near keys, weight by weight."""
         first = block.seen.start
         close = torch.cat([weights[..., part.start - first : part.stop - first] for part in block.near], dim=-1)
         stretches = tuple((block.first + part.start, block.first + part.stop) for part in block.near)
         return self.rulers.total(close, stretches, self.edges)
 
     def _split_heads(self, block: _Block) -> Iterator[slice]:
-        """Heads whose weights are worked out together: all of some key heads, or an equal part of those of one."""
+        """Yield the heads to compute together: all heads of some key heads, or an equal part of one key head's."""
         heads, groups = self.query.shape[1], self.query.shape[1] // self.key.shape[1]
         weights = len(self.query) * block.count * (block.seen.stop - block.seen.start)
         most = max(1, self.most // weights)
@@ -261,7 +261,7 @@ class _Sweep:
             yield slice(start, min(start + step, heads))
 
     def _hide(self, scores: Float[Tensor, "batch head row key"], block: _Block) -> None:
-        """Lower the scores of keys that a row does not see."""
+        """Set the scores of keys that a row does not see to `LOWEST`."""
         rows, seen, reach = block.rows, block.seen, self.reach
         parts = []
         if reach.before is not None:
@@ -276,16 +276,18 @@ class _Sweep:
             scores.masked_fill_(reach.hidden[:, None, None, seen], LOWEST)
 
     def _write_columns(self, block: _Block) -> Float[Tensor, "column feature"]:
-        """Behind the values, write a column for each far stretch of keys and a last one for their distances.
+        """Write a column for each range of far keys after the values, and a last column for their distances.
 
-        Returns what each column adds to each feature; behind these, whether its distances grow or shrink with the row.
+        Returns:
+            The amount that each column adds to each feature. The last entry is 1 if the distances of the column grow
+            from row to row, and -1 if they shrink.
         """
         columns = self.values[:, :, block.seen, self.kept :]
         device, width = columns.device, columns.shape[-1]
         parts = sorted([*block.near, *block.far], key=lambda part: part.start)
         places = [block.far.index(part) if part in block.far else -1 for part in parts]
         lengths = torch.tensor([part.stop - part.start for part in parts], device=device)
-        # The far stretch that each key is in; -1 for near ones.
+        # The index of the far range that each key is in; -1 for near keys.
         stretch = torch.tensor(places, dtype=torch.int16, device=device)
         stretch = stretch.repeat_interleave(lengths, output_size=block.seen.stop - block.seen.start)
         away = torch.arange(block.first + block.seen.start, block.first + block.seen.stop, device=device).float()

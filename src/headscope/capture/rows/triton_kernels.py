@@ -1,11 +1,12 @@
 """The kernels of `headscope.capture.rows.second_pass`, in Triton.
 
-Each program has a block of rows of one head, and goes over the keys that they see, a block at a time. Products of half
-precision numbers are exact in float32; those of float32 numbers are made of three of their parts. Weights and columns
-are multiplied in float16, each as a high part and a low part, which is what the rounding of the high part left.
+Each program has a block of rows of one head, and goes through the keys that they see, block by block. Products of half
+precision numbers are exact in float32; products of float32 numbers are made from three products of their parts. Weights
+and columns are multiplied in float16, each as a high part and a low part, which is the rounding error of the high part.
 
-Few instructions for a weight are what makes the second pass fast. Most blocks lie in one bucket of distance and on one
-side of the rows, so that a sum for each row is all that these need; the others go through the borders that they cross.
+The second pass is fast because it needs few instructions for each weight. Most blocks of keys lie in one bucket of
+distance and on one side of the rows, so they need only a sum for each row. The others go through the borders that they
+cross.
 """
 
 from typing import no_type_check
@@ -16,20 +17,20 @@ from triton.language.extra import libdevice
 
 
 @triton.jit
-@no_type_check  # its arguments are what Triton makes of them
+@no_type_check  # Triton decides the types of the arguments
 def _raise_two(exponents):
-    """Return powers of 2; on a GPU those below 2^-126 are 0, which saves three instructions a number."""
+    """Return powers of 2; on a GPU, powers below 2^-126 are 0, which saves three instructions for each number."""
     return tl.exp2(exponents) if INTERPRETED else libdevice.exp2(exponents)
 
 
 INTERPRETED = tl.constexpr(not isinstance(_raise_two, triton.runtime.JITFunction))
-"""Whether Triton's interpreter runs the kernels, which has no functions of a GPU's."""
+"""True if Triton's interpreter runs the kernels; it lacks the functions of a GPU."""
 
 
 @triton.jit
 @no_type_check
 def _find_within(key_start, keys, keys_block: tl.constexpr):
-    """Return the places of a block's keys within it; the last key for those behind it, which no row sees.
+    """Return the index of each key within its block; beyond the last key, which no row sees, the index of the last key.
 
     A mask would take more instructions.
     """
@@ -43,10 +44,10 @@ def _score(
     has_hidden: tl.constexpr, lowest: tl.constexpr, size: tl.constexpr, size_padded: tl.constexpr,
     keys_block: tl.constexpr,
 ):  # fmt: skip
-    """Return the scores of a block as exponents of 2, less `log_sum`; `lowest` where a row does not see a key."""
+    """Return the scores of a block as exponents of 2, minus `log_sum`; `lowest` where a row does not see a key."""
     place = tl.arange(0, size_padded)
     within = _find_within(key_start, keys, keys_block)
-    # A block's first key is found in 64 bits, and the others from there in 32, which take half the registers.
+    # The address of a block's first key has 64 bits; the other keys are 32-bit offsets, which take half the registers.
     key_block = key + tl.cast(key_start, tl.int64) * stride + (within * stride)[:, None] + place
     key_block = tl.load(key_block) if size == size_padded else tl.load(key_block, mask=place < size, other=0.0)
     scores = tl.dot(query_block, tl.trans(key_block), input_precision="tf32x3") * scale - log_sum[:, None]
@@ -63,7 +64,7 @@ def _score(
 @triton.jit
 @no_type_check
 def _add(total, lost, summand):
-    """Return a sum, and its rounding error so far, for which the next summand makes up (Kahan)."""
+    """Return a sum and its rounding error, which the next summand corrects (Kahan)."""
     summand -= lost
     higher = total + summand
     return higher, (higher - total) - summand
@@ -72,9 +73,9 @@ def _add(total, lost, summand):
 @triton.jit
 @no_type_check
 def _sum_in_threads(numbers):
-    """Return four sums of each row: tensor cores give a row of a product to four threads, two numbers in turn to each.
+    """Return four sums of each row, one for each of the four threads that tensor cores give a row to.
 
-    A thread then adds up its own numbers, and only at the end does it wait for the others.
+    Each thread gets two numbers in turn. It adds up its own numbers, and waits for the others only at the end.
     """
     return tl.sum(tl.sum(tl.reshape(numbers, [numbers.shape[0], numbers.shape[1] // 8, 4, 2]), 1), 2)
 
@@ -85,7 +86,7 @@ def _find_rows(
     query, text_stride, head_stride, row_stride, heads, queries, size: tl.constexpr, size_padded: tl.constexpr,
     rows_block: tl.constexpr,
 ):  # fmt: skip
-    """Return a program's text, head, first and last row, its rows, and their queries; the longest rows go first."""
+    """Return a program's text, head, first and last row, its rows, and their queries; the last rows go first."""
     row_blocks = tl.cdiv(queries, rows_block)
     pair = (tl.program_id(0) // row_blocks).to(tl.int64)
     text, head = pair // heads, pair % heads
@@ -145,7 +146,7 @@ def answer(
     column = first_column + tl.program_id(1) * width_block + tl.arange(0, width_block)
     rows = (text * heads + head) * queries + row
     given = tl.load(given_log_sums + rows, mask=row < queries, other=0.0)
-    # Small weights keep their digits in float16 where all are 2^raised as large, which no quotient of sums shows.
+    # All weights are scaled by 2^raised, so that small weights keep their digits in float16; quotients do not change.
     log_sum = given / nats - raised
     mass = tl.zeros([rows_block, 4], tl.float32)
     spread, away, since, lost_mass, lost_spread, lost_away, lost_since = mass, mass, mass, mass, mass, mass, mass
@@ -154,8 +155,8 @@ def answer(
     column_head = text * column_heads + head * column_heads // heads
     column_row, real_column = ((column_head * width + column) * length)[:, None], (column < width)[:, None]
     cut = tl.load(borders + bucket + 1, mask=bucket < buckets - 1, other=1 << 30)
-    # The bucket of the last keys, their mass so far, and the distances at which it begins and ends; at first it is
-    # none, so that the first block finds it.
+    # `number` is the bucket of the latest keys, and `since` their mass in it. The bucket begins and ends at these
+    # distances; at first it is empty, so that the first block of keys finds its own.
     number, begins, ends = 0, 0, 0
     place = tl.arange(0, keys_block).to(tl.float32)
     start = tl.maximum(row_start - before, 0) // keys_block * keys_block
@@ -170,7 +171,7 @@ def answer(
         mass, lost_mass = _add(mass, lost_mass, here)
         if has_features:
             spread, lost_spread = _add(spread, lost_spread, _sum_in_threads(weights * below))
-            # The distance to the block's first key, and of the nearest and the furthest key that a row sees.
+            # The distance to the block's first key, and the distances to the nearest and furthest key that a row sees.
             offset = (key_start + first - row).to(tl.float32)
             nearest = tl.maximum(key_start - last_row, -before) + first
             furthest = tl.minimum(tl.minimum(key_start + keys_block, keys) - 1 - row_start, after) + first
@@ -194,7 +195,7 @@ def answer(
             away, lost_away = _add(away, lost_away, here_away)
         if parts > 0:
             at = column_row + key_start + tl.arange(0, keys_block)
-            # As many digits as float16 has: to cut off the others takes fewer instructions than to round them.
+            # Keep the digits that float16 has; cutting off the others takes fewer instructions than rounding.
             cut_off = (weights.to(tl.int32, bitcast=True) & -(1 << 13)).to(tl.float32, bitcast=True)
             weights_high, weights_low = cut_off.to(tl.float16), (weights - cut_off).to(tl.float16)
             columns_high = tl.trans(tl.load(high + at, mask=real_column, other=0.0))
@@ -202,10 +203,10 @@ def answer(
             if parts > 1:
                 columns_low = tl.trans(tl.load(low + at, mask=real_column, other=0.0))
                 here_average = tl.dot(weights_high, columns_low, here_average)
-            # Tensor cores round each sum down, so that a sum over all keys would be lower the more of them there are.
+            # Tensor cores round each sum down, so a sum over all keys in them would be too low, more so with more keys.
             average += tl.dot(weights_high, columns_high, here_average)
     mass, spread, away = tl.sum(mass, 1), tl.sum(spread, 1), tl.sum(away, 1)
-    # Of padding all weights may be 0.
+    # All weights of padding may be 0.
     mass = tl.where(mass > 0, mass, 1.0)
     if parts > 0:
         unit = tl.load(sizes + column_head * width + column, mask=column < width, other=0.0)
@@ -218,7 +219,7 @@ def answer(
         in_buckets += tl.where(bucket[None, :] == number, tl.sum(since, 1)[:, None], 0.0)
         tl.store(log_sums + rows, given.to(tl.float64) + (bits * nats).to(tl.float64), mask=row < queries)
         tl.store(entropies + rows, (bits - (spread - mass * raised) / mass) * nats, mask=row < queries)
-        # Where no key behind a row is seen, there is room for the buckets before it alone; the others are empty.
+        # If no row sees a key after itself, only the buckets before it have registers; the others are empty.
         for first_bucket in tl.static_range(0, buckets, buckets_padded):
             tl.store(
                 features + rows[:, None] * (buckets + 1) + bucket + first_bucket,
