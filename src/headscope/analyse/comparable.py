@@ -196,9 +196,7 @@ def _check_group(table: xr.Dataset, name: str, is_control: bool) -> None:
     if is_control and control == 0:
         raise TableError(f"the runs of {name} are those of a task, not of a control; give it as the table after.")
     if not is_control and control == 1:
-        raise TableError(
-            f"the runs of {name} are those of a control; give them with --control, and the task's."
-        )
+        raise TableError(f"the runs of {name} are those of a control; give them with --control, and the task's.")
     seeds = [seed for seed in seeds_of(table) if seed >= 0]
     twice = [seed for seed in np.unique(seeds) if seeds.count(int(seed)) > 1]
     if twice:

@@ -1,1 +1,1 @@
-"""Words and the tokens that a model reads for them, one by one and in padded batches."""
+"""Words and the tokens that a model reads for them, text by text and in padded batches."""

@@ -20,14 +20,14 @@ from headscope.errors import HeadscopeError
 from headscope.text_forms import GIVEN, SPACED, WRITTEN
 
 PAIR_TOKENS = 128
-"""Pairs of segments are cut to this many tokens (Clark et al. 2019, section 3)."""
+"""The number of tokens to which pairs of segments are cut (Clark et al. 2019, section 3)."""
 
 TOO_LONG, CUT_DOCUMENTS, CUT_PAIRS = "documents longer than", "documents cut to", "pairs of segments cut to"
 DROPPED = "documents with characters that the tokenizer drops"
 TRANSLATION_DROPPED = "documents whose translation has characters that the tokenizer drops"
 TRANSLATION_TOO_LONG, CUT_TRANSLATIONS = "documents with translations longer than", "translations cut to"
 BEHIND_CUT = "words after the cut"
-"""How the reasons begin why a text, or the end of it, is left out."""
+"""The beginnings of the reasons for which a text, or its end, is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class TranslationTokens:
     """The translation of a document as tokens.
 
     Attributes:
-        ids: vocabulary ids, special tokens included.
-        word: the word each token is part of, -1 for special tokens. The words of the translation are numbered on from
-            those of the document, so that none is taken for a word of it.
+        ids: The vocabulary ids, special tokens included.
+        word: The word that each token is part of; -1 for special tokens. The numbers of the translation's words follow
+            those of the document's words, so that the two are not confused.
     """
 
     ids: list[int]
@@ -49,13 +49,14 @@ class Aligned:
     """A document as tokens.
 
     Attributes:
-        document: where the tokens come from; its words are units where some share a token.
-        ids: vocabulary ids, special tokens included.
-        word: the word that each token is part of, -1 for special tokens, -2 for text of no word, such as white space.
-        segment: 0 for the first segment of a pair and 1 for the second.
-        translation: what a decoder reads in place of the text once more; None where the model has no decoder beside its
-            encoder, or the document no translation.
-        places: where the tokens are among all of which attention was saved; None of a model that computes it.
+        document: The document; its words are units if words share tokens.
+        ids: The vocabulary ids, special tokens included.
+        word: The word that each token is part of; -1 for special tokens, -2 for text outside words, such as white
+            space.
+        segment: 0 for the first segment of a pair, and 1 for the second.
+        translation: The translation, which a decoder reads in place of the text. It is None if the model is not an
+            encoder-decoder, or the document has no translation.
+        places: The indices of the tokens among all tokens with saved attention; None for a model that computes it.
     """
 
     document: Document
@@ -67,23 +68,23 @@ class Aligned:
 
     @property
     def length(self) -> int:
-        """The tokens that the model reads on the longer of its sides, without a start token."""
+        """The number of tokens on the longer side, encoder or decoder, without a start token."""
         return max(len(self.ids), 0 if self.translation is None else len(self.translation.ids))
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """How the documents of one run are turned into tokens.
+    """The settings for turning the documents of one run into tokens.
 
     Attributes:
-        tokenizer: is given each text as one string.
-        max_tokens: what a single text may have; a longer one is skipped or cut, and counted.
-        cut: a longer one is cut behind the last word that fits.
-        pair_tokens: what a pair of segments may have; a longer one is cut, the longer side first.
-        text: `WRITTEN` or `SPACED`; of saved tokens `GIVEN`.
-        reads_translation: translations are aligned too; otherwise they are passed over.
-        saved: the texts whose tokens another engine saved, which are taken as they are.
-        first: the token in front of a text, in the place of what the tokenizer puts there; None for that.
+        tokenizer: The tokenizer; it reads each text as one string.
+        max_tokens: The most tokens of a single text; a longer text is skipped or cut, and counted.
+        cut: Cut longer texts after the last word that fits.
+        pair_tokens: The most tokens of a pair of segments; a longer pair is cut, the longer side first.
+        text: `WRITTEN` or `SPACED`; for saved tokens `GIVEN`.
+        reads_translation: Also align translations; otherwise they are ignored.
+        saved: The texts whose tokens another engine saved; these tokens are used unchanged.
+        first: The id of the token before a text, in place of the tokenizer's own; None for the tokenizer's own.
     """
 
     tokenizer: PreTrainedTokenizerFast
@@ -111,7 +112,7 @@ class Alignment:
         text: str = WRITTEN,
         first: int | None = None,
     ) -> "Alignment":
-        """The alignment for `model`, whose limits can be lowered but not raised; they are those of `first` as well."""
+        """Make the alignment for `model`; its limits, which include the token `first`, can only be lowered."""
         limits = [limit - (first is not None) for limit in (model.max_tokens, max_tokens) if limit is not None]
         longest = min(limits, default=None)
         pairs, translates = min([pair_tokens, *limits]), model.start_id is not None
@@ -119,10 +120,10 @@ class Alignment:
         return cls(model.tokenizer, longest, cut, pairs, text, translates, model.saved, first)
 
     def align(self, documents: Sequence[Document]) -> tuple[list[Aligned], Counter[str]]:
-        """The documents that the model can take, as tokens, and how much was left out, by reason.
+        """Turn documents into tokens; return those that the model can read, and the number left out by reason.
 
-        Nothing is guessed: a word to which the tokenizer gives no token stays without one, and is counted with the
-        links that it loses. A text of which it drops visible characters is left out.
+        Nothing is guessed: a word without a token is counted, with the links that it loses. A text is left out if the
+        tokenizer drops visible characters of it.
         """
         aligned: list[Aligned] = []
         readable = [document for document in documents if document.words]
@@ -151,7 +152,7 @@ class Alignment:
         return aligned, +skipped
 
     def _align(self, documents: list[Document], *, pairs: bool) -> Iterator[tuple[Aligned | None, Counter[str]]]:
-        """Each document as tokens, unless it is too long, and what is left out of it."""
+        """Yield each document as tokens (None if it is left out) and the counts of what is left out of it."""
         sides = [self._divide(document) for document in documents]
         columns = [[side.content for side in column] for column in zip(*sides, strict=True)]
         cut = {"truncation": "longest_first", "max_length": self.pair_tokens} if pairs else {}
@@ -176,7 +177,7 @@ class Alignment:
             yield Aligned(united, ids, assigned.tokens, encoding.type_ids), losses
 
     def _divide(self, document: Document) -> list[WrittenText]:
-        """Return the text of a document as the tokenizer is given it, or the texts of the two segments of a pair."""
+        """Return the text of a document for the tokenizer, or the two texts of a pair of segments."""
         words, boundary = document.words, document.boundary
         edges = [0, len(words)] if boundary is None else [0, boundary, len(words)]
         if self.text == WRITTEN:
@@ -188,10 +189,10 @@ class Alignment:
         return find_lead(self.tokenizer)
 
     def _align_conversation(self, document: Document) -> tuple[Aligned | None, Counter[str]]:
-        """Return a conversation as the chat template writes it, unless it is too long, and what is left out of it.
+        """Return a conversation in the chat template as tokens (None if it is left out), and the counts left out of it.
 
-        The template writes its own special tokens. Of a document that was cut, it writes all messages, and its tokens
-        are those up to its last word, as are those of one that is cut here.
+        The template writes its own special tokens. For a document that was cut, it writes all messages, and the tokens
+        end with the last word of the document; so do the tokens of a document that is cut here.
         """
         conversation = write_conversation(self.tokenizer, document)
         if isinstance(conversation, str):
@@ -216,9 +217,10 @@ class Alignment:
         return Aligned(united, encoding.ids[:end], marked.tokens, [0] * end), losses
 
     def _align_translations(self, aligned: Sequence[Aligned]) -> tuple[list[Aligned], Counter[str]]:
-        """The documents with the tokens of their translations, but for those that are too long, and what is left out.
+        """Add the tokens of translations to documents, and count what is left out.
 
-        A translation is cut where documents are, behind the last word that fits.
+        Documents with translations that are too long are left out. If documents are cut, a translation is cut too,
+        after the last word that fits.
         """
         words = [text.document.translation for text in aligned if text.document.translation]
         if not words:
@@ -248,18 +250,18 @@ class Alignment:
         return kept, skipped
 
     def _read_targets(self, translations: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], Assigned]]:
-        """Yield the tokens of each translation, which has only words, and the words of these tokens."""
+        """Yield the ids of each translation, given by its words, and the words of these tokens."""
         texts = [join_words(words, before=self._lead) for words in translations]
-        # As a target: a tokenizer of several languages puts another special token there.
+        # They are read as targets, since a multilingual tokenizer adds another special token to targets.
         encoded = self.tokenizer(text_target=[text.content for text in texts], verbose=False)
         for text, ids, encoding in zip(texts, encoded["input_ids"], encoded.encodings, strict=True):
             yield ids, assign_sides(self.tokenizer, [text], encoding)
 
     def _look_up(self, document: Document) -> tuple[Aligned | None, Counter[str]]:
-        """A text of random tokens between the special tokens of the tokenizer, unless it is too long.
+        """Return a text of random tokens between the special tokens of the tokenizer; None if it is too long.
 
-        The tokens are taken as they are: spelt out and read again, most would be others. Where the tokenizer begins no
-        text with a special token, one that it has for the beginning stands there (Olsson et al. 2022).
+        The tokens are used as ids: spelt out and read again, most would change. If the tokenizer puts no special token
+        before a text, its token for the beginning is put there, if it has one (Olsson et al. 2022).
         """
         before, after, ordinary = self._vocabulary
         ids = [*before, *(ordinary[int(place * len(ordinary))] for place in document.random_tokens), *after]
@@ -269,8 +271,9 @@ class Alignment:
         return Aligned(document, ids, word, [0] * len(ids)), Counter()
 
     def _take_saved(self, saved: SavedTexts, document: Document) -> tuple[Aligned | None, Counter[str]]:
-        """The tokens that were saved of a document, without those of words that it has no more, if they are not too
-        many, and what is left out.
+        """Return the saved tokens of a document (None if it is left out), and the counts left out of it.
+
+        Tokens of words after the end of the document are left out.
         """
         text = saved.find(document)
         if text is None:
@@ -288,7 +291,7 @@ class Alignment:
 
     @cached_property
     def _vocabulary(self) -> tuple[list[int], list[int], list[int]]:
-        """The special tokens before and behind a text, and all tokens that are not special."""
+        """The special tokens before and after a text, and all tokens that are not special."""
         encoded = self.tokenizer("a")
         places = [place for place, side in enumerate(encoded.encodings[0].sequence_ids) if side is not None]
         ids = encoded["input_ids"]
@@ -305,7 +308,7 @@ class Alignment:
         max_tokens: int,
         read: Callable[[Document], tuple[Aligned | None, Counter[str]]],
     ) -> tuple[Aligned | None, Counter[str]]:
-        """The beginning of a document that is too long, if it may be cut, as it is read, and what is left out of it."""
+        """Return the beginning of a document that is too long, by `read`, and the counts left out; None if not cut."""
         fit = words_that_fit(assigned, max_tokens) if self.cut else 0
         if fit == 0:
             return None, Counter({f"{TOO_LONG} {max_tokens} tokens": 1})
@@ -319,7 +322,7 @@ def check_text(text: str) -> None:
     """Raise an error for an unknown way to read a text.
 
     Raises:
-        HeadscopeError: it is neither `WRITTEN` nor `SPACED`.
+        HeadscopeError: `text` is neither `WRITTEN` nor `SPACED`.
     """
     if text not in (WRITTEN, SPACED):
         raise HeadscopeError(f"texts were to be read as {text!r}; give {WRITTEN!r} or {SPACED!r}.")
@@ -334,18 +337,18 @@ def _count_lost_words(document: Document, word: list[int]) -> Counter[str]:
 
 
 def words_that_fit(assigned: Assigned, max_tokens: int) -> int:
-    """Return the number of words that fit into a limit, from the units of the words and tokens of a longer text."""
+    """Count the words of a longer text that fit into a limit of tokens, without dividing a unit."""
     of_text = [unit for unit in assigned.tokens if unit != SPECIAL]
     room = max_tokens - (len(assigned.tokens) - len(of_text))
     if room <= 0:
         return 0
-    # The first token without room takes its whole unit along; one of no word that of the word before it, at the end.
+    # The first word token beyond the limit excludes its whole unit; if there is none, the last unit is excluded.
     last = next((unit for unit in of_text[room:] if unit >= 0), assigned.units[-1])
     return bisect_left(assigned.units, last)
 
 
 def begin_text(text: Aligned, first: int) -> Aligned:
-    """Return a text behind a token, in the place of what the tokenizer put there; a chat template stays behind it."""
+    """Return a text with `first` in place of the tokenizer's tokens before it; a chat template is kept after it."""
     front = 0 if text.document.messages else find_front(text)
     return replace(
         text, ids=[first, *text.ids[front:]], word=[SPECIAL, *text.word[front:]], segment=[0, *text.segment[front:]]
@@ -353,24 +356,24 @@ def begin_text(text: Aligned, first: int) -> Aligned:
 
 
 def find_front(text: Aligned) -> int:
-    """Return the number of special tokens in front of a text."""
+    """Count the special tokens before a text."""
     return next((place for place, word in enumerate(text.word) if word != SPECIAL), len(text.word))
 
 
 def is_cut(skipped: Mapping[str, int]) -> bool:
-    """True if the end of a text is left out, from what `Alignment.align` left out and why."""
+    """Return whether the end of a text is left out, from the counts of `Alignment.align`."""
     return any(reason.startswith((CUT_DOCUMENTS, CUT_PAIRS, CUT_TRANSLATIONS)) for reason in skipped)
 
 
 def explain_cut(skipped: Mapping[str, int]) -> str:
-    """Say how much of a text is left out, from the counts of `Alignment.align`; empty where nothing is."""
+    """Say how much of a text is left out, from the counts of `Alignment.align`; empty if nothing is."""
     if words := skipped.get(BEHIND_CUT, 0):
         return f"The text is too long: its last {words:,} word{'s are' if words > 1 else ' is'} left out."
     return "The text is too long: its end is left out." if is_cut(skipped) else ""
 
 
 def explain_unread(name: str, skipped: Mapping[str, int]) -> str:
-    """Why a model of this name cannot read a text, in a sentence, from what `Alignment.align` left out and why."""
+    """Say why the model `name` cannot read a text, from the counts of `Alignment.align`."""
     if DROPPED in skipped:
         return f"the tokenizer of {name} drops characters of this text; type one without them."
     if any(reason.startswith(TOO_LONG) for reason in skipped):
@@ -379,7 +382,7 @@ def explain_unread(name: str, skipped: Mapping[str, int]) -> str:
 
 
 def spell_token(tokenizer: PreTrainedTokenizerFast, token: int) -> str:
-    """A token as one reads it; as the vocabulary has it where it is no whole letter."""
+    """Return the readable spelling of a token; if it is blank or a part of a letter, the vocabulary's spelling."""
     piece = str(tokenizer.convert_ids_to_tokens(token))
     text = str(tokenizer.convert_tokens_to_string([piece]))
     return piece if not text.strip() or "\ufffd" in text else text

@@ -1,7 +1,7 @@
-"""The word of each token, from the characters that both have in a text.
+"""Finds the word of each token, by the characters that words and tokens have in a text.
 
-Words that share a token are a *unit*: a language model reads both Chinese words of a token at once. So are words that
-have the same characters, as *in* and *dem* have those of German *im*.
+Words that share a token are a *unit*: a language model reads both Chinese words of a token at once. Words with the same
+characters are a unit too, such as *in* and *dem*, which both have the characters of German *im*.
 """
 
 import re
@@ -16,12 +16,12 @@ from transformers import PreTrainedTokenizerBase
 from headscope.corpora.written_text import Offsets, WrittenText
 
 SPECIAL, NO_WORD = -1, -2
-"""In place of a word: the tokenizer has added the token; the token is of the text but of no word, as an empty line."""
+"""The values in place of a word: of a token that the tokenizer adds, and of text outside words, such as blank lines."""
 
 _ALIKE = re.compile(r"(\S)\1*")
 
 REPLACEMENT = "\ufffd"
-"""Stands for a character that could not be read; tokenizers may leave it out."""
+"""The character in place of an unreadable one; tokenizers may leave it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Assigned:
     """A text whose tokens know their words.
 
     Attributes:
-        units: the unit of each word, in order from 0.
-        tokens: the unit of each token, or `SPECIAL` or `NO_WORD`.
-        dropped: the first visible character that is in no token; empty where there is none.
+        units: The unit of each word, in order from 0.
+        tokens: The unit of each token, or `SPECIAL` or `NO_WORD`.
+        dropped: The first visible character that is not in a token; empty if all are.
     """
 
     units: list[int]
@@ -42,13 +42,13 @@ class Assigned:
 def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole: bool = True) -> Assigned:
     """Return the unit of each word and of each token of a text.
 
-    A token belongs to the words whose visible characters it has. A token of white space alone belongs to the word that
-    it is inside of, or to the word behind it if it is a single space.
+    A token belongs to the words whose visible characters it has. A token of only white space belongs to the word that
+    it is inside, or, if it is a single space, to the word after it.
 
     Args:
-        text: with the characters of each word.
-        tokens: the characters of each token, in order; None of a token that the tokenizer has added.
-        whole: the tokens are those of the whole text, not of its beginning.
+        text: The text, with the characters of each word.
+        tokens: The characters of each token, in order; None for a token that the tokenizer has added.
+        whole: True if the tokens are of the whole text, False if a part may be cut off.
     """
     content, words = text.content, text.offsets
     joined = [False, *(second[0] < first[1] for first, second in pairwise(words))]
@@ -87,7 +87,7 @@ def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole:
             joined[word + 1 : last] = [True] * (last - word - 1)
     if whole and not dropped:
         dropped = _find_visible(content[covered:])
-    # Where a tokenizer drops the characters of a word, the space before it is of no word.
+    # If a tokenizer drops the characters of a word, the space before it does not belong to a word.
     for token in spaces if whole else ():
         if of_token[token] not in spelt:
             of_token[token] = NO_WORD
@@ -96,9 +96,9 @@ def assign_tokens(text: WrittenText, tokens: Sequence[Offsets | None], *, whole:
 
 
 def assign_sides(tokenizer: PreTrainedTokenizerBase, texts: Sequence[WrittenText], encoding: Encoding) -> Assigned:
-    """Return the unit of each word and token of a text, or of the two segments of a pair, which count on.
+    """Return the unit of each word and token of a text, or of the two segments of a pair, numbered continuously.
 
-    A character that is in no token counts as dropped unless the tokenizer reads it all the same (`drops_characters`).
+    A character that is not in a token counts as dropped, unless the tokenizer reads it anyway (`drops_characters`).
     """
     units, tokens, dropped = list[int](), [SPECIAL] * len(encoding.ids), ""
     for side, text in enumerate(texts):
@@ -116,19 +116,19 @@ def assign_sides(tokenizer: PreTrainedTokenizerBase, texts: Sequence[WrittenText
 
 
 def drops_characters(tokenizer: PreTrainedTokenizerBase, text: str) -> bool:
-    """Return true if a tokenizer drops a visible character of a text, so that its model does not read it.
+    """Return whether a tokenizer drops a visible character of a text, so that its model does not read it.
 
-    A character that is in no token may be read: where a normalizer writes one character for several (a Korean syllable
-    for its letters, a quotation mark for two backticks, an ellipsis for full stops), the token has only one of them.
-    Then every character that was written is in a token, and the normalizer writes something else where one in no token
-    stands once more, or is left out with those like it beside it.
+    A character that is not in a token may still be read: if a normalizer writes one character for several (a Korean
+    syllable for its letters, a quotation mark for two backticks, an ellipsis for full stops), the token has only one of
+    them. Such characters are read if two conditions hold: every character of the normalized text is in a token, and the
+    normalized text changes if the character is doubled, or if its run of equal characters is left out.
     """
     normalizer = tokenizer.backend_tokenizer.normalizer
     normalize = normalizer.normalize_str if normalizer else str
     if _list_uncovered(tokenizer, normalize(text)):
         return True
     uncovered = _list_uncovered(tokenizer, text)
-    # A normalizer is asked about what stands between white space, not about the whole text for each character.
+    # Only the text between white space is normalized again, not the whole text for each character.
     stretches = {
         (stretch[0], alike.span())
         for stretch in re.finditer(r"\S+", text)
@@ -144,7 +144,7 @@ def drops_characters(tokenizer: PreTrainedTokenizerBase, text: str) -> bool:
 
 
 def _list_uncovered(tokenizer: PreTrainedTokenizerBase, text: str) -> set[int]:
-    """Return the places of the visible characters of a text that are in no token."""
+    """Return the indices of the visible characters of a text that are not in a token."""
     encoding = tokenizer(text, verbose=False).encodings[0]
     sides = zip(encoding.offsets, encoding.sequence_ids, strict=True)
     covered = {place for offsets, side in sides if side is not None for place in range(*offsets)}
@@ -152,15 +152,15 @@ def _list_uncovered(tokenizer: PreTrainedTokenizerBase, text: str) -> set[int]:
 
 
 def find_lead(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return what stands before words that are joined by spaces, so that the first has the tokens it has elsewhere.
+    """Find the text to put before words that are joined by spaces, so that the first word has its usual tokens.
 
-    Byte-level tokenizers take the space before a word into its token, and many put none in front of a text.
+    Byte-level tokenizers include the space before a word in its token, and many do not put a space before a text.
     """
     return next((lead for lead in ("", " ") if _reads_alike(tokenizer, lead)), "")
 
 
 def _reads_alike(tokenizer: PreTrainedTokenizerBase, lead: str) -> bool:
-    """Return true if a word has the same tokens at the beginning, behind `lead`, and after another word."""
+    """Return whether a word has the same tokens at the beginning, after `lead`, as after another word."""
     twice, offsets = f"{lead}dog dog", len(lead) + 3
     encoding = tokenizer(twice, add_special_tokens=False).encodings[0]
     first = [token for token, (_, end) in zip(encoding.ids, encoding.offsets, strict=True) if end <= offsets]
@@ -168,7 +168,7 @@ def _reads_alike(tokenizer: PreTrainedTokenizerBase, lead: str) -> bool:
 
 
 def _is_space_before(content: str, end: int, word: int) -> bool:
-    """Return true if what ends at a character is the single space before a word, or before the text if it ends at 0."""
+    """Return whether a blank token that ends at `end` is the single space before a word, or before the text (0)."""
     if end == 0:
         return content[:word] in ("", " ")
     return end == word and content[end - 1] == " " and not content[max(0, end - 2) : end - 1].isspace()

@@ -1,4 +1,4 @@
-"""Documents as padded batches of tokens that still know their words."""
+"""Documents as padded batches of tokens, with the word of each token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -26,15 +26,15 @@ class Tokens:
     """One side of a batch: the tokens that an encoder or a decoder reads, padded on the right.
 
     Attributes:
-        ids: vocabulary ids.
-        real: False where padding.
-        word: the word (or the unit of several) that each token is part of, -1 for special tokens and padding, -2 for
-            tokens of the text that are of no word, such as white space.
-        position: the token's place in the text. A decoder's start token stands at -1, so that a
-            token has one position whichever side it is on, and offsets mean the same everywhere.
-        cls: the token is the tokenizer's classification token.
-        sep: the token is the tokenizer's separator.
-        punctuation: the token is a full stop or a comma (Clark et al. 2019, section 3.2).
+        ids: The vocabulary ids.
+        real: False for padding.
+        word: The word (or the unit of several words) that each token is part of; -1 for special tokens and padding, -2
+            for tokens of the text outside words, such as white space.
+        position: The position of each token in the text. A decoder's start token has -1, so that a token has the same
+            position on both sides, and offsets mean the same everywhere.
+        cls: True for the tokenizer's classification token.
+        sep: True for the tokenizer's separator.
+        punctuation: True for a full stop or a comma (Clark et al. 2019, section 3.2).
     """
 
     ids: Int[Tensor, "batch token"]
@@ -47,60 +47,60 @@ class Tokens:
 
     @cached_property
     def padding(self) -> Bool[Tensor, "batch 1 token"]:
-        """True where padding, for all heads alike."""
+        """True for padding, with an axis for heads."""
         return ~self.real[:, None]
 
     @property
     def length(self) -> int:
-        """Tokens in each row, padding included."""
+        """The number of tokens in each row, padding included."""
         return self.ids.shape[1]
 
     @cached_property
     def first(self) -> int:
-        """The place in the text of the first token of each row; the others follow it one by one."""
+        """The position of the first token of each row; the positions of the others follow."""
         return int(self.position[0, 0])
 
     def list_words(self) -> list[frozenset[int]]:
-        """Return the words that have a token, by row."""
+        """Return the words that have a token, for each row."""
         return [frozenset(word for word in row if word >= 0) for row in self.word.tolist()]
 
     def select(self, rows: Int[Tensor, " row"]) -> "Tokens":
-        """Those of some rows."""
+        """Return only these rows."""
         return Tokens(*(getattr(self, each.name)[rows] for each in fields(self)))
 
     @cached_property
     def is_padded(self) -> bool:
-        """Whether there is padding."""
+        """True if there is padding."""
         return not bool(self.real.all())
 
     def on(self, device: torch.device) -> "Tokens":
-        """Return the same tokens on a device, copied there at once for all tensors of a type."""
+        """Return the same tokens on a device; all tensors of a type are copied together."""
         tensors = {each.name: getattr(self, each.name) for each in fields(self)}
         copies: dict[str, Tensor] = {}
         for dtype in {tensor.dtype: None for tensor in tensors.values()}:
             alike = {name: tensor for name, tensor in tensors.items() if tensor.dtype == dtype}
             copies |= zip(alike, torch.stack([*alike.values()]).to(device), strict=True)
         tokens = Tokens(**copies)
-        # Whoever reads a number from a GPU waits for it.
+        # These numbers are copied, since reading them from a GPU would wait for its work.
         vars(tokens).update(first=self.first, is_padded=self.is_padded)
         return tokens
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some documents as one forward pass sees them.
+    """Documents as one forward pass reads them.
 
     Attributes:
-        documents: in the order of the batch axis.
-        encoder: the tokens that the model (or its encoder) reads.
-        decoder: the tokens that the decoder of an encoder-decoder reads: a start token, then the
-            same text once more, so that every word has a row and a column on both sides; or the
-            translation, where a document has one.
-        words: the number of words (or units) of the longest document.
-        inputs: what the model is called with.
-        rulers: distances from queries to keys, which layers share.
-        questions: what layers were asked, which the next one will be asked as well.
-        copies: the same batch on other devices, as far as layers there have asked for it.
+        documents: The documents, in the order of the batch axis.
+        encoder: The tokens that the model (or its encoder) reads.
+        decoder: The tokens that the decoder of an encoder-decoder reads: a start token, then the same text again, so
+            that every word has a row and a column on both sides. If a document has a translation, the decoder reads
+            that.
+        words: The number of words (or units) of the longest document.
+        inputs: The arguments with which the model is called.
+        rulers: The distances from queries to keys, which layers share.
+        questions: The questions that layers were asked, since the next layer will be asked the same.
+        copies: The same batch on other devices whose layers have asked for it.
     """
 
     documents: tuple[Document, ...]
@@ -114,48 +114,48 @@ class Batch:
 
     @property
     def device(self) -> torch.device:
-        """Where its tensors are."""
+        """The device of the tensors."""
         return self.encoder.ids.device
 
     @cached_property
     def blocks(self) -> BlockSizes:
-        """How much is worked out at once on the device that the batch is on."""
+        """The sizes of blocks of work on the device of the batch."""
         return BlockSizes.measure(self.device)
 
     @property
     def output_tokens(self) -> Tokens:
-        """The tokens that the model's outputs are of: those of its decoder, where it has one beside an encoder."""
+        """The tokens of the model's outputs: the decoder's tokens in an encoder-decoder, or else the only tokens."""
         return self.encoder if self.decoder is None else self.decoder
 
     def queries(self, attention_type: str) -> Tokens:
-        """The tokens that attend in `attention_type`."""
+        """Return the tokens that attend in `attention_type`."""
         return self.encoder if attention_type == "encoder" else self.output_tokens
 
     def keys(self, attention_type: str) -> Tokens:
-        """The tokens that are attended to in `attention_type`."""
+        """Return the tokens that are attended to in `attention_type`."""
         return self.output_tokens if attention_type == "decoder" else self.encoder
 
     def is_causal(self, attention_type: str) -> bool:
-        """True where the text's tokens see only themselves and those before them: in a model that is a decoder alone.
+        """Return whether tokens count as seeing only themselves and earlier tokens: in a model with a decoder alone.
 
-        Of an encoder-decoder the counts of all attention types are of the same items, so that its decoder is not asked
-        for less than its encoder.
+        In an encoder-decoder, all attention types count the same items, so its decoder is scored on the same items as
+        its encoder.
         """
         return self.decoder is None and attention_type == "decoder"
 
     def on(self, device: torch.device) -> "Batch":
-        """Return the batch on a device; it is copied there once, for all layers that run there."""
+        """Return the batch on a device; it is copied there once for all layers."""
         if device == self.device:
             return self
         if device not in self.copies:
-            with torch.inference_mode(False):  # a layer may ask in the middle of a pass
+            with torch.inference_mode(False):  # a layer may ask during a pass
                 decoder = None if self.decoder is None else self.decoder.on(device)
                 inputs = {name: values.to(device) for name, values in self.inputs.items()}
                 self.copies[device] = Batch(self.documents, self.encoder.on(device), decoder, self.words, inputs)
         return self.copies[device]
 
     def select(self, rows: Int[Tensor, " row"]) -> "Batch":
-        """Some of its documents, with the same padding."""
+        """Return only these documents, with the same padding."""
         documents = tuple(self.documents[row] for row in rows.tolist())
         decoder = None if self.decoder is None else self.decoder.select(rows)
         inputs = {name: values[rows] for name, values in self.inputs.items()}
@@ -163,10 +163,10 @@ class Batch:
 
 
 def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
-    """Return one batch of all of `aligned`, padded on the right to the longest.
+    """Make one batch of all texts, padded on the right to the longest.
 
     Raises:
-        ModelError: a text has a token that the model has no embedding of.
+        ModelError: A text has a token without an embedding in the model.
     """
     tokenizer, device = model.tokenizer, model.device
     _refuse_unknown_tokens(model, [text.ids for text in aligned])
@@ -180,8 +180,8 @@ def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
     if model.start_id is not None:
         read = [text.translation or text for text in aligned]
         rows = [([model.start_id, *side.ids], [SPECIAL, *side.word]) for side in read]
-        # By their lengths the seam tells encoder, decoder and cross-attention, so the two must differ. Padding behind
-        # the last token does not change a decoder, whose tokens see only those before them.
+        # The seam tells encoder, decoder and cross-attention apart by their lengths, so the two must differ. Padding
+        # after the last token does not change a decoder, whose tokens see only earlier tokens.
         same = max(len(ids) for ids, _ in rows) == encoder.length
         decoder = _tokens(model, rows, first_position=-1, padding=int(same)).on(device)
         inputs["decoder_input_ids"] = decoder.ids
@@ -191,7 +191,7 @@ def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
 
 
 def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_position: int, padding: int = 0) -> Tokens:
-    """Return the tokens of one side on the processor, with some padding behind the longest row."""
+    """Make the tokens of one side on the processor, with `padding` tokens after the longest row."""
     tokenizer = model.tokenizer
     ids = _padded([ids for ids, _ in rows], _choose_padding(model, [ids for ids, _ in rows]), padding)
     lengths = torch.tensor([len(ids) for ids, _ in rows])
@@ -200,7 +200,7 @@ def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_posi
     position = index + first_position
     word = _padded([word for _, word in rows], SPECIAL, padding)
     text = real & (position >= 0)
-    # A word of the text may be spelt like a special token; it is none.
+    # A word of the text may be spelt like a special token, but it is not special.
     special = text & (word == SPECIAL)
     known = (-1 if number is None else number for number in (tokenizer.cls_token_id, tokenizer.sep_token_id))
     cls, sep = (special & (ids == number) for number in known)
@@ -208,9 +208,10 @@ def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_posi
 
 
 def _choose_padding(model: Model, rows: list[list[int]]) -> int:
-    """Return the token that stands behind shorter texts: one that the model embeds, though it is never read.
+    """Choose the id of the padding token; the model must have an embedding for it.
 
-    The model's own comes first, by which classifiers find the end of a text. Where it has none, no text ends with it.
+    The model's own padding token is preferred, since classifiers find the end of a text by it. If the model has none,
+    the id is one with which no text ends.
     """
     known, own = _count_tokens(model), getattr(model.module.config.get_text_config(), "pad_token_id", None)
     if isinstance(own, int) and 0 <= own < known:
@@ -221,7 +222,7 @@ def _choose_padding(model: Model, rows: list[list[int]]) -> int:
 
 
 def _count_tokens(model: Model) -> int:
-    """Return the number of tokens that a model has embeddings of; for saved attention, that its tokenizer knows."""
+    """Count the tokens that a model has embeddings for; for saved attention, the tokens that its tokenizer knows."""
     return count_embeddings(model.module) or len(model.tokenizer)
 
 

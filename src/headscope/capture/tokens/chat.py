@@ -1,8 +1,8 @@
-"""Find the texts of messages in the output of a chat template.
+"""Finds the texts of messages in the output of a chat template.
 
-A template is a program. Its own words may be those of a message, and it may trim a message, put the system text into
-the message of the user, write a text twice or leave it out. So a text is not searched for: the template writes once
-more, with a character for the text that is nowhere else.
+A template is a program. Its own words may be the same as those of a message. It may trim a message, put the system text
+into the message of the user, write a text twice or leave it out. So a text is not searched for. Instead, the template
+is rendered again with a unique character in place of the text.
 """
 
 from bisect import bisect_right
@@ -21,25 +21,25 @@ from headscope.errors import ModelError, first_line
 UNFIT = "conversations that the chat template does not take"
 CHANGED = "conversations in which the chat template changes or leaves out words"
 UNCLEAR = "conversations whose messages cannot be told apart in what the chat template writes"
-"""The beginnings of the reasons for which a conversation is left out."""
+"""The beginnings of the reasons why a conversation is left out."""
 
 _PRIVATE_USE = range(0xE000, 0xF900)
-"""Characters without a meaning, which no template trims, changes to upper case or divides."""
+"""Characters without a meaning, which no template trims, capitalizes or divides."""
 
 
 def locate_texts(
     rendered: str, texts: Sequence[str], render: Callable[[Sequence[str]], str]
 ) -> list[list[Offsets]] | None:
-    """Return the characters of each text wherever it stands in what is rendered; None if the places are uncertain.
+    """Find the characters of each text wherever it is in the rendered output; None if that is uncertain.
 
-    What stands there is the text, or a stretch of it, such as the text without white space around it; it may be in
-    upper or lower case. A text that is left out, or has no visible character, stands nowhere. The
-    places are uncertain if the template changes its own words with the text, or changes the text.
+    The output has the text or a part of it, for example without white space around it; it may be in upper or lower
+    case. A text that is left out, or that has no visible characters, is found nowhere. The result is uncertain if the
+    template changes its own words with the text, or changes the text.
 
     Args:
-        rendered: what `render` gives for the texts.
-        texts: in any order.
-        render: lays the chat template around texts, as many and in the same order.
+        rendered: The output of `render` for the texts.
+        texts: The texts, in any order.
+        render: Puts the chat template around the same number of texts in the same order.
     """
     mark = next(each for each in map(chr, _PRIVATE_USE) if not any(each in text for text in (rendered, *texts)))
     located: list[list[Offsets]] = []
@@ -50,7 +50,7 @@ def locate_texts(
         try:
             around = render([*texts[:number], mark, *texts[number + 1 :]]).split(mark)
         except Exception:
-            # A template raises what it likes. One that takes the texts and not the mark reads what they say.
+            # A template may raise any error. If it accepts the texts but not the mark, it depends on their content.
             return None
         length = (len(rendered) - sum(map(len, around))) // max(len(around) - 1, 1)
         stretch = rendered[len(around[0]) : len(around[0]) + length]
@@ -67,15 +67,15 @@ class Conversation:
     """The output of a chat template for messages.
 
     Attributes:
-        text: with the characters of each word of the messages.
-        messages: the characters of each text of a message, in order.
+        text: The text, with the characters of each word of the messages.
+        messages: The characters of each text of a message, in order.
     """
 
     text: WrittenText
     messages: tuple[Offsets, ...]
 
     def mark_template(self, assigned: Assigned, tokens: Sequence[Offsets]) -> Assigned:
-        """Return the tokens of the text with those of the template marked as special."""
+        """Return the tokens of the text, with the template's tokens marked as special."""
         starts = [first for first, _ in self.messages]
 
         def is_template(start: int, end: int) -> bool:
@@ -90,10 +90,10 @@ class Conversation:
 
 
 def write_conversation(tokenizer: PreTrainedTokenizerBase, document: Document) -> Conversation | str:
-    """Return what the chat template of a tokenizer writes of the messages of a document, or why that cannot be used.
+    """Render the messages of a document by a tokenizer's chat template; or return the reason why that is not possible.
 
     Raises:
-        ModelError: the tokenizer has no chat template.
+        ModelError: The tokenizer has no chat template.
     """
     if not getattr(tokenizer, "chat_template", None):
         raise ModelError(
@@ -108,7 +108,7 @@ def write_conversation(tokenizer: PreTrainedTokenizerBase, document: Document) -
     texts = [text for message in document.messages for text in message.texts]
     try:
         rendered = render(texts)
-    except Exception as error:  # templates raise what they like
+    except Exception as error:  # templates may raise any error
         return f"{UNFIT} ({first_line(error)})"
     if any(str(each.record["content"]) in rendered for each in document.messages if not isinstance(each.content, str)):
         return f"{UNFIT} (it writes a list of parts as Python does)"
@@ -128,7 +128,7 @@ def write_conversation(tokenizer: PreTrainedTokenizerBase, document: Document) -
 
 
 def _replace_texts(messages: Sequence[Message], texts: Sequence[str]) -> list[Message]:
-    """Return messages with other texts, as many as they have."""
+    """Return messages with their texts replaced by the same number of other texts."""
     rest = iter(texts)
     return [
         replace(each, content=next(rest) if isinstance(each.content, str) else tuple(islice(rest, len(each.content))))

@@ -1,4 +1,4 @@
-"""Texts that may share a batch: some models compute all texts of a batch as the longest of them needs it."""
+"""Finds the texts that may share a batch: in some models, the longest text of a batch changes how all are computed."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,20 +22,20 @@ def list_thresholds(module: PreTrainedModel) -> tuple[int, ...]:
     for config in list_configs(module):
         if longest := _find_original_length(config):
             thresholds.add(longest)
-            if module.config.is_encoder_decoder:  # the decoder reads a token more, that of the start
+            if module.config.is_encoder_decoder:  # the decoder also reads a start token
                 thresholds.add(longest - 1)
     return tuple(sorted(thresholds))
 
 
 def find_side(thresholds: Sequence[int], tokens: int) -> int:
-    """Return how many of the thresholds a text of `tokens` tokens exceeds."""
+    """Count the thresholds that a text of `tokens` tokens exceeds."""
     return bisect_left(thresholds, tokens)
 
 
 def divide(
     texts: Iterable[Text], thresholds: Sequence[int], count_tokens: Callable[[Text], int]
 ) -> Iterator[list[Text]]:
-    """Yield neighbouring texts that are on the same side of every threshold, to be batches of their own."""
+    """Yield groups of neighbouring texts on the same side of every threshold, each for a batch of its own."""
     for _, part in groupby(texts, key=lambda text: find_side(thresholds, count_tokens(text))):
         yield list(part)
 

@@ -1,4 +1,4 @@
-"""How far attention reaches: distances from query to key, in tokens, and their buckets."""
+"""The distances from query to key, in tokens, and their buckets."""
 
 from dataclasses import dataclass, field
 
@@ -9,14 +9,14 @@ from torch import Tensor
 from headscope.capture.model.block_sizes import BlockSizes
 
 FAR = 1 << 30
-"""Further than any key."""
+"""A distance beyond any key."""
 
 EDGES = tuple(2**power for power in range(13))
-"""Distances at which a bucket begins, if nobody asks for others."""
+"""The default distances at which a bucket begins."""
 
 
 def names(edges: tuple[int, ...]) -> tuple[int, ...]:
-    """The buckets in order, each by its distance nearest to the query; keys before the query are negative.
+    """Return the names of the buckets in order: the distance nearest to the query, negative for keys before it.
 
     With the edges 1, 2, 4 the buckets are -4 and further, -3 to -2, -1, 0 (the token itself), 1, 2 to 3,
     4 and further.
@@ -25,19 +25,19 @@ def names(edges: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def bucket(distance: Int[Tensor, "..."], edges: tuple[int, ...]) -> Int[Tensor, "..."]:
-    """The place of each distance (key minus query) among `names`."""
+    """Return the index of each distance (key minus query) in `names`."""
     rank = torch.bucketize(distance.abs(), torch.tensor(edges, device=distance.device), right=True)
     return len(edges) + distance.sign() * rank
 
 
 @dataclass(frozen=True, eq=False)
 class _Ruler:
-    """The distances of a block of rows, the same whatever the weights.
+    """The distances of a block of rows, which do not depend on the weights.
 
     Attributes:
-        away: the distance from each query to each key, either way.
-        last: the place of the last key up to the end of each bucket; 0 where there is none.
-        empty: true where there is none.
+        away: The absolute distance from each query to each key.
+        last: The index of the last key up to the end of each bucket; 0 if there is no such key.
+        empty: True if there is no such key.
     """
 
     away: Float[Tensor, "query key"]
@@ -46,19 +46,19 @@ class _Ruler:
 
 
 Stretches = tuple[tuple[int, int], ...]
-"""Keys in order: the distance from the first of some queries to each stretch's first key and past its last."""
+"""Ranges of keys in order, each as the distances from the first query to its first key and past its last key."""
 
 
 @dataclass(eq=False)
 class Rulers:
-    """The rulers of a batch: every layer asks for the same blocks of rows, which are kept while they are small."""
+    """The rulers of a batch; they are kept while they are small, since every layer asks for the same blocks of rows."""
 
     _kept: dict[tuple[Stretches, int, int, tuple[int, ...]], _Ruler] = field(default_factory=dict)
 
     _borders: dict[tuple[tuple[int, ...], torch.device], Int[Tensor, " border"]] = field(default_factory=dict)
 
     def lay_borders(self, edges: tuple[int, ...], device: torch.device) -> Int[Tensor, " border"]:
-        """Return the distances at which each bucket begins, and behind them the one at which the last ends."""
+        """Return the distances at which each bucket begins, and then the distance at which the last bucket ends."""
         if (edges, device) not in self._borders:
             borders = [-FAR, *(1 - edge for edge in reversed(edges)), *edges, FAR]
             self._borders[edges, device] = torch.tensor(borders, dtype=torch.int32, device=device)
@@ -67,9 +67,9 @@ class Rulers:
     def total(
         self, weights: Float[Tensor, "batch head query key"], keys: Stretches, edges: tuple[int, ...], step: int = 1
     ) -> Float[Tensor, "batch head query feature"]:
-        """The weight of each query's keys in each bucket of distance; last, their distances, weighted and added up.
+        """Sum the weights of each query in each bucket of distance; the last feature is the weighted sum of distances.
 
-        Each query stands `step` places behind the one before, and the buckets begin at the edges.
+        Each query is `step` positions after the query before it. The buckets begin at `edges`.
         """
         block = (keys, weights.shape[2], step, edges)
         if block not in self._kept:
@@ -77,7 +77,7 @@ class Rulers:
                 self._kept.clear()
             self._kept[block] = _lay_ruler(*block, weights.device)
         ruler = self._kept[block]
-        # A bucket is what adds up to its last key, less what adds up to the one before its first.
+        # The sum of a bucket is the running sum at its last key minus the running sum at the end of the bucket before.
         up_to = weights.cumsum(-1).gather(3, ruler.last.expand(*weights.shape[:2], -1, -1))
         up_to.masked_fill_(ruler.empty, 0.0)
         mean: Tensor = torch.linalg.vecdot(weights, ruler.away)

@@ -1,10 +1,10 @@
 """Greedy generation with a cache of keys and values, token by token.
 
-In a cached step a token attends as it does in one pass over the whole text, so a text is generated first and its
-attention observed afterwards, in one pass of the seam.
+In a cached step, a token attends as it does in one pass over the whole text. So a text is generated first, and its
+attention is observed afterwards, in one pass of the seam.
 
-The ``generate`` of transformers takes what it is not told from the settings of the model, such as penalties for tokens
-that are repeated: to copy a document would cost something.
+The ``generate`` of transformers is not used, since it takes settings from the model, such as penalties for repeated
+tokens, which would punish copying from a document.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from headscope.errors import ModelError
 
 
 def check_decoder(model: Model) -> None:
-    """Refuse a model that generates no text: it is no decoder alone, or has no head that predicts tokens."""
+    """Raise an error if a model cannot generate text: it must be a decoder alone, with a head that predicts tokens."""
     if {*model.layers} != {"decoder"} or model.module.get_output_embeddings() is None:
         raise ModelError(
             f"{model.title} is no decoder-only language model, so it generates no "
@@ -33,7 +33,7 @@ def generate(model: Model, ids: Sequence[int], tokens: int) -> list[int]:
 
 def _generate(model: Model, ids: Sequence[int]) -> Iterator[int]:
     module, ends = model.module, _list_ends(model)
-    # Of a long prompt the logits of all tokens would not fit into memory.
+    # The logits of all tokens of a long prompt would not fit into memory.
     few = {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(module.forward).parameters else {}
     cache, read = None, list(ids)
     while True:
@@ -47,7 +47,7 @@ def _generate(model: Model, ids: Sequence[int]) -> Iterator[int]:
 
 
 def _list_ends(model: Model) -> set[int]:
-    """The tokens that end a text, by the model and by its tokenizer."""
+    """Return the ids of the tokens that end a text, by the model and by its tokenizer."""
     ends = getattr(getattr(model.module, "generation_config", None), "eos_token_id", None)
     listed = ends if isinstance(ends, list | tuple) else [ends]
     return {int(token) for token in (*listed, model.tokenizer.eos_token_id) if token is not None}

@@ -1,4 +1,4 @@
-"""A prompt as the tokens that a decoder reads, and the part to which each of them belongs.
+"""A prompt as the tokens that a decoder reads, with the part that each token belongs to.
 
 Prompt --lay out--> pieces of text --tokenize--> `PromptTokens` --`make_text`--> a text of a batch
 """
@@ -23,11 +23,11 @@ from headscope.errors import ModelError, first_line
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """What a model reads before its own text.
+    """The tokens that a model reads before its own text.
 
     Attributes:
-        ids: vocabulary ids, special tokens included.
-        parts: the part to which each token belongs, a name of `headscope.corpora.prompts.name_parts`.
+        ids: The vocabulary ids, special tokens included.
+        parts: The part that each token belongs to, a name from `headscope.corpora.prompts.name_parts`.
     """
 
     ids: list[int]
@@ -36,16 +36,16 @@ class PromptTokens:
 
 @dataclass(frozen=True)
 class PromptLayout:
-    """How prompts are turned into tokens.
+    """The settings for turning prompts into tokens.
 
-    A token that reaches over the end of a part belongs to the part of its first visible character.
+    A token that crosses the end of a part belongs to the part of its first visible character.
 
     Attributes:
-        model: with its tokenizer.
-        start: the token in front of the text, if it is not to be that of the tokenizer. Where the tokenizer puts none,
-            the one that it has for the beginning stands there: many heads give most of their attention to the first
-            token, whatever it is, and it is to be no part of what is read.
-        chat: the tokenizer's chat template is laid around the prompt, in place of plain labels.
+        model: The model, with its tokenizer.
+        start: The id of the token before the text; None for the tokenizer's own. If the tokenizer adds none, its token
+            for the beginning is put there (except in a chat template): many heads give most of their attention to the
+            first token, whatever it is, so it should not be part of the prompt.
+        chat: True to put the tokenizer's chat template around the prompt, in place of plain labels.
     """
 
     model: Model
@@ -53,15 +53,15 @@ class PromptLayout:
     chat: bool = False
 
     def tokenize(self, prompt: Prompt, order: Sequence[int]) -> PromptTokens:
-        """The prompt with its documents in an order.
+        """Turn a prompt into tokens, with its documents in this order.
 
         Raises:
-            ModelError: there is no chat template, or it does not take the prompt as it is.
+            ModelError: There is no chat template, or it does not accept the prompt unchanged.
         """
         return self._tokenize(self._lay_out(prompt, order))
 
     def tokenize_answer(self, prompt: Prompt) -> list[int]:
-        """The tokens of the answer that the model is given as its own text."""
+        """Return the tokens of the prompt's answer, as the model's own text after the prompt."""
         space = "" if self.chat else " "
         given = self._lay_out(prompt, range(len(prompt.documents)))
         text = self._tokenize([*given, (OWN, f"{space}{(prompt.answer or '').strip()}")])
@@ -69,7 +69,7 @@ class PromptLayout:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        """A tokenizer that cuts and pads nothing."""
+        """The tokenizer, without truncation and padding."""
         content = json.loads(self.model.tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
         return Tokenizer.from_str(json.dumps(content))
 
@@ -77,7 +77,7 @@ class PromptLayout:
         return self._lay_out_chat(prompt, order) if self.chat else prompt.lay_out(order)
 
     def _lay_out_chat(self, prompt: Prompt, order: Sequence[int]) -> list[Piece]:
-        """The pieces of the text that the chat template makes of a system text and a message of the user."""
+        """Return the pieces of the chat template's text, with a system text and a message of the user."""
         name, pieces = self.model.name, prompt.lay_out_documents(order)
         if not getattr(self.model.tokenizer, "chat_template", None):
             raise ModelError(f"the tokenizer of {name!r} has no chat template; leave out --chat.")
@@ -95,7 +95,7 @@ class PromptLayout:
         texts = [pieces[number][1] for number in own]
         try:
             text = render(texts)
-        except Exception as error:  # templates raise what they like
+        except Exception as error:  # templates may raise any error
             raise ModelError(
                 f"the chat template of {name!r} does not take the prompt {prompt.id!r} ({first_line(error)}); leave "
                 "out --chat, or the system text."
@@ -120,13 +120,13 @@ class PromptLayout:
             place = first + (blank if first + blank < last else 0)
             ids.append(token)
             parts.append(TEMPLATE if of_text is None else pieces[min(bisect_right(ends, place), len(ends) - 1)][0])
-        # What the tokenizer puts behind a text would end it, and the model is to go on.
+        # Tokens that the tokenizer adds after a text are removed: they would end it, and the model must go on.
         while ids and encoded.sequence_ids[len(ids) - 1] is None:
             ids.pop(), parts.pop()
         return PromptTokens(*self._begin(ids, parts, encoded.sequence_ids))
 
     def _begin(self, ids: list[int], parts: list[str], of_text: Sequence[int | None]) -> tuple[list[int], list[str]]:
-        """The tokens with that of the beginning in front of them."""
+        """Put the token of the beginning before the tokens."""
         front = next((place for place, side in enumerate(of_text) if side is not None), len(ids))
         bos = self.model.tokenizer.bos_token_id if front == 0 and not self.chat else None
         first = bos if self.start is None else self.start
@@ -136,13 +136,13 @@ class PromptLayout:
 
 
 def make_text(name: str, prompt: PromptTokens, own: Sequence[int]) -> Aligned:
-    """A prompt and the text behind it as a text of a batch, each token a word of its own."""
+    """Make a text of a batch from a prompt and the model's own text after it; each token is a word."""
     ids = [*prompt.ids, *own]
     return Aligned(Document(name, tuple(map(str, ids))), ids, [*range(len(ids))], [0] * len(ids))
 
 
 def _divide(text: str, parts: Iterable[tuple[str, Sequence[Offsets]]]) -> list[Piece]:
-    """Return the whole text as pieces, given the characters of each part; all others are those of the template."""
+    """Divide a text into pieces, by the characters of each part; all other characters belong to the template."""
     divided: list[Piece] = []
     end = 0
     for (first, last), part in sorted((offsets, part) for part, places in parts for offsets in places):

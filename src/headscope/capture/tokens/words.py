@@ -1,4 +1,4 @@
-"""Attention from word to word, and the word that each word points at."""
+"""Attention from word to word, and the word that each word points to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Pointing:
-    """Where each word points: the other word of the largest weight, the first of equals.
+    """The other word that each word points to: the word with the largest weight, or the first of equal ones.
 
     Attributes:
-        weight: that weight; 0 where a word may attend to no other word, and so points nowhere.
-        word: that word.
+        weight: The largest weight; 0 if the word cannot attend to another word, and so points nowhere.
+        word: The index of the other word.
     """
 
     weight: Float[Tensor, "batch head word"]
@@ -26,11 +26,11 @@ class Pointing:
 class Words:
     """Attention between words: to a split word the sum over its tokens, from it their mean (Clark et al. 2019, 4.1).
 
-    Left out are special tokens, which belong to no word, and what a word attends to itself: a row sums to less than 1.
-    `headscope.attend` leaves nothing out.
+    Special tokens, which are not part of words, and attention of a word to itself are left out, so a row sums to less
+    than 1. `headscope.attend` leaves nothing out.
 
     Attributes:
-        weights: 0 from a word to itself, and wherever a word has no token.
+        weights: The attention from word to word; 0 from a word to itself, and if a word has no token.
     """
 
     weights: Float[Tensor, "batch head word word"]
@@ -43,7 +43,14 @@ class Words:
         key_word: Int[Tensor, "batch key"],
         words: int,
     ) -> "Words":
-        """The attention between so many words, from averages over keys and the word of each query and key."""
+        """Compute the attention between words, from averages over keys and the word of each query and key.
+
+        Args:
+            average: Returns the average of columns of keys under the attention.
+            query_word: The word of each query.
+            key_word: The word of each key.
+            words: The number of words.
+        """
         weights = pool_queries(average(membership(key_word, words)), membership(query_word, words))
         weights.diagonal(dim1=-2, dim2=-1).zero_()
         return cls(weights)
@@ -62,11 +69,11 @@ class Words:
 def pool_queries(
     averages: Float[Tensor, "batch head query feature"], unit: Float[Tensor, "batch query unit"]
 ) -> Float[Tensor, "batch head unit feature"]:
-    """The mean over the tokens of each unit (a word, say) of what its tokens attend to; 0 where it has none."""
+    """Average rows of queries over the tokens of each unit, such as a word; 0 for a unit without tokens."""
     share = unit / unit.sum(1, keepdim=True).clamp_min(1)
     return share.mT[:, None] @ averages
 
 
 def membership(word: Int[Tensor, "batch token"], words: int) -> Float[Tensor, "batch token word"]:
-    """1 where a token is part of a word."""
+    """Return 1 where a token is part of a word, and 0 elsewhere."""
     return (word[..., None] == torch.arange(words, device=word.device)).float()
