@@ -1,6 +1,7 @@
 """The command line: a command for each request, and one sentence for each error.
 
-Torch takes seconds to load, so a request is run by a module that is imported then, and `--help` answers at once.
+Loading torch takes seconds. So the module that runs a request is imported only when the request runs, and `--help`
+answers at once.
 """
 
 import errno
@@ -33,7 +34,7 @@ headscope list                                 # reducers, corpora and more"""
 
 
 def __getattr__(name: str) -> typer.Typer:
-    """Return `app`, the application with all commands, when it is first used."""
+    """Return `app`, the application with all commands; build it at its first use."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     application: typer.Typer = globals().setdefault(name, make_app(COMMANDS))
@@ -41,7 +42,7 @@ def __getattr__(name: str) -> typer.Typer:
 
 
 def make_app(records: Iterable[type[Request[Any]]]) -> typer.Typer:
-    """Return an application with some of the commands, each of which takes milliseconds to build."""
+    """Return an application with the commands of `records`; each command takes milliseconds to build."""
     application = typer.Typer(
         help=HELP, epilog=EXAMPLES, cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None,
         callback=_read_options,
@@ -62,11 +63,11 @@ def _read_options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Take what may stand before a command."""
+    """Read the options that precede the command."""
 
 
 def main() -> None:
-    """Run a command; an error of headscope is printed as one sentence, with exit code 2."""
+    """Run the typed command; print an error of headscope as one sentence and exit with code 2."""
     prepare_terminal()
     try:
         with collect_rarely(), repeat_ignored_interruptions():
@@ -82,7 +83,7 @@ def main() -> None:
             raise
         sentence = f"what is printed could not be written ({error.strerror}); free some space or print it elsewhere."
     except typer.TyperException as error:
-        # Of typer's, such as: Missing argument 'MODEL'.
+        # An error of typer, such as: Missing argument 'MODEL'.
         if unknown := _suggest_option(error):
             sentence = f"{unknown}; see {_name_command(error)} {_name_help(error)}."
         else:
@@ -93,7 +94,7 @@ def main() -> None:
 
 
 def _ask_for_help(typed: Sequence[str]) -> list[str]:
-    """Return what was typed; `headscope` alone and `headscope help COMMAND` ask for help as ``--help`` does."""
+    """Return the typed arguments; `headscope` alone and `headscope help COMMAND` become a call with ``--help``."""
     match typed:
         case []:
             return ["--help"]
@@ -103,7 +104,7 @@ def _ask_for_help(typed: Sequence[str]) -> list[str]:
 
 
 def _explain_term(typed: Sequence[str]) -> str:
-    """Return what a word of the results means, where help for it is typed; an empty string for anything else."""
+    """Return the meaning of a word of the results if help for it is typed; else an empty string."""
     *words, last = typed
     if not words or last != "--help":
         return ""
@@ -113,7 +114,7 @@ def _explain_term(typed: Sequence[str]) -> str:
 
 
 def _choose_app(typed: Sequence[str]) -> typer.Typer:
-    """Return an application with the command that is typed alone; of one that completes what is typed, with all."""
+    """Return an application with only the typed command, or with all commands while a shell completes a command."""
     completes = any(name.endswith("_COMPLETE") for name in os.environ)
     return make_app(record for record in COMMANDS if completes or [record.command] == typed[:1])
 
@@ -131,18 +132,18 @@ def _suggest_option(error: typer.TyperException) -> str:
     ]
     if name in names:
         return ""
-    # Not of the dashes, which all have.
+    # Compare names without dashes, since all options begin with dashes.
     close = suggest(name.lstrip("-"), [each[2:] for each in names if each.startswith("--")], before="--")
     return f"there is no option {name}{close}"
 
 
 def _name_help(error: typer.TyperException) -> str:
-    """Name the option that shows all options of a command, or `--help` where no command was typed."""
+    """Return the option that shows all options of the typed command, or `--help` if no command was typed."""
     context: typer.Context | None = getattr(error, "ctx", None)
     return HELP_ALL if context and isinstance(context.command, Command) else "--help"
 
 
 def _name_command(error: typer.TyperException) -> str:
-    """The command that typer refused, as it was typed."""
+    """Return the command that typer refused, as it was typed."""
     context: typer.Context | None = getattr(error, "ctx", None)
     return context.command_path if context else "headscope"

@@ -15,9 +15,10 @@ from headscope.errors import HeadscopeError
 
 
 def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
-    """Add the command of a request, whose result is printed by its function ``show``, which may return an exit code.
+    """Add the command of a request; its function ``show`` prints the result and may return an exit code.
 
-    A request with a field `show` says when: before it draws figures, and perhaps once before all is measured.
+    If a request has a field `show`, the request itself calls it to print a result: before it draws figures, and perhaps
+    once before everything is measured.
     """
 
     def call(**typed: Any) -> None:
@@ -30,7 +31,7 @@ def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
             with show_progress_around(print_result, resumable="resume" in record.options) as (progress, show):
                 request = record.parse(typed | ({"show": show} if "show" in record.options else {}))
                 result = request.run(progress)
-        except HeadscopeError as error:  # in the names that are typed
+        except HeadscopeError as error:  # the message names options as they are typed
             raise type(error)(spell(str(error), record)) from error
         if not codes:
             print_result(result)
@@ -40,7 +41,7 @@ def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
     fields = [each for each in order_fields(record) if record.options[each.name].on_terminal]
     fields.sort(key=lambda each: GROUPS.index(record.options[each.name].group))
     parameters = [_make_parameter(each, record) for each in fields]
-    parameters.sort(key=lambda each: each.default is not each.empty)  # a signature begins with what is required
+    parameters.sort(key=lambda each: each.default is not each.empty)  # required parameters come first in a signature
     call.__dict__["__signature__"] = inspect.Signature(parameters)
     call.__name__ = record.command
     call.__doc__ = _describe(record)
@@ -48,14 +49,14 @@ def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
 
 
 def _describe(record: type[Request[Any]]) -> str:
-    """Return the help: the docstring of the request, and behind that of a function what the terminal adds to it."""
+    """Return the help: the docstrings of the base classes and of the request class, without their ``Returns`` part."""
     above = [cls for cls in reversed(record.__mro__) if issubclass(cls, Request) and cls is not Request]
     prose = [inspect.cleandoc(cls.__doc__ or "").partition("\nReturns:")[0].strip() for cls in above]
     return spell("\n\n".join(prose), record)
 
 
 def _make_parameter(each: "dataclasses.Field[Any]", record: type[Request[Any]]) -> inspect.Parameter:
-    """Return an option for typer, which hands on what was typed as a text; a request says what is wrong with it."""
+    """Return a parameter for typer, which passes the typed text on; the request itself checks the value."""
     described = record.options[each.name]
     default = described.typed_default or each.default
     instead = describe_default(described, default)

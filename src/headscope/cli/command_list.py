@@ -41,4 +41,7 @@ COMMANDS = (
     TypedStudy,
     List,
 )
-"""All commands, in the order of use: the examples of `measure` and `compare` read what the one of `tune` writes."""
+"""All commands, in the order of use.
+
+The examples of `measure` and `compare` read the folder that the example of `tune` writes.
+"""

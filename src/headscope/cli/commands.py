@@ -1,8 +1,8 @@
-"""What all commands do alike: help with options in groups, at any width; sentences for misspelt and interrupted ones.
+"""Parts that all commands share: help with grouped options, and messages for misspelt and interrupted commands.
 
-``--help`` of a command shows the options that matter to most, and ``--help-all`` all of them.
+``--help`` shows the basic options of a command, and ``--help-all`` shows all of them.
 
-typer's own help is a table of six columns, of which the last, the text, is narrow on a terminal of 80 columns.
+The help of typer itself is a table of six columns. The last column, the text, is narrow on a terminal of 80 columns.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,28 +21,28 @@ from headscope.commands.record import Request
 from headscope.errors import HeadscopeError, suggest
 
 WIDEST = 100
-"""Columns of a help text, however wide the terminal is: longer lines are hard to read."""
+"""The most columns of a help text, even on a wider terminal: longer lines are hard to read."""
 
 NARROW = 60
-"""On fewer columns a text stands below the name that it describes, and not beside it."""
+"""The fewest columns at which a text is next to the name that it describes; with fewer, it is below the name."""
 
 HELP_ALL = "--help-all"
-"""The option that shows all options; also the key of a context by which they are shown."""
+"""The option that shows all options; also the key of a context that records whether it was typed."""
 
 Entry = tuple[str, str]
-"""What one types, and what it means."""
+"""The text that a user types, and its description."""
 
 
 class Command(TyperCommand):
-    """A command whose help has its options in groups (``rich_help_panel``)."""
+    """A command whose help shows its options in groups (``rich_help_panel``)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Typer's parsing, in which the long help is asked for as the short one is."""
+        """Parse the arguments as typer does, and treat `HELP_ALL` as a request for help."""
         ctx.meta[HELP_ALL] = HELP_ALL in args
         return super().parse_args(ctx, ["--help"] if ctx.meta[HELP_ALL] else args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: typer calls it for ``--help``."""
+        """Write the help; typer calls this method for ``--help``."""
         arguments = [f"{p.metavar}" if p.required else f"[{p.metavar}]" for p in self.params if not _is_option(p)]
         required = [f"{min(p.opts, key=len)} {p.metavar}" for p in self.params if _is_option(p) and p.required]
         shown = self.get_params(ctx)
@@ -59,17 +59,17 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """The commands together. With a misspelt one there is one sentence and not a page."""
+    """The group of all commands; a misspelt command gets an error of one sentence and not a page of help."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, in which the commands come first."""
+        """Write the help, with the commands first."""
         commands = [(record.command, _summarize(record)) for record in COMMANDS]
         formatter.write(
             _render(self, ctx, ["COMMAND"], {"Commands": commands, **_group_parameters(self.get_params(ctx))})
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Typer's choice of the command."""
+        """Return the typed command as typer does; raise an error with a suggestion for an unknown command."""
         commands = [record.command for record in COMMANDS]
         if args[0] not in commands and not ctx.resilient_parsing:
             *names, last = commands
@@ -80,7 +80,7 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; an interruption before it shows any progress is said here."""
+        """Run the command; report an interruption that comes before any progress is shown."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interruption:
@@ -98,7 +98,7 @@ def _is_option(parameter: Any) -> bool:
 
 
 def _group_parameters(parameters: Sequence[Any]) -> dict[str, list[Entry]]:
-    """The arguments and the options, by group, in their order."""
+    """Return the arguments and the options by group, in their order."""
     groups: dict[str, list[Entry]] = {}
     for parameter in parameters:
         if not _is_option(parameter):
@@ -111,7 +111,7 @@ def _group_parameters(parameters: Sequence[Any]) -> dict[str, list[Entry]]:
 
 
 def _render(command: Any, ctx: Any, usage: Sequence[str], groups: dict[str, list[Entry]]) -> str:
-    """The help as text, with colours where the terminal shows them."""
+    """Return the help as text, with colours if the terminal shows them."""
     console = Console(force_terminal=False if ctx.color is False else None, emoji=False, highlight=False)
     console.width = min(ctx.terminal_width or console.width, WIDEST)
     longest = max(len(name) for entries in groups.values() for name, _ in entries)
@@ -132,7 +132,7 @@ def _render(command: Any, ctx: Any, usage: Sequence[str], groups: dict[str, list
 
 
 def _lay_out(entries: Sequence[Entry], column: int) -> Iterator[Table | Text | Padding]:
-    """The texts beside the names, which have a column of this width; without a width, below them."""
+    """Yield the texts next to a column of names of width `column`, or below the names if `column` is 0."""
     if not column:
         for name, text in entries:
             yield Text(name, "cyan")

@@ -1,4 +1,4 @@
-"""Where commands print: results to standard output, progress and errors to standard error."""
+"""The output of commands: results go to standard output, progress and errors to standard error."""
 
 import gc
 import io
@@ -19,17 +19,17 @@ from headscope.view.progress_display import progress_bars
 if TYPE_CHECKING:
     from headscope.commands.progress import Progress
 
-# Names of corpora and relations may hold what rich takes for the name of a picture, such as :100:.
+# Rich would replace text such as :100: in the names of corpora and relations with an emoji.
 console = Console(emoji=False)
 errors = Console(stderr=True, emoji=False)
 
 
 class Terminated(KeyboardInterrupt):
-    """The system asks the process to end (SIGTERM), as when a batch job has used up its time."""
+    """The interruption of a process by SIGTERM, for example because a batch job has used up its time."""
 
 
 def prepare_terminal() -> None:
-    """Treat SIGTERM as an interruption, and print what a terminal without UTF-8 cannot show as question marks."""
+    """Treat SIGTERM as an interruption, and print characters that the terminal cannot show as question marks."""
 
     def terminate(number: int, frame: FrameType | None) -> None:
         raise Terminated
@@ -42,7 +42,7 @@ def prepare_terminal() -> None:
 
 @contextmanager
 def repeat_ignored_interruptions() -> Iterator[None]:
-    """In the block an interruption comes again that Python ignores, as in a callback of the garbage collector."""
+    """Repeat an interruption in the block that Python ignores, as in a callback of the garbage collector."""
     before = sys.unraisablehook
 
     def repeat(ignored: "sys.UnraisableHookArgs") -> None:
@@ -61,11 +61,11 @@ def repeat_ignored_interruptions() -> Iterator[None]:
 
 @contextmanager
 def collect_rarely() -> Iterator[None]:
-    """Collect garbage among all objects a hundred times as rarely in the block.
+    """Collect garbage among all objects a hundred times less often in the block.
 
-    A collection walks all objects of torch and transformers: eight of them in `measure` took 0.9 s, to free a few dozen
-    objects. New objects are collected as often as ever. Only commands do so: as a library, headscope leaves the
-    collector of its host alone.
+    A full collection visits all objects of torch and transformers: eight collections in `measure` took 0.9 s and freed
+    a few dozen objects. New objects are collected as often as before. Only commands do this: as a library, headscope
+    does not change the garbage collector of its host.
     """
     young, middle, old = gc.get_threshold()
     gc.set_threshold(young, middle, 100 * old)
@@ -77,7 +77,7 @@ def collect_rarely() -> Iterator[None]:
 
 @contextmanager
 def show_progress(*, resumable: bool = True) -> Iterator["Progress"]:
-    """Show progress on the terminal; if the job is interrupted, say how to continue it where that is possible."""
+    """Show progress on the terminal; after an interruption, print how to continue if the job is resumable."""
     try:
         with progress_bars(errors) as progress:
             yield progress
@@ -86,7 +86,7 @@ def show_progress(*, resumable: bool = True) -> Iterator["Progress"]:
 
 
 def report_interruption(interruption: KeyboardInterrupt, *, resumable: bool = False) -> int:
-    """Print that the command was interrupted, and if it can be continued, how.
+    """Print that the command was interrupted, and how to continue it if it is resumable.
 
     Returns:
         The exit code: 143 after SIGTERM, else 130.
@@ -100,7 +100,7 @@ def report_interruption(interruption: KeyboardInterrupt, *, resumable: bool = Fa
 def show_progress_around(
     print_result: Callable[[Any], None], *, resumable: bool
 ) -> Iterator[tuple["Progress", Callable[[Any], None]]]:
-    """As `show_progress`, and a function that prints a result in the place of the bars, which then go on below it."""
+    """Show progress, and also yield a function that prints a result above it; the progress continues below."""
     with ExitStack() as bars:
         steps = [bars.enter_context(show_progress(resumable=resumable))]
 
