@@ -1,4 +1,4 @@
-"""Word alignment: the source word that each head attends to where a decoder predicts or reads a word of a translation.
+"""Word alignment: the source word that each head attends to when a decoder predicts or reads a word of a translation.
 
 Garg et al. 2019, *Jointly learning to align and translate with transformer models*; Chen et al. 2020, *Accurate word
 alignment induction from neural machine translation*.
@@ -30,11 +30,13 @@ GARG = "Garg et al. 2019; Chen et al. 2020"
 OCH = "Och and Ney 2003"
 
 CROSS = "cross"
-"""The attention type that looks from a translation at its source."""
+"""The attention type from a translation to its source."""
 
 STEPS = ("predicting", "reading")
-"""The steps of a decoder at which a word of the translation is looked at: those whose output it is, one token before,
-and those whose input it is."""
+"""The steps of a decoder at which the attention from a word of the translation is measured.
+
+At the step ``predicting`` the tokens of the word are the output; at ``reading``, one token later, they are the input.
+"""
 
 ACCURACY = Score(
     "alignment_accuracy",
@@ -61,24 +63,24 @@ ACCURACY = Score(
 class WordAlignment(Reducer):
     """How often each head of the cross-attention looks from a word of a translation at a word it is aligned to.
 
-    The decoder is given the translation. A word of it counts if it has a sure link; it is right if, of all source
-    words, the one that gets most attention is linked to it, be it surely or possibly. Attention to a source word is the
-    sum over its tokens, and from a word of the translation the mean over its tokens. ``predicting`` looks at the steps
-    whose output its tokens are (Garg et al. 2019), ``reading`` at those whose input they are, a token later (Chen et
-    al. 2020, who found the better alignments there).
+    The decoder reads the translation. A word of the translation counts if it has a sure link. It is right if the source
+    word that gets most of its attention is linked to it, by a sure or a possible link. Attention to a source word is
+    the sum over its tokens; attention from a word of the translation is the mean over its tokens. ``predicting``
+    measures the steps whose outputs are the tokens of the word (Garg et al. 2019). ``reading`` measures the steps whose
+    inputs they are, one token later (Chen et al. 2020, who found the better alignments there).
 
-    ``alignment_error_rate`` is the error rate of Och and Ney (2003) where each word of a translation is linked to that
-    source word and to no other; words without any link count there too.
+    ``alignment_error_rate`` is the error rate of Och and Ney (2003) if each word of a translation is linked to the
+    source word that gets most of its attention, and to no other. Words without any link count there too.
 
-    Beside the heads stand two rules that know the places of words alone: the source word with the same number, and the
-    one at the same share of its sentence (the diagonal), each with the best fixed shift from -5 to 5.
+    The rivals of the heads are two rules that know only the positions of words: the source word with the same number,
+    and the source word at the same share of its sentence (the diagonal), each with the best fixed shift from -5 to 5.
 
-    And there are permutations, in which what a word is aligned to moves along the pair: another word of the translation
-    gets source words as far from it. A head that looks at a fixed distance is not better than in these.
+    In the permutations, the source words of a word move along the pair: another word of the translation gets source
+    words at the same distances. A head that attends at a fixed distance does not score better than in the permutations.
 
     Attributes:
-        fold_assignment: of the documents to the folds in which sums are kept.
-        permutations: of what the words are aligned to.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
+        permutations: The permutations of the links between words.
     """
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
@@ -96,19 +98,19 @@ class WordAlignment(Reducer):
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "WordAlignment":
-        """The reducer for a corpus of word-aligned translations.
+        """Return the reducer for a corpus of word-aligned translations.
 
         Raises:
-            CorpusError: it has no sure link.
+            CorpusError: The corpus has no sure link.
         """
         cls.check_annotation(summary)
         return cls(FoldAssignment.for_corpus(summary), Permutations.for_rows(len(STEPS)))
 
     def prepare(self, batch: Batch, attention_type: str) -> AlignedWords:
-        """The words of translations that count, and what they are aligned to.
+        """Return the words of the translations that count, and the source words that they are aligned to.
 
         Raises:
-            HeadscopeError: the model has no decoder that attends to an encoder.
+            HeadscopeError: The model has no decoder that attends to an encoder.
         """
         if batch.decoder is None:
             raise HeadscopeError(
@@ -117,7 +119,7 @@ class WordAlignment(Reducer):
         return AlignedWords.find(batch, batch.decoder, self.fold_assignment, self.permutations)
 
     def count(self, facts: AlignedWords) -> Sums:
-        """By step: the words that count, those that each rule finds, all words with tokens, and the sure links."""
+        """Count by step the words that count, the hits of each rule, all words with tokens, and the sure links."""
         device = facts.fold.device
         counts = {
             "fold_alignment": total_by_fold(torch.ones_like(facts.fold), facts.fold),
@@ -125,13 +127,14 @@ class WordAlignment(Reducer):
             "sure": torch.tensor(facts.sure_links, device=device),
         }
         counts |= {f"fold_alignment_{name}": facts.total(right) for name, right in facts.find_by_rule().items()}
-        # The same for each of the steps.
+        # The counts are the same at both steps.
         return {name: torch.stack([values] * len(STEPS)) for name, values in counts.items()}
 
     def observe(self, facts: AlignedWords, attention: Attention) -> Sums:
-        """By head and step: the words at which a head is right, in the permutations too, and the links that are gold.
+        """Count by head and step the words that a head gets right, also in the permutations, and its gold links.
 
-        Heads of another attention type than `CROSS` look at no source from a translation; they have no score.
+        Heads of an attention type other than `CROSS` do not attend from a translation to its source; their sums are
+        NaN.
         """
         if attention.attention_type != CROSS:
             shapes = {"fold_aligned": (FOLDS,), "sure": (), "gold": ()}
@@ -151,7 +154,7 @@ class WordAlignment(Reducer):
         return {name: torch.stack([part[name].double() for part in parts], dim=1) for name in parts[0]}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Accuracies and error rates, NaN where no word counts and in other attention types, and the sums by fold."""
+        """Return accuracies and error rates, NaN where nothing counts, and the sums by fold."""
         rows, unit = {"decoder_step": list(STEPS)}, self.fold_assignment.unit
         table = score_table(ACCURACY, {**sums, **counts}, rows, source=GARG, fold_unit=unit)
         links = counts["linked"] + counts["sure"]
@@ -166,6 +169,6 @@ class WordAlignment(Reducer):
 def _choose_words(
     average: Float[Tensor, "batch head query word"], unit: Float[Tensor, "batch query target"]
 ) -> Int[Tensor, "batch target head"]:
-    """The source word that each word of the translation attends to most; -1 where it attends to none."""
+    """Return the source word that each word of the translation attends to most; -1 where it attends to none."""
     weight, word = pool_queries(average, unit).max(-1)
     return word.where(weight > 0, -1).transpose(1, 2)

@@ -1,8 +1,8 @@
 """Heads that look for the aspect that a question names.
 
-The essay *What does a fine-tuned BERT model look at?* (2019) makes five observations of them, shows each on
-single pairs of a question and a review, and asks at its end for a more formal study, with the accuracy of
-every head as in Clark et al. 2019. The measures for that are here.
+The essay *What does a fine-tuned BERT model look at?* (2019) makes five observations about such heads, and shows each
+on single pairs of a question and a review. At its end it asks for a more formal study, with the accuracy of every head
+as in Clark et al. 2019. This module has the measures for such a study.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,32 +46,33 @@ ACCURACY = Score(
 class Aspects(Reducer):
     """How much each head looks from the aspect that a question names to what the review says of it.
 
-    Three measures for each of `headscope.reducers.support.aspect_targets.TARGETS`: the share of the attention of the
-    words that name the aspect that goes to the target; the share of the target's attention that comes back to
-    them (all that a causal model can show, whose question cannot see the review behind it); and how
-    often the head points at the target, as in Clark et al. 2019: the other word that the words that name
-    the aspect attend to most is in it. To point at a separator is to attend to one more than to any word
-    and any other of them. Attention to a word is the sum over its tokens, from a word the mean over them,
-    from several words the mean over these.
+    There are three measures for each of `headscope.reducers.support.aspect_targets.TARGETS`. They relate the target to
+    the *naming words*: the words of the question that name the aspect. The first is the share of their attention that
+    the naming words give to the target. The second is the share of its attention that the target gives back to the
+    naming words; a causal model can show only this one, since its question cannot see the review after it. The third is
+    how often the head points at the target, as in Clark et al. 2019: the naming words attend, of all other words, most
+    to a word of the target. A head points at a separator if the naming words attend to it more than to any word and any
+    other separator. Attention to a word is the sum over its tokens. Attention from a word is the mean over its tokens,
+    and attention from several words is the mean over these words.
 
-    Beside them stand what attention that prefers nothing would show (the share of the tokens, and of the
-    words that can be pointed at), and the word at a fixed offset from the words that name the aspect; no
-    such offset leads to a separator. Two pairs of targets are each other's control: a head that looks for
-    *another* aspect looks more at ``other_aspect`` than at ``same_beside_other``, and one for which separators
-    mean that nothing is to be found looks more at them where the aspect is absent than where it is present.
+    The baselines are the values of attention without any preference (the share of the tokens, and the share of the
+    words that can be pointed at), and the word at a fixed offset from the naming words. No such offset leads to a
+    separator. Two pairs of targets are each other's control. A head that looks for *another* aspect attends more to
+    ``other_aspect`` than to ``same_beside_other``. A head for which separators mean that nothing is to be found attends
+    more to them where the aspect is absent than where it is present.
 
-    The terms are annotated; two targets are our approximations, of which the essay has no definition. The
-    *phrase* of a term is the stretch of words around it up to the next mark, conjunction
-    (`headscope.reducers.support.aspect_targets.BORDERS`) or term of another aspect. It knows no syntax and misses what
-    stands behind a border (*fresh and delicious*). *Sentiment words* are the words of the phrase, outside of
-    terms, that are in a list, whatever the context (*not good*). For another domain or language, give your own.
+    The terms are annotated. Two targets are our approximations, since the essay does not define them. The *phrase* of a
+    term is the stretch of words around it up to the next punctuation mark, conjunction
+    (`headscope.reducers.support.aspect_targets.BORDERS`) or term of another aspect. It uses no syntax and misses words
+    beyond a border (*fresh and delicious*). *Sentiment words* are the words of the phrase, outside of terms, that are
+    in a list, whatever their context (*not good*). For another domain or language, give your own list.
 
     Attributes:
-        sentiment: the sentiment words, in any mixture of upper and lower case.
-        fold_assignment: of the documents to the folds in which sums are kept.
+        sentiment: The sentiment words, in any mixture of upper and lower case.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
 
     Raises:
-        HeadscopeError: there are no sentiment words.
+        HeadscopeError: The sentiment words are empty, or a single text.
     """
 
     sentiment: Sequence[str] = EVALUATIVE
@@ -88,15 +89,15 @@ class Aspects(Reducer):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a word in place of words; take any sequence of them."""
+        """Raise an error if the sentiment words are empty or a single text; store them case-folded as a tuple."""
         if isinstance(self.sentiment, str) or not self.sentiment:
             raise HeadscopeError(f"the sentiment words are {self.sentiment!r}; give a list of at least one.")
         object.__setattr__(self, "sentiment", tuple(word.casefold() for word in self.sentiment))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Pairs":
-        """The pairs of a batch that name an aspect, and the words of each target."""
+        """Return the pairs of a batch that name an aspect, and the words of each target."""
         device = batch.encoder.ids.device
-        # Room for one at least, so that pairs that should have one and do not are counted.
+        # Reserve at least one separator, so that pairs whose separator is missing are counted.
         separators = range(batch.words, batch.words + max(1, int(batch.encoder.sep.sum(1).max())))
         tokens = membership(_words(batch.encoder, batch.words), separators.stop).sum(1)
         pairs = [index for index, document in enumerate(batch.documents) if covered(document, "asked")]
@@ -130,7 +131,7 @@ class Aspects(Reducer):
         )  # fmt: skip
 
     def count(self, facts: "_Pairs") -> Sums:
-        """Pairs in which each target is, those in which it has no token, and what looking at nothing would show."""
+        """Count the pairs with each target and the pairs left out for missing tokens, and sum the baselines."""
         ones = torch.ones(facts.size, 1, dtype=torch.bool, device=facts.document.device)
         return {
             "fold_aspect": facts.folds.total(ones)[..., 0],
@@ -140,7 +141,7 @@ class Aspects(Reducer):
         }
 
     def observe(self, facts: "_Pairs", attention: Attention) -> Sums:
-        """The shares of attention, and how often the head points at each target."""
+        """Sum the shares of attention, and count how often each head points at each target."""
         keys, queries = (
             membership(_words(side, facts.words), facts.columns) for side in (attention.keys, attention.queries)
         )
@@ -150,7 +151,7 @@ class Aspects(Reducer):
         from_asked = ((naming / naming.sum(-1, keepdim=True).clamp_min(1))[:, None] @ words)[:, :, 0]
         back = each[:, None] @ (words @ naming[:, None].mT)
         others = from_asked.masked_fill(facts.naming[:, None], 0)
-        # A target of words is held against words, one of separators against words and separators.
+        # A target of words competes with words, a target of separators with words and separators.
         words_alone, everything = others[..., : facts.words].max(-1), others.max(-1)
         best = [words_alone] * (len(TARGETS) - SEPARATORS) + [everything] * SEPARATORS
         where, weight = (torch.stack([getattr(largest, name) for largest in best], 1) for name in ("indices", "values"))
@@ -161,7 +162,7 @@ class Aspects(Reducer):
         return {name: facts.folds.total(values.flatten(0, 1)).movedim(-1, 0) for name, values in seen.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Shares and accuracies, NaN where no pair has the target, and their sums by fold."""
+        """Return shares and accuracies, NaN where no pair has the target, and their sums by fold."""
         by_fold = {**sums, **counts, "fold_aspect_chance": counts["unguided"][..., 2]}
         unit = self.fold_assignment.unit
         table = score_table(ACCURACY, by_fold, {"target": list(TARGETS)}, source=ESSAY, fold_unit=unit)
@@ -189,17 +190,17 @@ class Aspects(Reducer):
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """The pairs of a batch that name an aspect. Each separator is a word of its own, behind those of the text.
+    """The pairs of a batch that name an aspect; each separator is a word, numbered after the words of the text.
 
     Attributes:
-        words: how many there are before the first separator.
-        document: of each pair, its place in the batch.
-        naming: for each pair, the words that name the aspect.
-        targets: for each pair, the words of each target, as far as they have tokens.
-        unguided: for each pair and target, three shares: of tokens that are the target's, of tokens that
-            name the aspect, of other words that are the target's.
-        folds: where each pair and target counts, by target and fold, if it does.
-        lost: for each target, the pairs that have it, but not in tokens.
+        words: The number of words before the first separator.
+        document: The index in the batch of the document of each pair.
+        naming: For each pair, the words that name the aspect.
+        targets: For each pair, the words of each target that have tokens.
+        unguided: For each pair and target, three shares: of the tokens that are the target's, of the tokens that name
+            the aspect, and of the other words that are the target's.
+        folds: The rows and folds in which the pairs and targets count.
+        lost: For each target, the number of pairs that have it, but are left out for missing tokens.
     """
 
     words: int
@@ -212,16 +213,16 @@ class _Pairs:
 
     @property
     def columns(self) -> int:
-        """The number of words, with the separators."""
+        """The number of words, separators included."""
         return self.naming.shape[1]
 
     @property
     def size(self) -> int:
-        """The number of pairs times that of targets."""
+        """The number of pairs times the number of targets."""
         return len(self.document) * len(TARGETS)
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "pair target offset"]:
-        """True if a word of the target stands at each offset from the words that name the aspect."""
+        """Return whether a word of the target is at each offset from the words that name the aspect."""
         words = torch.arange(self.columns, device=self.document.device)
         first = torch.where(self.naming, words, self.words).amin(-1, keepdim=True)
         last = torch.where(self.naming, words, -1).amax(-1, keepdim=True)
@@ -233,5 +234,5 @@ class _Pairs:
 
 
 def _words(tokens: Tokens, words: int) -> Int[Tensor, "batch token"]:
-    """The word of each token; separators are words too, numbered on from those of the longest text."""
+    """Return the word of each token; separators are words too, numbered after the words of the longest text."""
     return torch.where(tokens.sep, words - 1 + tokens.sep.cumsum(1), tokens.word)

@@ -1,4 +1,4 @@
-"""The average attention map of each head, on texts of any length: each text is divided into as many parts.
+"""The average attention map of each head on texts of any length, each divided into the same number of parts.
 
 After the model view of BertViz (Vig 2019), which shows the maps of all heads side by side, on one text.
 """
@@ -22,27 +22,30 @@ from headscope.reducers.support.ratios import mean
 VIG = "headscope, after the model view of BertViz (Vig 2019)"
 
 BINS = 16
-"""Parts of a text, and so rows and columns of a map."""
+"""The number of parts of a text, and so of rows and columns of a map."""
 
 MOST_BINS = 512
-"""More would be no thumbnail, and a table of as many cells as the square of it for each head."""
+"""The largest number of parts.
+
+A larger map does not fit into a thumbnail, and the table has the square of this number of cells for each head.
+"""
 
 
 @dataclass(frozen=True)
 class AverageMap(Reducer):
     """The average attention map of each head: how much it attends from each sixteenth of a text to each sixteenth.
 
-    Texts have different lengths, so each is stretched to one: token i of n (counted from 0, with special tokens)
-    reaches from i/n to (i+1)/n of its text, and belongs to a part by what lies in it. ``average_map`` is the attention
-    to all keys of a part, as a mean over the queries of a part in all texts; a row sums to 1, or to what the attention
-    of its queries does. So equal weights are equal parts, whatever the length. Between an encoder and a decoder, each
-    side is divided by its own length.
+    Texts have different lengths, so each is stretched to the length 1: token i of n (counted from 0, with special
+    tokens) reaches from i/n to (i+1)/n of its text. It belongs to each part by the share of it that lies there.
+    ``average_map`` is the attention to all keys of a part, as a mean over the queries of a part in all texts. A row
+    sums to 1, or to the sum of the weights of its queries. So equal weights give equal values for all parts, whatever
+    the length. Between an encoder and a decoder, each side is divided by its own length.
 
     Attributes:
-        bins: the number of parts.
+        bins: The number of parts.
 
     Raises:
-        HeadscopeError: there cannot be so many parts.
+        HeadscopeError: The number of parts is not a whole number from 1 to 512.
     """
 
     bins: int = BINS
@@ -52,7 +55,7 @@ class AverageMap(Reducer):
     samples_queries = True
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of parts."""
+        """Raise an error if `bins` is not a whole number from 1 to `MOST_BINS`."""
         if type(self.bins) is not int or not 1 <= self.bins <= MOST_BINS:
             raise HeadscopeError(
                 f"an average map cannot have {self.bins!r} bins; give a whole number from 1 to {MOST_BINS}, such as "
@@ -60,29 +63,29 @@ class AverageMap(Reducer):
             )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """How much of each query and of each key lies in each part."""
+        """Return how much of each query and of each key lies in each part."""
         queries, keys = batch.queries(attention_type).real, batch.keys(attention_type).real
         shares = _divide(keys, self.bins).float() / self.bins
         return _Facts(_divide(queries, self.bins).double(), shares, not bool(queries.all()))
 
     def count(self, facts: "_Facts") -> Sums:
-        """The queries in each part, a token as many times as there are parts."""
+        """Count the queries in each part; each token counts `bins` times, divided among its parts."""
         return {"queries": facts.queries.sum((0, 1)).long()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """The attention from the queries of each part to the keys of each part, as a sum over queries."""
+        """Sum the attention from the queries of each part to the keys of each part, over queries."""
         rows, seen = attention.rows, attention.average(facts.keys)
         if facts.padded:
-            # Padding may hold anything, NaN included, which a product with 0 would not take away.
+            # Padding may hold any value, also NaN, which a product with 0 would not remove.
             seen = seen.where(attention.queries.real[:, None, rows, None], 0)
         some = attention.batch.blocks.summed_rows
         chunks = zip(torch.split(facts.queries[:, rows], some, 1), torch.split(seen, some, 2), strict=True)
-        # One product for all documents and heads, without a map of each document.
+        # One product for all documents and heads, without a map for each document.
         totals = [torch.einsum("bqi,bhqj->hij", by_bin, chunk.double()) for by_bin, chunk in chunks]
         return {"attention": torch.stack(totals).sum(0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The mean attention of each head from each part to each part."""
+        """Return the mean attention of each head from each part to each part."""
         values = mean(sums["attention"], counts["queries"][:, None])
         what = "attention from the tokens of a part of a text to those of a part, the mean over tokens of all texts"
         dims = ("layer", "head", "query_bin", "key_bin")
@@ -96,9 +99,9 @@ class _Facts:
     """The facts of a batch that need no attention.
 
     Attributes:
-        queries: how much of a token lies in a part, times the number of parts; nothing of padding.
-        keys: the share of a token that lies in a part.
-        padded: there is padding among the queries.
+        queries: The share of each query that lies in each part, times the number of parts; 0 for padding.
+        keys: The share of each key that lies in each part.
+        padded: Whether there is padding among the queries.
     """
 
     queries: Float64[Tensor, "batch query query_bin"]
@@ -107,10 +110,10 @@ class _Facts:
 
 
 def _divide(real: Bool[Tensor, "batch token"], bins: int) -> Int[Tensor, "batch token bin"]:
-    """How much of each token lies in each part of its text, times the number of parts, so that it is a whole number."""
+    """Return the share of each token that lies in each part of its text, times `bins`, which is a whole number."""
     first = ((real.cumsum(1) - 1) * bins)[
         ..., None
-    ]  # where a token begins, if the text is as long as tokens times bins
+    ]  # where each token begins, in units in which a token is `bins` long
     length = real.sum(1)[:, None, None]
     part = torch.arange(bins, device=real.device) * length
     inside = torch.minimum(first + bins, part + length) - torch.maximum(first, part)

@@ -1,7 +1,7 @@
-"""Copying heads: what they attend to becomes more probable as the next token.
+"""Copying heads: heads that make a token that they attend to more probable as the next token.
 
 Elhage et al. 2021, *A mathematical framework for transformer circuits* (OV circuits, copying); Olsson et al. 2022,
-*In-context learning and induction heads*, who ask the same of induction heads: do they raise the logit of the token
+*In-context learning and induction heads*, who ask about induction heads: do they raise the logit of the token
 that they attend to?
 """
 
@@ -42,21 +42,21 @@ MASS = Score(
 class Copying(Reducer):
     """How much each head attends to tokens that it copies, whose logits it raises above those of all others.
 
-    A head copies a token if the value of the token, behind the output projection, raises the logit of the token itself
-    above those of all other tokens of the same text (`headscope.capture.forward.unembedding`; each token counts once,
-    however often it occurs there, and special tokens do not count). ``copying_mass`` is the mean over the tokens of all
-    texts of the attention to tokens that the head copies. It is high only where a head attends to tokens and copies
-    them: on the corpus ``repeats`` of the head that completes a repetition, on any text of one that repeats an earlier
-    word.
+    A head copies a token if the value of the token, after the output projection, raises the logit of the token itself
+    above the logits of all other tokens of the same text (`headscope.capture.forward.unembedding`; each token counts
+    once, however often it occurs there, and special tokens do not count). ``copying_mass`` is the mean, over the tokens
+    of all texts, of the attention to tokens that the head copies. It is high only if a head both attends to tokens and
+    copies them: on the corpus ``repeats`` for the head that completes a repetition, on any text for a head that repeats
+    an earlier word.
 
-    A value that raises some token at random raises its own once in as many times as there are different tokens in the
-    text. A head that raises the token which followed last time, and not the one that it attends to, has more attention
-    on tokens whose values raise the token behind them.
+    If a value raised a random token, the probability that it raises its own would be one over the number of different
+    tokens in the text. A head that raises the token that followed last time, and not the token that it attends to, has
+    more attention on tokens whose values raise the token after them.
 
-    The model must be a causal language model with a residual stream that its output embeddings read.
+    The model must be a causal language model whose output embeddings read its residual stream.
 
     Attributes:
-        fold_assignment: of the documents to the folds in which sums are kept.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
     """
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
@@ -69,7 +69,7 @@ class Copying(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """The tokens of words, those behind them, and how many different ones there are in each text."""
+        """Return the tokens of words, the tokens after them, and the chance of a random token in each text."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         of_words = keys.word >= 0
         tokens = keys.ids.where(of_words, NONE)
@@ -81,7 +81,7 @@ class Copying(Reducer):
         return _Facts(tokens, behind, queries.word >= 0, chance, folds)
 
     def count(self, facts: "_Facts") -> Sums:
-        """By fold: the tokens that attend, and how often a token at random is the right one."""
+        """Count by fold the tokens that attend, and the expected hits of a random token."""
         tokens = facts.queries.sum(1)
         return {
             "fold_copying": total_by_fold(tokens, facts.fold),
@@ -89,7 +89,7 @@ class Copying(Reducer):
         }
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """By head and fold: the attention to tokens that the head copies, and to those whose next token it raises."""
+        """Sum by head and fold the attention to tokens that the head copies, and to those whose next one it raises."""
         raised = attention.raised()
         columns = torch.stack([(raised == facts.tokens[:, None]), (raised == facts.behind[:, None])], dim=-1)
         columns &= (raised >= 0)[..., None]
@@ -101,13 +101,13 @@ class Copying(Reducer):
         return {"fold_copied": copied, "fold_copied_behind": behind}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The mean attention of each head to what it copies, NaN without tokens, and the sums by fold."""
+        """Return the mean attention of each head to tokens that it copies, NaN without tokens, and the sums by fold."""
         unit = self.fold_assignment.unit
         return score_table(MASS, {**sums, **counts}, source=ELHAGE, units=SHARE, fold_unit=unit)
 
 
 NONE = -2
-"""In place of special tokens and padding: no token, and not what is raised by none."""
+"""The id in place of special tokens and padding. It differs from -1, which `Attention.raised` has for no token."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +115,11 @@ class _Facts:
     """The facts of a batch that need no attention.
 
     Attributes:
-        tokens: of each key that is of a word; elsewhere `NONE`.
-        behind: the token behind each key, likewise.
-        queries: True for the tokens that attend: those of words.
-        chance: one by the number of different tokens of each text.
-        fold: of each document.
+        tokens: The id of each key that is part of a word; `NONE` for other keys.
+        behind: The same for the token after each key.
+        queries: True for the tokens that attend: the tokens of words.
+        chance: One over the number of different tokens of each text.
+        fold: The fold of each document.
     """
 
     tokens: Int[Tensor, "batch key"]

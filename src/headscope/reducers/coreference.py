@@ -1,7 +1,7 @@
 """Heads as classifiers of coreference: Clark et al. 2019, section 4.3.
 
-A head is said to find the antecedent of a mention if, of all other words, the mention's head word
-attends most to the head word of an antecedent: an earlier mention of the same chain.
+A head finds the antecedent of a mention if, of all other words, the mention's head word attends most to the head word
+of an antecedent: an earlier mention of the same chain.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,28 +61,27 @@ ACCURACY = Score(
 class Coreference(Reducer):
     """How often each head points from a mention at one of its antecedents.
 
-    The mentions are those that are annotated. A chain that has a single one is left out, as it is in
-    OntoNotes. What counts is head words: the first word of a mention whose syntactic head lies outside
-    of it, or the last word where the document has no tree. A mention is scored if another of its chain
-    has a head word before its own. It is left out if its head word has no token; an antecedent whose
-    head word has none, as behind the cut of a pair, is out of a head's reach.
+    The corpus annotates the mentions. A chain with a single mention is left out, as in OntoNotes. Only head words
+    count: the first word of a mention whose syntactic head lies outside of it, or the last word if the document has no
+    tree. A mention is scored if another mention of its chain has a head word before its own. It is left out if its head
+    word has no token. An antecedent whose head word has no token, for example after the cut of a pair, is out of the
+    reach of a head.
 
-    A mention counts as a pronoun, name or nominal by the part of speech of its head word; without one
-    it counts in ``all`` alone.
+    A mention counts as a pronoun, name or nominal by the part of speech of its head word; without a part of speech it
+    counts only in ``all``.
 
-    Beside the heads stand the word at a fixed offset from the mention's head word (no antecedent
-    follows it, so positive offsets find nothing) and three rules that know the mentions
-    (`headscope.reducers.support.antecedents`).
+    The rivals of the heads are the word at a fixed offset from the mention's head word (no antecedent follows it, so
+    positive offsets find nothing) and three rules that know the mentions (`headscope.reducers.support.antecedents`).
 
-    And there are permutations in which the labels of a text's chains go round its mentions, by the same number of
-    places all of them (`headscope.reducers.support.shifts`). A mention is scored if an earlier one then has its label,
-    so how many are scored varies, and shares are compared. A head that looks at mentions, whichever they are, or at
-    near ones is not better than in the permutations. One that looks at words that are spelt alike is: compare
+    In the permutations, the labels of a text's chains rotate along its mentions, all by the same number of mentions
+    (`headscope.reducers.support.shifts`). A mention is scored if an earlier mention then has its label. So the number
+    of scored mentions varies, and shares are compared. A head that attends to any mentions, or to near mentions, does
+    not score better than in the permutations. A head that attends to words that are spelt alike does: compare
     ``antecedent_head_match``.
 
     Attributes:
-        fold_assignment: of the documents to the folds in which sums are kept.
-        permutations: of the labels of the chains.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
+        permutations: The permutations of the labels of the chains.
     """
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
@@ -99,7 +98,7 @@ class Coreference(Reducer):
     )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Mentions":
-        """The scored mentions of a batch, their antecedents, and all mentions under the shifts of the permutations."""
+        """Return the scored mentions of a batch, their antecedents, and all mentions with their shifts."""
         have_tokens = batch.encoder.list_words()
         scored: list[tuple[int, int]] = []
         bins: list[tuple[int, int]] = []
@@ -127,7 +126,7 @@ class Coreference(Reducer):
         return _Mentions(document_of, word, is_antecedent, rules, folds, shifted)
 
     def count(self, facts: "_Mentions") -> Sums:
-        """The number of mentions that are scored, and for which the rules and the offsets find an antecedent."""
+        """Count the scored mentions, and the mentions for which the rules and the offsets find an antecedent."""
         by_rule = facts.folds.total(facts.by_rule)
         return {
             "fold_antecedent": facts.folds.total(torch.ones_like(facts.word, dtype=torch.bool)[:, None])[..., 0],
@@ -136,7 +135,7 @@ class Coreference(Reducer):
         } | {f"fold_antecedent_{name}": by_rule[..., index] for index, name in enumerate(BASELINES)}
 
     def list_items(self, facts: "_Mentions") -> list[tuple[int, Item]]:
-        """The scored mentions of a batch, with their antecedents."""
+        """Return the scored mentions of a batch with their antecedents, each after the index of its document."""
         targets = [tuple(row.nonzero().flatten().tolist()) for row in facts.is_antecedent]
         columns = (facts.document.tolist(), facts.word.tolist(), targets, facts.folds.list_rows(len(targets)))
         return [
@@ -145,11 +144,11 @@ class Coreference(Reducer):
         ]
 
     def find_counting(self, facts: "_Mentions") -> Bool[Tensor, "mention 1"]:
-        """Each mention that is scored counts."""
+        """Return True for each scored mention, since all of them count."""
         return torch.ones_like(facts.word, dtype=torch.bool)[:, None]
 
     def judge(self, facts: "_Mentions", words: Words) -> Bool[Tensor, "mention head 1"]:
-        """Where each head finds an antecedent of each mention."""
+        """Return whether each head finds an antecedent of each mention."""
         points = words.attends.weight[facts.document, :, facts.word] > 0
         word = words.attends.word[facts.document, :, facts.word]
         return (facts.is_antecedent.gather(1, word) & points)[..., None]
@@ -157,7 +156,7 @@ class Coreference(Reducer):
     def pick(
         self, document: Document, item: Item, direction: int, rule: str, options: Mapping[str, str]
     ) -> tuple[int, int] | None:
-        """A mention, and the word that a rule takes for the head word of its antecedent."""
+        """Return the head word of a mention, and the word that a rule takes for the head word of its antecedent."""
         if "offset" in options:
             return item.source, pick_at_offset(document, item.source, int(options["offset"]))
         for mention, earlier in with_earlier(mentions_of(document)) if rule in RULES else ():
@@ -168,14 +167,14 @@ class Coreference(Reducer):
         return None
 
     def observe(self, facts: "_Mentions", attention: Attention) -> Sums:
-        """The number of mentions for which each head finds an antecedent."""
+        """Count the mentions for which each head finds an antecedent."""
         words = attention.words()
         right, pointing = self.judge(facts, words)[..., 0], words.attends
         sums = {"fold_antecedent_correct": facts.folds.total(right).movedim(-1, 0)}
         return sums | ({"antecedent_permuted": facts.shifted.score(pointing)} if self.permutations.count else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Accuracies, NaN where no mention is scored, and the sums by fold."""
+        """Return accuracies, NaN where no mention is scored, and the sums by fold."""
         rows, unit = {"mention": MENTIONS}, self.fold_assignment.unit
         table = score_table(ACCURACY, {**sums, **counts}, rows, source=CLARK, fold_unit=unit)
         total = counts["fold_antecedent"].sum(-1)
@@ -195,12 +194,12 @@ class _Mentions:
     """The scored mentions of a batch.
 
     Attributes:
-        document: of each mention, its place in the batch.
-        word: of each mention, its head word.
-        is_antecedent: for each mention, the head words of its antecedents.
-        by_rule: for each mention, whether each baseline finds an antecedent.
-        folds: where each mention counts, by class and fold.
-        shifted: all mentions, scored or not, with the chains that they have in the permutations.
+        document: The index in the batch of the document of each mention.
+        word: The head word of each mention.
+        is_antecedent: For each mention, whether each word is the head word of an antecedent.
+        by_rule: For each mention, whether each baseline finds an antecedent.
+        folds: The classes and folds in which the mentions count.
+        shifted: All mentions, scored or not, with the chains that they have in the permutations.
     """
 
     document: Int[Tensor, " mention"]
@@ -211,7 +210,7 @@ class _Mentions:
     shifted: ShiftedChains
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "mention offset"]:
-        """True if the head word of an antecedent stands at each offset from that of the mention."""
+        """Return whether the head word of an antecedent is at each offset from the head word of the mention."""
         words = self.is_antecedent.shape[1]
         there = self.word[:, None] + torch.tensor(offsets, device=self.word.device)
         inside = (there >= 0) & (there < words)

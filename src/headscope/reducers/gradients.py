@@ -1,4 +1,4 @@
-"""What attention a model's loss depends on: Clark et al. 2019, section 3.2 and figure 3, and Michel et al. 2019."""
+"""How much a model's loss depends on attention: Clark et al. 2019, section 3.2 and figure 3, and Michel et al. 2019."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ CLASSES: Mapping[str, tuple[str, str]] = {
     "other": ("other tokens", "tokens that are no [CLS], [SEP], full stop or comma"),
     "all": ("any token", "all tokens"),
 }
-"""Classes of attended tokens: a title, and a phrase."""
+"""The classes of attended tokens, each with a title and a phrase."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,18 @@ class Gradients(Reducer):
     """How much the model's loss changes with the attention weights and with the output of each head.
 
     ``gradient_sep`` is the mean of ``|dL/dA|`` over all weights A with which a token of a text may attend to a
-    separator: what figure 3 of Clark et al. 2019 shows by layer. ``gradient_sum_sep`` is the mean over the tokens that
-    attend of the sum over the separators. The two order layers alike where texts are of one length, but not classes:
-    there is much more to attend to in the class of all other tokens. A weight that the mask hides is not counted.
+    separator; figure 3 of Clark et al. 2019 shows it by layer. ``gradient_sum_sep`` is the sum over the separators, as
+    a mean over the tokens that attend. The two order layers alike if texts have the same length, but they do not order
+    classes alike: the class of all other tokens has many more keys. A weight that the mask hides is not counted.
 
     ``head_gate`` is the size of the gradient by a factor of 1 on the head's output in a text, ``|sum_i g_i . z_i|``
-    (Michel et al. 2019, section 4.1, without their division by the norm of a layer). It is no sum of the others.
+    (Michel et al. 2019, section 4.1, without their division by the norm of a layer). It is not a sum of the other
+    values.
 
-    All are means over texts. The loss is that of the model's task head (`headscope.capture.forward.loss`), in nats,
-    and of each text the sum over all predictions in it, where Clark et al. take the mean: that divides by the
-    length, so that the same attention would count less in longer texts. A text in which a class is missing does not
-    count for it. Tokens that are masked for the loss count as other tokens.
+    All values are means over texts. The loss is that of the model's task head (`headscope.capture.forward.loss`), in
+    nats. The loss of a text is the sum over all predictions in it. Clark et al. take the mean, which divides by the
+    length, so that the same attention would count less in longer texts. A text without a class does not count for that
+    class. Tokens that are masked for the loss count in the class of other tokens.
     """
 
     name = "gradients"
@@ -69,7 +70,7 @@ class Gradients(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """The classes of the keys, and the queries that are no padding."""
+        """Return the classes of the keys, and the queries that are not padding."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         first = torch.zeros_like(keys.real)
         first[:, 0] = True
@@ -78,11 +79,11 @@ class Gradients(Reducer):
         return _Facts(columns, queries.real)
 
     def count(self, facts: "_Facts") -> Sums:
-        """The number of texts, and of those that have each class."""
+        """Count the texts, and the texts that have each class."""
         return {"defined": facts.columns.any(1).sum(0), "documents": torch.tensor(len(facts.real))}
 
     def observe(self, facts: "_Facts", gradient: HeadGradient) -> Sums:
-        """The sums over texts of the mean over weights, of the mean over queries, and of what a gate changes."""
+        """Sum over texts the mean gradient by weight, the mean gradient by query, and the gradient by the head gate."""
         total, weights = _sum_by_class(facts, gradient)
         queries = facts.real.sum(1).double()
         products = (gradient.g * gradient.z).sum(-1).double().where(facts.real[:, None], 0)
@@ -93,7 +94,7 @@ class Gradients(Reducer):
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The means over texts, for each layer and head."""
+        """Return the means over texts, for each layer and head."""
         values: dict[str, xr.Variable] = {}
         for prefix, which, what, title in (
             ("gradient", "by_weight", "a weight of attention to {}", "gradient of a weight on {}"),
@@ -118,7 +119,7 @@ class _Facts:
     """The facts of a batch that need no gradient.
 
     Attributes:
-        columns: for each of `CLASSES`, True on its keys.
+        columns: For each of `CLASSES`, whether each key is in it.
         real: False for queries that are padding.
     """
 
@@ -129,7 +130,7 @@ class _Facts:
 def _sum_by_class(
     facts: _Facts, gradient: HeadGradient
 ) -> tuple[Float64[Tensor, "batch head column"], Int[Tensor, "batch column"]]:
-    """The sum over weights of the size of their gradients for each class, and how many weights that is."""
+    """Return for each class the sum of the sizes of the gradients over its weights, and the number of weights."""
     batch, head, queries, _ = gradient.g.shape
     columns = facts.columns.to(gradient.g.dtype)
     total = torch.zeros(batch, head, len(CLASSES), dtype=torch.float64, device=columns.device)
@@ -138,7 +139,7 @@ def _sum_by_class(
     for start in range(0, queries, step):
         rows = slice(start, min(start + step, queries))
         seen = gradient.visible(rows) & facts.real[:, rows, None]
-        # Padding may hold anything, NaN included.
+        # Padding may hold any value, also NaN.
         sizes = gradient.by_weight(rows).abs_().masked_fill_(~seen[:, None], 0.0)
         total += (sizes @ columns[:, None]).sum(2, dtype=torch.float64)
         weights += (seen.to(columns.dtype) @ columns).sum(1).long()

@@ -1,8 +1,8 @@
-"""How far apart the attention of each two heads is, of one model or of two: Clark et al. 2019, section 6.
+"""The distances between the attention of heads, of one model or of two: Clark et al. 2019, section 6.
 
-The distance is the Jensen-Shannon divergence of what two heads attend to from the same token, as a mean over the
-tokens of a document, and then over documents. The paper sums over all tokens, so that long texts weigh more, and its
-code adds 0.001 / n to the weights, which the divergence does not need.
+The distance is the Jensen-Shannon divergence between the attention of two heads from the same token, as a mean over the
+tokens of a document, and then over documents. The paper sums over all tokens, so that long texts weigh more. Its code
+adds 0.001 / n to the weights, which the divergence does not need.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ HALVES = ("even", "odd")
 """The halves of the corpus: the documents of even and of odd folds."""
 
 ROWS = 32
-"""Of a document are compared where nothing else is asked for."""
+"""The number of rows of a document that are compared by default."""
 
 PAIR = ("layer", "head", "layer_other", "head_other")
 BOUND = 1.96
-"""Standard errors within which a normal variable lies in 95 of 100 cases."""
+"""The number of standard errors within which a normal variable lies in 95 of 100 cases."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,15 @@ class HeadDistances(Reducer):
     """How far apart the attention of each two heads is: their Jensen-Shannon divergence, the mean over documents.
 
     Attributes:
-        rows: compare the heads in so many random rows (queries) of each document, and state the error; with None in
-            all rows, which is exact. Documents that have no more are compared in all. By name, the reducer takes 32.
-        seed: of the choice of rows. The name of a document decides with it, so that no order or batch can change them.
-        fold_assignment: which documents belong to which half of the corpus.
+        rows: Compare the heads in this number of random rows (queries) of each document, and state the error. With
+            None, compare all rows, which is exact. Documents with no more rows than this are compared in all rows. The
+            reducer for a corpus (`for_corpus`) compares 32 rows.
+        seed: The seed of the choice of rows. The name of the document also determines the choice, so that it does not
+            depend on the order or the batch.
+        fold_assignment: The assignment of documents to folds, and so to halves of the corpus.
 
     Raises:
-        HeadscopeError: fewer than two rows are to be compared, which say nothing of the error.
+        HeadscopeError: `rows` is less than 2; fewer rows say nothing about the error.
     """
 
     rows: int | None = None
@@ -62,7 +64,7 @@ class HeadDistances(Reducer):
     on_sample = True
 
     def __post_init__(self) -> None:
-        """Refuse a sample that has no error."""
+        """Raise an error if `rows` is less than 2, since fewer rows say nothing about the error."""
         if self.rows is not None and self.rows < 2:
             raise HeadscopeError(
                 f"{self.rows} rows of a document say nothing of the error of a sample; give 2 or more, such as 16, or "
@@ -71,22 +73,22 @@ class HeadDistances(Reducer):
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "HeadDistances":
-        """The reducer for the halves of this corpus, in `ROWS` rows of each document."""
+        """Return the reducer for the halves of a corpus, with `ROWS` rows of each document."""
         return cls(ROWS, fold_assignment=FoldAssignment.for_corpus(summary))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """The rows and keys of each document, and its half."""
+        """Return the rows and keys of each document, and its half of the corpus."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         rows = [self._choose(document, real) for document, real in zip(batch.documents, queries.real, strict=True)]
         half = self.fold_assignment.folds(batch.documents, queries.real.device) % len(HALVES)
         return _Facts(rows, [real.nonzero()[:, 0] for real in keys.real], queries.real.sum(1).tolist(), half)
 
     def count(self, facts: "_Facts") -> Sums:
-        """The number of documents in each half."""
+        """Count the documents in each half."""
         return {"documents": torch.bincount(facts.half, minlength=len(HALVES))}
 
     def observe(self, facts: "_Facts", *attentions: Attention) -> Sums:
-        """The sum over the documents of each half of the mean divergence of each two heads."""
+        """Sum over the documents of each half the mean divergence of each pair of heads."""
         weights = [attention.weights() for attention in attentions]
         layers, heads = len(weights), weights[0].shape[1]
         distance = np.zeros((len(HALVES), layers * heads, layers * heads))
@@ -101,7 +103,7 @@ class HeadDistances(Reducer):
         return {name: torch.from_numpy(values).to(weights[0].device) for name, values in by_head.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The mean distance of each two heads, on all documents and on each half of them."""
+        """Return the mean distance of each pair of heads, on all documents and on each half of them."""
         documents = counts["documents"]
         layers, heads, *_ = sums["distance"].shape
         halves = sums["distance"].reshape(layers, heads, len(HALVES), layers, heads).transpose(2, 0, 1, 3, 4)
@@ -122,7 +124,7 @@ class HeadDistances(Reducer):
         return xr.Dataset(describe(values, CLARK), coords=coords)
 
     def _choose(self, document: Document, real: Tensor) -> Int[Tensor, " row"]:
-        """The rows in which the heads are compared on a document."""
+        """Return the rows of a document in which the heads are compared."""
         rows = real.nonzero()[:, 0]
         if self.rows is None or len(rows) <= self.rows:
             return rows
@@ -135,8 +137,8 @@ class HeadDistances(Reducer):
 class HeadDistancesBefore(Reducer):
     """How far each head's attention is from that of each head of the model before: their Jensen-Shannon divergence.
 
-    It is the mean over the queries of a document, and then over documents; every head is compared with every other,
-    so that it shows which head has become which, or that heads have changed places.
+    It is the mean over the queries of a document, and then over documents. Every head is compared with every head of
+    the model before, so that the values show which head has become which, or that heads have changed places.
     """
 
     name = "head_distances_before"
@@ -147,16 +149,16 @@ class HeadDistancesBefore(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> list[tuple[Int[Tensor, " _"], Int[Tensor, " _"]]]:
-        """The queries and keys of each document that are no padding."""
+        """Return the queries and keys of each document that are not padding."""
         sides = batch.queries(attention_type).real, batch.keys(attention_type).real
         return [(rows.nonzero()[:, 0], keys.nonzero()[:, 0]) for rows, keys in zip(*sides, strict=True)]
 
     def count(self, facts: list[tuple[Tensor, Tensor]]) -> Sums:
-        """The number of documents."""
+        """Count the documents."""
         return {"documents": torch.tensor(len(facts))}
 
     def observe(self, facts: list[tuple[Tensor, Tensor]], *attentions: Attention) -> Sums:
-        """The sum over documents of the mean divergence of each head and each head of the model before."""
+        """Sum over documents the mean divergence between each head and each head of the model before."""
         layers, heads = len(attentions) // 2, attentions[0].heads
         weights = [attention.weights() for attention in attentions]
         distance = np.zeros((layers * heads, layers * heads))
@@ -168,7 +170,7 @@ class HeadDistancesBefore(Reducer):
         return {"distance": by_head.to(weights[0].device)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The mean distance of each two heads."""
+        """Return the mean distance between each head and each head of the model before."""
         layers, heads, *_ = sums["distance"].shape
         distance = sums["distance"].reshape(layers, heads, layers, heads).clip(0) / counts["documents"]
         what, dims = "Jensen-Shannon divergence of a head", ("layer", "head", "layer_before", "head_before")
@@ -185,10 +187,10 @@ class _Facts:
     """The facts of a batch that need no attention.
 
     Attributes:
-        rows: of each document, the queries in which the heads are compared.
-        keys: those of its keys that are no padding.
-        lengths: all of its queries.
-        half: of the corpus.
+        rows: The queries of each document in which the heads are compared.
+        keys: The keys of each document that are not padding.
+        lengths: The number of queries of each document.
+        half: The half of the corpus of each document.
     """
 
     rows: list[Int[Tensor, " _"]]
@@ -198,17 +200,17 @@ class _Facts:
 
     @property
     def documents(self) -> "zip[tuple[Tensor, Tensor, int, int]]":
-        """The same, document by document."""
+        """The rows, the keys, the length and the half of each document."""
         return zip(self.rows, self.keys, self.lengths, self.half.tolist(), strict=True)
 
 
 def _average(
     maps: Float[np.ndarray, "head row key"], length: int
 ) -> tuple[Float64[np.ndarray, "head head"], Float64[np.ndarray, "head head"] | float]:
-    """The mean divergence of each two heads over rows, and its variance as a sample of the rows of a document."""
+    """Return the mean divergence of each pair of heads over rows, and the variance of this mean over samples."""
     count, parts = maps.shape[1], compare_rows(maps)
     if count == length:
         return np.sum([part.sum(-1) for part in parts], axis=0) / count, 0.0
     rows = np.concatenate(list(parts), axis=-1)
-    # Rows are chosen without replacement: the sample of all rows has no error.
+    # Rows are chosen without replacement, so a sample of all rows has no error.
     return rows.mean(-1), rows.var(-1, ddof=1) / count * (1 - count / length)

@@ -1,4 +1,4 @@
-"""Heads that find a token again: induction heads, and heads that attend to the earlier place of the same token.
+"""Heads that attend to an earlier place of the same token, or to the token after that place (induction heads).
 
 Olsson et al. 2022, *In-context learning and induction heads*, and Wang et al. 2023 (duplicate token heads).
 """
@@ -23,10 +23,10 @@ from headscope.score import Rival, Score
 OLSSON = "Olsson et al. 2022, section on prefix matching"
 
 MATCHES = ("induction", "duplicate")
-"""What a token is to attend to: the token behind its last earlier place, and that place itself."""
+"""The keys that a repeated token is to attend to: the token after its last earlier place, and that place itself."""
 
 FARTHEST = 64
-"""Tokens back to which the rule with a fixed distance may look."""
+"""The largest distance back, in tokens, of the rule with a fixed distance."""
 
 MASS = Score(
     "match_mass",
@@ -46,17 +46,17 @@ MASS = Score(
 class Induction(Reducer):
     """How much each head attends from a token that comes again to what followed it, and to where it stood.
 
-    Of a token of the text that stands earlier in it too, the last earlier place counts. ``match_mass`` is the mean
-    attention to that place (row ``duplicate``) and to the token behind it (row ``induction``, prefix matching), over
-    all such tokens of all texts; where the token behind is the token itself, or a special one, it does not count.
-    Tokens are compared as the model reads them. On the corpus ``repeats`` this is ``A[i, i - n + 1]`` in the second
-    half of ``[r, r]`` with n random tokens r, and n differs from text to text.
+    If a token of the text occurs earlier in the text, its last earlier place counts. ``match_mass`` is the mean
+    attention to that place (row ``duplicate``) and to the token after it (row ``induction``, prefix matching), over all
+    such tokens of all texts. If the token after that place is the token itself, or a special token, it does not count.
+    Tokens are compared as the model reads them. On the corpus ``repeats`` the row ``induction`` is ``A[i, i - n + 1]``
+    in the second half of ``[r, r]``, where r has n random tokens, and n differs from text to text.
 
-    The rules that a head is compared with know no tokens: the best fixed distance back, and a random earlier token,
-    which is right once in as many times as there are earlier ones.
+    The rivals of a head do not know the tokens: the best fixed distance back, and a random earlier token, which is
+    right with a probability of one over the number of earlier tokens.
 
     Attributes:
-        fold_assignment: of the documents to the folds in which sums are kept.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
     """
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
@@ -68,11 +68,11 @@ class Induction(Reducer):
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """True of a corpus in which tokens are repeated on purpose; by name the reducer is measured on any."""
+        """Return True for a corpus in which tokens are repeated on purpose; by name the reducer measures any corpus."""
         return bool(summary.spans.get("repeat"))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """The key that each query is to attend to, of each match, and how often a rule without a model finds it."""
+        """Return the key that each query is to attend to for each match, and the facts that the rules need."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         matches = [find_matches(queries, keys, row) for row in range(len(batch.documents))]
         device = queries.ids.device
@@ -85,7 +85,7 @@ class Induction(Reducer):
         )
 
     def count(self, facts: "_Facts") -> Sums:
-        """By match and fold: the tokens, and those that each rule finds."""
+        """Count by match and fold the tokens, and the hits of each rule."""
         matches = facts.is_matched.double()
         steps = torch.arange(1, FARTHEST + 1, device=matches.device)
         back = (facts.back[..., None] == steps).double() * matches[..., None]
@@ -96,16 +96,16 @@ class Induction(Reducer):
         }
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """By head, match and fold: the attention to the keys that the queries are to attend to."""
+        """Sum by head, match and fold the attention to the keys that the queries are to attend to."""
         rows = attention.rows
         seen = attention.at(facts.place[:, rows]).where(facts.is_matched[:, None, rows], 0)
-        # In float64 a chunk at a time: of a long text all at once would be as large as its queries and keys.
+        # Convert to float64 in chunks: a long text in one piece would take as much memory as its queries and keys.
         some = attention.batch.blocks.summed_rows
         by_text = torch.stack([chunk.double().sum(2) for chunk in torch.split(seen, some, 2)]).sum(0)
         return {"fold_match_mass": total_by_fold(by_text, facts.fold).permute(1, 2, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The mean attention of each head, NaN where no token comes again, and the sums by fold."""
+        """Return the mean attention of each head, NaN where no token is repeated, and the sums by fold."""
         rows, unit = {"match": list(MATCHES)}, self.fold_assignment.unit
         table = score_table(MASS, {**sums, **counts}, rows, source=OLSSON, units="share of attention", fold_unit=unit)
         return table.assign_coords(back=list(range(1, FARTHEST + 1)))
@@ -116,11 +116,11 @@ class _Facts:
     """The facts of a batch that need no attention.
 
     Attributes:
-        place: for each query and match, the key; any where there is none.
-        is_matched: whether there is one.
-        back: how many tokens it lies before the query.
-        earlier: for each query, the tokens before it.
-        fold: of each document.
+        place: The key of each query for each match; any key if there is none.
+        is_matched: Whether each query has a key for each match.
+        back: The distance in tokens from each query back to this key.
+        earlier: The number of tokens before each query.
+        fold: The fold of each document.
     """
 
     place: Int[Tensor, "batch query match"]
@@ -131,13 +131,13 @@ class _Facts:
 
 
 def find_matches(queries: Tokens, keys: Tokens, row: int) -> list[list[int]]:
-    """For each query of a text the key of each of `MATCHES`, counted from 0; -1 where there is none.
+    """Return for each query of a text the key of each of `MATCHES`, counted from 0; -1 if there is none.
 
-    Special tokens and padding neither come again nor are attended to.
+    Special tokens and padding have no matches and are not matches.
     """
     ids, positions, words = (side[row].tolist() for side in (keys.ids, keys.position, keys.word))
     tokens = zip(*(side[row].tolist() for side in (queries.ids, queries.position, queries.word)), strict=True)
-    last: dict[int, int] = {}  # of each token the last place before the query
+    last: dict[int, int] = {}  # the last place of each token before the query
     ahead, matches = 0, []
     for token, position, word in tokens:
         while ahead < len(ids) and positions[ahead] < position:

@@ -1,6 +1,6 @@
 """Patterns of attention maps: Kovaleva et al. 2019, section 4.1 and figure 2.
 
-How often the maps of a head are vertical, diagonal, both, blocks or none of these, as a classifier of their images says
+The share of a head's maps that are vertical, diagonal, both, blocks or none of these, by a classifier of their images
 (`headscope.reducers.support.pattern_network`).
 """
 
@@ -41,12 +41,13 @@ SHARE = Score(
 class MapPatterns(Reducer):
     """How often the maps of a head show each of five patterns: vertical, diagonal, both, block or none of these.
 
-    A map is the attention of a head on a document. It is classified as a whole, with the places where sentences end,
-    so the share of a pattern is that of documents. Maps of fewer than 6 tokens are counted and not classified.
+    A map is the attention of a head on a document. It is classified as a whole, together with the positions where
+    sentences end, so the share of a pattern is a share of documents. Maps of fewer than 6 tokens are counted but not
+    classified.
 
     Attributes:
-        classifier: the network that classifies; by default the one that comes with headscope.
-        fold_assignment: which documents belong to which fold.
+        classifier: The network that classifies maps; by default the one that comes with headscope.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
     """
 
     classifier: MapClassifier = field(default_factory=MapClassifier.read)
@@ -59,25 +60,25 @@ class MapPatterns(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> Maps:
-        """What is no padding, where sentences end, and the fold of each document."""
+        """Return the tokens that are not padding, the ends of sentences, and the fold of each document."""
         keys = batch.keys(attention_type)
         separators = [tuple(sep[real].nonzero()[:, 0].tolist()) for sep, real in zip(keys.sep, keys.real, strict=True)]
         return Maps.of_batch(batch, attention_type, separators, self.fold_assignment)
 
     def count(self, facts: Maps) -> Sums:
-        """The number of maps of each fold, one a document, and of those that are too short."""
+        """Count the maps of each fold, one for each document, and the maps that are too short."""
         long = _find_long(facts).long()
         return {"fold_maps": total_by_fold(long, facts.folds), "short_maps": (1 - long).sum()}
 
     def observe(self, facts: Maps, attention: Attention) -> Sums:
-        """The number of maps of each pattern, by fold."""
+        """Count the maps of each pattern, by fold."""
         maps = facts.cut(attention.weights())
         patterns = [self.classifier.classify(make_images(real, separators)) for real, separators in maps]
         shown = one_hot(torch.stack(patterns), len(PATTERNS)).to(facts.folds.device) * _find_long(facts)[:, None, None]
         return {"fold_pattern": total_by_fold(shown, facts.folds).movedim(0, -1)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The share of each pattern among the maps of each head, and its sums by fold."""
+        """Return the share of each pattern among the maps of each head, and its sums by fold."""
         table = score_table(
             SHARE, {**sums, **counts}, {"pattern": list(PATTERNS)}, source=KOVALEVA, fold_unit=self.fold_assignment.unit
         )
@@ -87,11 +88,11 @@ class MapPatterns(Reducer):
 
 
 def _find_long(facts: Maps) -> Bool[Tensor, " document"]:
-    """Which maps have tokens enough to be classified."""
+    """Return which maps have enough tokens to be classified."""
     return torch.minimum(facts.queries.sum(1), facts.keys.sum(1)) >= LEAST_TOKENS
 
 
 def list_map_reducers(classifier: MapClassifier, summary: CorpusSummary, *, causal: bool) -> list[Reducer]:
-    """What is measured of maps as a whole: their patterns, and of causal maps how much sparse shapes keep."""
+    """Return the reducers of whole maps: their patterns, and for causal maps how much sparse shapes keep."""
     patterns = MapPatterns(classifier, FoldAssignment.for_corpus(summary))
     return [patterns, SparseShapes.for_corpus(summary)] if causal else [patterns]

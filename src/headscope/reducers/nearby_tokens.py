@@ -1,4 +1,4 @@
-"""Heads that attend to the token before, to that after, or a few tokens away: previous-token heads and their like.
+"""Heads that attend to the previous token, to the next token, or to a token a few tokens away.
 
 Clark et al. 2019, section 3.1, and Elhage et al. 2021, *A mathematical framework for transformer circuits*.
 """
@@ -23,7 +23,7 @@ from headscope.score import Rival, Score
 CLARK = "Clark et al. 2019, section 3.1"
 
 FARTHEST = 4
-"""The largest distance in tokens that has a row."""
+"""The largest distance in tokens that has a row of its own."""
 
 NEARBY: Mapping[str, int] = {
     "previous token": -1,
@@ -31,10 +31,10 @@ NEARBY: Mapping[str, int] = {
     "next token": 1,
     **{f"{distance} tokens ahead": distance for distance in range(2, FARTHEST + 1)},
 }
-"""The rows, and the token that each is about: its place less that of the query."""
+"""The rows, each with the position of its token minus the position of the query."""
 
 SIDES = {"a token nearer": -1, "a token farther": 1}
-"""The tokens beside each of them, and how much farther away they are."""
+"""The two neighbours of each nearby token, and how much farther away they are."""
 
 DISTANCES = range(-FARTHEST - 1, FARTHEST + 2)
 _OWN = [DISTANCES.index(distance) for distance in NEARBY.values()]
@@ -42,7 +42,7 @@ _BESIDE = [
     [place + step * (1 if distance > 0 else -1) for place, distance in zip(_OWN, NEARBY.values(), strict=True)]
     for step in SIDES.values()
 ]
-"""Where the tokens nearby, and those on each side of them, stand among the distances."""
+"""The indices in `DISTANCES` of the nearby tokens, and of their neighbours on each side."""
 
 MASS = Score(
     "nearby_mass",
@@ -64,16 +64,17 @@ MASS = Score(
 class NearbyTokens(Reducer):
     """How much each head attends to the token before, to the token after, and to those up to four tokens away.
 
-    ``nearby_mass`` is the mean attention to the token at that distance, over all tokens of all texts that have one
-    there. For a model that is a decoder alone, the rows of what lies ahead are empty.
+    ``nearby_mass`` is the mean attention to the token at that distance, over all tokens of all texts that have a token
+    there. In a decoder without an encoder, the rows of tokens ahead are empty.
 
-    A head that looks at a fixed distance gives it more than uniform attention would (1/i for the token i of a decoder)
-    and more than it gives the tokens beside it: what a head gives to all that is near is no matter of one distance. The
-    stronger of these two tokens is chosen as other rivals are. Where a text ends before it, the head gives it as much
-    as the token in question: the second token of a text has but one before it, which says nothing of distances.
+    A head that looks at a fixed distance gives the token there more attention than uniform attention would (1/i for
+    token i of a decoder), and more than it gives the two neighbours of that token: attention to everything nearby does
+    not depend on one distance. The stronger neighbour is chosen in the same way as other rivals are. If the text ends
+    before a neighbour, the neighbour counts as having the same attention as the token: the second token of a text has
+    only one token before it, which says nothing about distances.
 
     Attributes:
-        fold_assignment: of the documents to the folds in which sums are kept.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
     """
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
@@ -85,10 +86,10 @@ class NearbyTokens(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """The key at each distance from each query, where both are tokens of the text."""
+        """Return the key at each distance from each query, and whether both are tokens of the text."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         position = queries.position[..., None] + torch.tensor(DISTANCES, device=queries.ids.device)
-        # A decoder's start token stands before the text.
+        # The start token of a decoder precedes the text.
         there = (queries.real & (queries.position >= 0))[..., None] & (position >= 0)
         there &= position < batch.encoder.real.sum(1)[:, None, None]
         if batch.is_causal(attention_type):
@@ -97,14 +98,14 @@ class NearbyTokens(Reducer):
         return _Facts(place, there, self.fold_assignment.folds(batch.documents, queries.ids.device))
 
     def count(self, facts: "_Facts") -> Sums:
-        """By token nearby and fold: the tokens that have one."""
+        """Count by nearby token and fold the queries that have a token there."""
         return {"fold_nearby": total_by_fold(facts.there[..., _OWN].sum(1), facts.fold).T.long()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """By head, token nearby and fold: the attention to it, to those beside it, and what uniform attention is."""
+        """Sum by head, nearby token and fold the attention to the token and its neighbours, and uniform attention."""
         there, uniform = facts.there[:, attention.rows], 1 / attention.visible().clamp_min(1)
         seen = attention.at(facts.place[:, attention.rows]).where(there[:, None], 0)
-        # In float64 a chunk at a time: of a long text all at once would be as large as its queries and keys.
+        # Convert to float64 in chunks: a long text in one piece would take as much memory as its queries and keys.
         some = attention.batch.blocks.summed_rows
         sides = torch.split(there, some, 1), torch.split(uniform, some, 1)
         chunks = zip(torch.split(seen, some, 2), *sides, strict=True)
@@ -124,7 +125,7 @@ class NearbyTokens(Reducer):
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The mean attention of each head, NaN where no token has one there, and the sums by fold."""
+        """Return the mean attention of each head, NaN where no query has a token there, and the sums by fold."""
         rows, unit = {"nearby": list(NEARBY)}, self.fold_assignment.unit
         table = score_table(MASS, {**sums, **counts}, rows, source=CLARK, units=SHARE, fold_unit=unit)
         return table.assign_coords(beside=list(SIDES))
@@ -135,9 +136,9 @@ class _Facts:
     """The facts of a batch that need no attention.
 
     Attributes:
-        place: of each query the key at each of `DISTANCES`; any key where there is none.
-        there: whether there is one.
-        fold: of each document.
+        place: The key at each of `DISTANCES` from each query; any key if there is none.
+        there: Whether there is a key at each distance.
+        fold: The fold of each document.
     """
 
     place: Int[Tensor, "batch query distance"]

@@ -1,7 +1,7 @@
 """Heads as classifiers of negation scope: Zhao and Bethard 2020, section 4.
 
-A word is said to be in the scope of a negation if, of all other words, it attends most to a word of
-the cue. Scored over all negations together, for each head.
+A head predicts that a word is in the scope of a negation if, of all other words, the word attends most to a word of the
+cue. Each head is scored over all negations together.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ MEASURES = {
 }
 
 REACH = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "all")
-"""How many words a window takes on one side of the cue."""
+"""The number of words that a window takes on one side of the cue."""
 
 HITS, SAID, GOLD = "fold_scope_said_hits", "fold_scope_said", "fold_scope"
 F1 = Score(
@@ -59,27 +59,28 @@ F1 = Score(
 class NegationScope(Reducer):
     """How well each head tells which words a negation is about.
 
-    Counts are pooled over negations; a precision, recall or F1 of nothing is 0, as in the paper. A
-    word without a token, and one that may attend to no other word, is said to be in no scope. A cue
-    that is part of a word (*un-*) is left out and counted, as in the paper. The negations of one
-    sentence are scored one by one. A scope without any cue is left out and counted too.
+    Counts are pooled over negations. A precision, recall or F1 of nothing is 0, as in the paper. A word without a
+    token, or a word that may attend to no other word, is predicted to be in no scope. A cue that is part of a word
+    (*un-*) is left out and counted, as in the paper. A scope without any cue is left out and counted too. The negations
+    of one sentence are scored one by one.
 
-    Three baselines stand beside the heads: every word of the sentence is in every scope; the word at a fixed offset
-    from the cue (-1: the word whose predecessor is a word of the cue); and a window around the cue, of so many words
-    before and behind it, the best of which is what a head finds that knows the cue and looks at it from nearby.
+    There are three baselines: every word of the sentence is in every scope; the words from which a word of the cue is
+    at a fixed offset (-1: the words right after a word of the cue); and a window around the cue, with a number of words
+    before and after it. A head that knows the cue and attends to it from nearby words scores as the best window does.
 
-    And there are permutations in which each scope is turned round its sentence, the cue left out, as far as chance
-    has it (`headscope.reducers.support.permutations`). A head that looks at neighbours of the cue, and any of a model
-    that cannot look ahead, does better than in the permutations, since most scopes begin behind the cue: compare the
-    baselines.
+    In the permutations, each scope rotates along the words of its sentence outside of the cue, by a random number of
+    words (`headscope.reducers.support.permutations`). A head that attends to neighbours of the cue, and any head of a
+    model that cannot look ahead, scores better than in the permutations, since most scopes begin after the cue: compare
+    the baselines.
 
-    The sums of squares and products are kept from which the attention of a word to the cue can be regressed on
-    its being in the scope and on its distance from the cue (`headscope.analyse.add_regression`). A cue of several
-    words is given what they are given together. `headscope.reducers.support.negation_cue.Cues` says which words count.
+    The reducer also keeps sums of squares and products, from which the attention of a word to the cue can be regressed
+    on whether the word is in the scope and on its distance from the cue (`headscope.analyse.add_regression`). The
+    attention to a cue of several words is the sum over its words. `headscope.reducers.support.negation_cue.Cues`
+    describes which words count.
 
     Attributes:
-        fold_assignment: of the documents to the folds in which sums are kept.
-        permutations: of the scopes.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
+        permutations: The permutations of the scopes.
     """
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
@@ -100,7 +101,7 @@ class NegationScope(Reducer):
     )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Negations":
-        """The negations of a batch, their cues and scopes, and how far these are turned in each permutation."""
+        """Return the negations of a batch, their cues and scopes, and the rotations of the scopes in permutations."""
         device = batch.encoder.ids.device
         rows: list[tuple[int, list[int], list[int]]] = []
         affixal = without_cue = 0
@@ -115,7 +116,7 @@ class NegationScope(Reducer):
             for label, cue in spans["cue"].items():
                 scope = spans["scope"].get(label, [])
                 of_cue = {units[word] for word in cue}
-                # A unit of a word of the cue and one of the scope is of the cue.
+                # A unit with a word of the cue and a word of the scope belongs to the cue.
                 in_scope = {units[word] for word in scope if word in cue or units[word] not in of_cue}
                 rows.append((index, [*of_cue], [*in_scope]))
         document_of = torch.tensor([index for index, _, _ in rows], dtype=torch.long, device=device)
@@ -127,7 +128,7 @@ class NegationScope(Reducer):
         real = torch.arange(batch.words, device=device) < lengths[document_of, None]
         folds = self.fold_assignment.folds(batch.documents, device)[document_of]
         left_out = torch.tensor([affixal, without_cue], device=device)
-        # Those that are no other words come last.
+        # Words of the cue and padding come last.
         others = (~(real & ~cues)).long().argsort(dim=-1, stable=True)
         turns = [np.empty((0, self.permutations.count), dtype=np.int64)]
         for index, document in enumerate(batch.documents):
@@ -138,7 +139,7 @@ class NegationScope(Reducer):
         return _Negations(document_of, folds, cues, scopes, real, left_out[0], left_out[1], others, permuted, given)
 
     def count(self, facts: "_Negations") -> Sums:
-        """Negations, words of scopes and words that could be in them; what the offsets say."""
+        """Count negations, words of scopes and of sentences, and the hits of offsets and windows."""
         near = facts.at_offsets(OFFSETS)
         return {
             "negations": total_by_fold(torch.ones_like(facts.document), facts.fold),
@@ -154,7 +155,7 @@ class NegationScope(Reducer):
         }
 
     def observe(self, facts: "_Negations", attention: Attention) -> Sums:
-        """The words that each head predicts to be in a scope, those that are, and what words give to the cue."""
+        """Count the words that each head predicts to be in a scope and its hits, and sum the attention to the cue."""
         words = attention.words()
         word, points = words.attends.word[facts.document], words.attends.weight[facts.document] > 0
         predicted = facts.is_cue[:, None].expand_as(word).gather(-1, word) & points
@@ -169,7 +170,7 @@ class NegationScope(Reducer):
         return sums | ({"scope_permuted": facts.score_permutations(predicted)} if self.permutations.count else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Precision, recall and F1 of heads and baselines; the sums by fold."""
+        """Return precision, recall and F1 of heads and baselines, and the sums by fold."""
         names = (GOLD, "fold_scope_words", "fold_scope_near", "fold_scope_near_hits")
         scope, words, near, near_hits = (np.asarray(counts[name].sum(0)) for name in names)
         scored = {
@@ -202,15 +203,15 @@ class _Negations:
     """The negations of a batch.
 
     Attributes:
-        document: of each negation, its place in the batch.
-        fold: of each negation.
-        is_cue, in_scope: for each negation, the words of its cue and of its scope.
-        real: for each negation, the words of its document.
-        affixal: how many others there are whose cue is part of a word.
-        without_cue: how many scopes have no cue at all.
-        others: for each negation, the other words of its sentence; behind them, any.
-        turns: for each negation and permutation, how many words its scope is turned round these.
-        cues: and what may attend to them.
+        document: The index in the batch of the document of each negation.
+        fold: The fold of each negation.
+        is_cue, in_scope: For each negation, the words of its cue and of its scope.
+        real: For each negation, the words of its document.
+        affixal: The number of negations left out because their cue is part of a word.
+        without_cue: The number of scopes left out because they have no cue.
+        others: For each negation, the words of its sentence outside of the cue, followed by all remaining indices.
+        turns: For each negation and permutation, the number of words by which its scope rotates along `others`.
+        cues: The cues, and the words that may attend to them.
     """
 
     document: Int[Tensor, " negation"]
@@ -225,7 +226,7 @@ class _Negations:
     cues: Cues
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "negation offset word"]:
-        """The words from which a word of the cue stands at each offset."""
+        """Return the words from which a word of the cue is at each offset."""
         words = self.is_cue.shape[1]
         device = self.is_cue.device
         there = torch.arange(words, device=device) + torch.tensor(offsets, device=device)[:, None]
@@ -233,37 +234,37 @@ class _Negations:
         return self.is_cue[:, there.clamp(0, words - 1)] & inside & self.real[:, None]
 
     def count_in_windows(self, chosen: Bool[Tensor, "negation word"]) -> Int64[Tensor, "negation before behind"]:
-        """The number of these words, those of the cue aside, that each window around it has."""
+        """Count the chosen words in each window around the cue, without the words of the cue itself."""
         words = self.is_cue.shape[1]
         place = torch.arange(words, device=self.is_cue.device).expand(self.is_cue.shape)
-        # Where there is no word of the cue, it is further than any window reaches, however short the sentences.
+        # A missing cue is farther away than any window reaches, even in short sentences.
         beyond = 2 * words + len(REACH)
         last = place.where(self.is_cue, -beyond).cummax(1).values
         following = place.where(self.is_cue, beyond + words).flip(1).cummin(1).values.flip(1)
         reach = torch.tensor([words - 1 if many == "all" else int(many) for many in REACH], device=place.device)
         before, behind = ((far[..., None] <= reach) for far in (following - place, place - last))
         others = chosen & self.real & ~self.is_cue
-        # As a product of 0 and 1: those that lie in neither part of a window.
+        # A product of zeros and ones counts the words that lie in neither part of a window.
         outside = (~before & others[..., None]).float().mT @ (~behind).float()
         return others.sum(1)[:, None, None] - outside.long()
 
     def score_permutations(self, predicted: Bool[Tensor, "negation head word"]) -> Int64[Tensor, "head permutation"]:
-        """The number of predicted words that are in the scope in each permutation."""
+        """Count the predicted words that are in the scope in each permutation."""
         count = (self.real & ~self.is_cue).sum(-1)
         place = torch.arange(self.others.shape[1], device=predicted.device)
         in_order = self.in_scope.gather(1, self.others)
         among = predicted.gather(2, self.others[:, None].expand_as(predicted)).float()
         hits = among.new_zeros((predicted.shape[1], self.turns.shape[1]))
-        # One by one, since each has as many places as its document words.
+        # One negation at a time, since each has a different number of other words.
         for item, size in enumerate(count.tolist()):
             where = (place[:size, None] + self.turns[item]) % max(size, 1)
-            # As a product of 0 and 1, which is exact.
+            # A product of zeros and ones, which is exact.
             hits += among[item, :, :size] @ in_order[item, where].float()
         stay = (predicted & (self.in_scope & self.is_cue)[:, None]).sum((0, 2))
         return hits.long() + stay[:, None]
 
 
 def _scores(hits: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """Precision, recall and F1, first axis; 0 where there is nothing to divide by."""
+    """Return precision, recall and F1 along the first axis; 0 where the denominator is 0."""
     pairs = ((hits, predicted), (hits, gold), (2 * hits, predicted + gold))
     return np.stack([part / np.maximum(whole, 1) for part, whole in pairs])

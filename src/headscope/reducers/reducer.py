@@ -1,7 +1,7 @@
-"""What is asked of attention, and how the answers add up.
+"""The interface of reducers: they turn attention into sums, and sums into the values of a table.
 
-A reducer turns attention into sums and sums into values. Since sums are all it keeps, merging is
-``+``: across batches, processes, machines and files on disk, in any order.
+Since a reducer keeps only sums, its results are merged by ``+``: across batches, processes, machines and files on disk,
+in any order.
 """
 
 from abc import ABC, abstractmethod
@@ -25,12 +25,12 @@ Sums = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Annotation:
-    """What a reducer needs of a corpus.
+    """The annotation that a reducer needs in a corpus.
 
     Attributes:
-        title: what it is, such as ``links between words``.
-        example: a corpus that has it, such as ``a treebank (CoNLL-U)``.
-        is_in: true of the summary of a corpus that has it.
+        title: The name of the annotation, such as ``links between words``.
+        example: A corpus that has it, such as ``a treebank (CoNLL-U)``.
+        is_in: A function that is true for the summary of a corpus with the annotation.
     """
 
     title: str
@@ -41,26 +41,28 @@ class Annotation:
 class Reducer(ABC):
     """A statistic of heads: a frozen dataclass with four pure functions.
 
-    Its ``repr`` identifies a run that is resumed: it must say all that the sums depend on, and hold no address. The
-    sums that `observe` returns have the same names for every layer.
+    Its ``repr`` identifies a run when it is resumed. So it must show everything that the sums depend on, and must not
+    contain an address. The sums that `observe` returns have the same names for every layer.
 
     Attributes:
-        name: what the command line and its sums call it.
-        scope: the attention that it needs at once: ``rows`` (a block of query rows), ``layer`` (all rows of a layer)
-            or ``pass`` (all layers of an attention type, in order). With ``gradient`` it is given no attention, but the
-            `HeadGradient` of a layer for the loss of the model's task head (`headscope.capture.forward.loss`), whose
-            batch has masks in it where the model predicts masked words.
-        models: 2 if it compares two models. It is then given the attention of the model after, and behind it that of
-            the model before.
-        max_tokens: longer documents are skipped and counted; None if any length will do, which ``pass`` may not say.
-        scores: what its result has scores of.
-        annotation: what a corpus must have; None if any text will do.
-        by_name: it is measured only where it is asked for by name, and no atlas has it unasked.
-        on_sample: it takes long, and is measured on a random sample of the documents where it is not asked for by name.
-        samples_queries: its values are means over most of the tokens of a text, and with the scope ``rows`` they can be
-            estimated from a sample of the query rows.
-        reads_logits: it asks for `Attention.raised`, for which the model must be a causal language model.
-        reads_values: it asks for `Attention.values` or `Attention.output`, which views do not have.
+        name: The name of the reducer on the command line and in the keys of its sums.
+        scope: The attention that `observe` needs at once: ``rows`` (a block of query rows), ``layer`` (all rows of a
+            layer) or ``pass`` (all layers of an attention type, in order). With ``gradient``, `observe` gets no
+            attention but the `HeadGradient` of a layer for the loss of the model's task head
+            (`headscope.capture.forward.loss`); if the model predicts masked words, the batch contains masks.
+        models: 2 if the reducer compares two models. `observe` then gets the attention of the model after, followed by
+            the attention of the model before.
+        max_tokens: The largest number of tokens of a document; longer documents are skipped and counted. None allows
+            any length, but ``pass`` needs a limit.
+        scores: The scores in the result.
+        annotation: The annotation that a corpus must have; None if any text is enough.
+        by_name: Whether the reducer is measured only if a user names it; an atlas does not include it otherwise.
+        on_sample: Whether the reducer takes long, so that it is measured on a random sample of the documents unless a
+            user names it.
+        samples_queries: Whether the values are means over most tokens of a text; with the scope ``rows`` they can then
+            be estimated from a sample of the query rows.
+        reads_logits: Whether the reducer reads `Attention.raised`, for which the model must be a causal language model.
+        reads_values: Whether the reducer reads `Attention.values` or `Attention.output`, which views do not have.
     """
 
     name: ClassVar[str]
@@ -77,12 +79,12 @@ class Reducer(ABC):
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """Return True if a corpus has the annotation that it needs, and it need not be asked for by name."""
+        """Return True if a corpus has the annotation that the reducer needs, and the reducer need not be named."""
         return not cls.by_name and cls.is_annotated(summary)
 
     @classmethod
     def is_annotated(cls, summary: CorpusSummary) -> bool:
-        """Return True if a corpus has the annotation that it needs, if any."""
+        """Return True if a corpus has the annotation that the reducer needs, if it needs any."""
         return cls.annotation is None or bool(cls.annotation.is_in(summary))
 
     @classmethod
@@ -90,17 +92,17 @@ class Reducer(ABC):
         """Return the reducer for a corpus, with folds that suit its texts.
 
         Raises:
-            CorpusError: the annotation that it needs is not there.
+            CorpusError: The corpus lacks the annotation that the reducer needs.
         """
         cls.check_annotation(summary)
         return assign_folds(cls(), FoldAssignment.for_corpus(summary))
 
     @classmethod
     def check_annotation(cls, summary: CorpusSummary) -> None:
-        """Refuse a corpus without the annotation that it needs.
+        """Raise an error if a corpus lacks the annotation that the reducer needs.
 
         Raises:
-            CorpusError: the annotation is not there; it says which corpus would be suitable.
+            CorpusError: The annotation is missing; the message names a suitable corpus.
         """
         if cls.annotation is not None and not cls.is_annotated(summary):
             raise CorpusError(
@@ -110,30 +112,31 @@ class Reducer(ABC):
 
     @property
     def reports_heads(self) -> bool:
-        """Return True if heads are chosen and reported by one of its scores."""
+        """Whether heads are chosen and reported by one of the scores."""
         return any(score.has_report for score in self.scores)
 
     @abstractmethod
     def prepare(self, batch: Batch, attention_type: str) -> Any:
-        """The facts that `count` and `observe` need of a batch; worked out once for all of its layers."""
+        """Return the facts about a batch that `count` and `observe` need; it is called once for all layers."""
 
     @abstractmethod
     def count(self, facts: Any) -> Sums:
-        """Sums that need no attention: how often each value is defined."""
+        """Return the sums that need no attention: how often each value is defined."""
 
-    # mypy takes these arguments for any, so that methods of one attention and of two conform; nothing comes by keyword.
+    # With these argument types, mypy accepts methods of one attention and of two; no argument is passed by keyword.
     @abstractmethod
     def observe(self, facts: Any, *attentions: Any, **_: Any) -> Sums:
-        """The sums that the attention of a block of rows, a layer or a pass adds, or the gradient of a layer.
+        """Return the sums that the attention of a block of rows, a layer or a pass adds, or the gradient of a layer.
 
-        The first axis is the head; in a pass it is the layer, and the head comes second.
+        The first axis is the head; in a pass the first axis is the layer and the second axis is the head.
         """
 
     @abstractmethod
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The values, with units and source.
+        """Return the values, with units and source.
 
         Args:
-            sums: what `observe` returned, added up; axes layer and head, then its own.
-            counts: what `count` returned, added up.
+            sums: The results of `observe`, added up; the first axes are layer and head, followed by those of the
+                reducer.
+            counts: The results of `count`, added up.
         """

@@ -1,4 +1,4 @@
-"""The names of the reducers, for whoever asks before there is anything to measure. No torch here."""
+"""The names of the reducers, in a module that does not import torch and so loads fast."""
 
 from collections.abc import Iterable, Mapping
 
@@ -55,24 +55,25 @@ NAMES: Mapping[str, str] = {
 
 
 def split_settings(name: str) -> tuple[str, str | None]:
-    """Return the name of a built-in reducer and its settings, None without any; of all others the whole name.
+    """Split the name of a built-in reducer from its settings, None without settings; return any other name whole.
 
-    What stands before the first colon tells ``surface:offsets=-2`` from ``module:Reducer``.
+    The part before the first colon distinguishes ``surface:offsets=-2`` from ``module:Reducer``.
     """
     built_in, colon, settings = name.partition(":")
     return (built_in, settings if colon else None) if built_in in NAMES else (name, None)
 
 
 def is_own(name: str) -> bool:
-    """Return True if a name is that of a user's own reducer, ``module:Reducer``."""
+    """Return True if a name refers to a user's own reducer, ``module:Reducer``."""
     return ":" in split_settings(name)[0]
 
 
 def check_name(name: str) -> None:
-    """Refuse what names no reducer.
+    """Raise an error for the name of an unknown reducer.
 
     Raises:
-        HeadscopeError: it is neither one of `NAMES`, with settings or without, nor of the form ``module:Reducer``.
+        HeadscopeError: The name is neither one of `NAMES`, with or without settings, nor of the form
+            ``module:Reducer``.
     """
     built_in, *settings = name.partition(":")
     if built_in not in NAMES and (not is_own(name) or "=" in name):
@@ -83,13 +84,13 @@ def check_name(name: str) -> None:
 
 
 def check_names(reducers: object) -> None:
-    """Raise an error for a name that is not a reducer's.
+    """Raise an error if one of the reducers has an unknown name.
 
     Args:
-        reducers: a name, or several names and reducers; a reducer is not looked at.
+        reducers: A name, or several names and reducers; only names are checked.
 
     Raises:
-        HeadscopeError: a name is neither one of `NAMES`, with settings or without, nor of the form ``module:Reducer``.
+        HeadscopeError: A name is neither one of `NAMES`, with or without settings, nor of the form ``module:Reducer``.
     """
     several = [reducers] if isinstance(reducers, str) or not isinstance(reducers, Iterable) else reducers
     for reducer in several:

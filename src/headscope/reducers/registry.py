@@ -1,4 +1,4 @@
-"""The reducers that headscope brings, by the name that the command line has for them."""
+"""The built-in reducers, by their names on the command line."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ REDUCERS: Mapping[str, type[Reducer]] = {
         Retrieval, Copying, Streaming, WordAlignment,
     )
 }  # fmt: skip
-"""All reducers by name."""
+"""All built-in reducers by name."""
 
 DEFAULT = ("surface",)
-"""The reducer of any text, measured where none is named."""
+"""The reducers that are measured if none is named; they need no annotation."""

@@ -1,11 +1,11 @@
-"""Heads as classifiers that nobody trained: Clark et al. 2019, sections 4.1 and 4.2.
+"""Heads as classifiers without training: Clark et al. 2019, sections 4.1 and 4.2.
 
-A head's prediction for a word is the *other* word that it attends to most
-(``dependent_to_head``), or the other word that attends to it most (``head_to_dependent``). It is
-right if that word is the gold head of the dependency. Links of other kinds (semantic roles, a user's
-own) are scored in the same way, from their source to their target.
+A head's prediction for a word is the *other* word that it attends to most (``dependent_to_head``), or the other word
+that attends to it most (``head_to_dependent``). The prediction is right if that word is the gold head of the
+dependency. Links of other kinds (semantic roles, your own links) are scored in the same way, from their source to their
+target.
 
-Links that bring their own wrong answers (`Link.rivals`) are scored a second time, as choices among candidates.
+Links with their own wrong answers (`Link.rivals`) are scored a second time, as choices among candidates.
 """
 
 from collections import Counter
@@ -52,7 +52,7 @@ from headscope.score import OFFSETS, Rival, Score, offset_rival
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
 LENGTHS = (-6, *OFFSETS, 6)
-"""Lengths of links, from the source to the target in words, that are counted apart; the first and last are open."""
+"""Lengths of links, from the source to the target in words, that are counted separately; the ends are open."""
 
 DEPENDENCY, ALL = "dependency", "all"
 
@@ -96,42 +96,44 @@ CANDIDATES = Score(
 class Relations(Reducer):
     """How often each head points from the source of a link at its target, or from the target at its source.
 
-    Attention *to* a split word is summed over its tokens, attention *from* it averaged; special
-    tokens belong to no word and are left out. Of equal weights the first word counts. A word that
-    may attend to no other word predicts nothing, and is wrong.
+    Attention *to* a split word is the sum over its tokens; attention *from* it is the mean over them. Special tokens
+    belong to no word and are left out. Of equal weights the first word counts. A word that may attend to no other word
+    predicts nothing, and is wrong.
 
-    In a decoder a word sees only what stands before it. There each direction is scored on the links that point back in
-    it, those of a dependent behind its head or of a head behind its dependent, and so are the rivals. So each link
-    counts in one of the two directions; ``relation_left_out`` says how many do not count in each.
+    In a decoder a word sees only the words before it. So each direction is scored only on the links that point back in
+    that direction: dependents after their head, or heads after their dependent. The rivals are scored on the same
+    links. Each link counts in one direction; ``relation_left_out`` is the number of links that do not count in each.
 
-    The sums are kept in folds of the corpus, so that `headscope.analyse` can say how far they vary,
-    choose a head on one half of the corpus and score it on the other, without a second pass.
+    The sums are kept by fold. From them `headscope.analyse` can estimate how far they vary, and choose a head on one
+    half of the corpus and score it on the other, without a second pass.
 
     The heads have two rivals that need no model: the word at a fixed offset, and the nearest word of a part of speech
     on one side or on either, from either end of the link (`headscope.reducers.support.nearest`).
 
-    Whether a head does better than one that looks as far is seen on permutations that put each link elsewhere
-    in its document, at the same length (`headscope.reducers.support.permutations`), and on the links of each length.
+    Two measures show whether a head does better than one that merely attends as far: permutations that move each link
+    to another place at the same length (`headscope.reducers.support.permutations`), and the scores on the links of each
+    length.
 
-    A link with rivals is also a choice among its candidates, the target and the rivals: right if the target is the one
-    that the source attends to most, or that attends to the source most. Of equal weights none is right. A choice counts
-    if all of its candidates have tokens. Its rivals are a guess among the candidates and the candidate nearest to the
-    source; in the permutations any candidate is the right one. In a decoder all candidates must stand on the side that
-    can be seen.
+    A link with rivals is also a choice among its candidates, the target and the rivals. The choice is right if the
+    source attends most to the target, or if the target attends most to the source. If several candidates have the
+    largest weight, the choice is wrong. A choice counts if all of its candidates have tokens. The rivals of heads are a
+    guess among the candidates and the candidate nearest to the source; in the permutations a random candidate is the
+    right one. In a decoder all candidates must be on the side that can be seen.
 
-    Rules of your own are further rivals, of links and of choices: right if the rule leads from the source to the
-    target or, taken from the other end, from the target to the source. The better end is chosen as the offset is.
+    Your own rules are further rivals, for links and for choices. A rule is right if it leads from the source to the
+    target or, from the other end, from the target to the source. The better end is chosen in the same way as the
+    offset.
 
     Attributes:
-        links: kind and label of the links of the corpus.
-        fold_assignment: of the documents to the folds.
-        permutations: of the links.
-        upos: the corpus has universal parts of speech.
-        candidates: the corpus has links with rivals.
-        rules: your own (`headscope.reducers.Rule`).
+        links: The pairs of kind and label of the links in the corpus.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
+        permutations: The permutations of the links.
+        upos: Whether the corpus has universal parts of speech.
+        candidates: Whether the corpus has links with rivals.
+        rules: Your own rules (`headscope.reducers.Rule`).
 
     Raises:
-        HeadscopeError: two rules have one name.
+        HeadscopeError: Two rules have the same name.
     """
 
     links: tuple[tuple[str, str], ...]
@@ -148,7 +150,7 @@ class Relations(Reducer):
     annotation = Annotation("links between words", "a treebank (CoNLL-U)", lambda summary: summary.links)
 
     def __post_init__(self) -> None:
-        """Refuse rules that cannot be told apart; take any sequence of them."""
+        """Raise an error if two rules have the same name; store the rules as a tuple."""
         object.__setattr__(self, "rules", tuple(self.rules))
         names = [rule.name for rule in self.rules]
         if twice := [name for name in names if names.count(name) > 1]:
@@ -156,11 +158,11 @@ class Relations(Reducer):
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary, rules: Sequence[Rule] = ()) -> "Relations":
-        """The reducer for the links that the corpus has, with rules of your own as further rivals.
+        """Return the reducer for the links of a corpus, with your own rules as further rivals.
 
         Raises:
-            CorpusError: it has none, or two of its rows would have one name.
-            HeadscopeError: two rules have one name.
+            CorpusError: The corpus has no links, or two rows would have the same name.
+            HeadscopeError: Two rules have the same name.
         """
         cls.check_annotation(summary)
         links = [(kind, label) for kind, counts in summary.links.items() for label in counts]
@@ -180,9 +182,9 @@ class Relations(Reducer):
     def rows(self) -> tuple[str, ...]:
         """The values of the dimension ``relation``.
 
-        Each dependency label as it stands; ``label:*`` for a label together with its subtypes, where
-        it has any; and ``all``, which is every dependency but punctuation (the root has no link);
-        Clark's ``all`` counts both. For links of another kind ``kind label`` and ``kind all``.
+        Each dependency label has a row. If a label has subtypes, ``label:*`` pools the label with its subtypes. ``all``
+        pools every dependency but punctuation (the root has no link); the ``all`` of Clark et al. includes both. Links
+        of another kind have the rows ``kind label`` and ``kind all``.
         """
         dependencies = [label for kind, label in self.links if kind == DEPENDENCY]
         bases = dict.fromkeys(label.split(":")[0] for label in dependencies if ":" in label)
@@ -192,14 +194,14 @@ class Relations(Reducer):
         return (*pooled, *dependencies, *(f"{base}:*" for base in bases), *others)
 
     def rows_of(self, kind: str, label: str) -> Iterable[str]:
-        """The rows in which a link of this kind and label counts."""
+        """Return the rows in which a link of this kind and label counts."""
         base = label.split(":")[0]
         if kind != DEPENDENCY:
             return f"{kind} {label}", f"{kind} {ALL}"
         return (name for name in (label, f"{base}:*", ALL if base != "punct" else "") if name in self.rows)
 
     def prepare(self, batch: Batch, attention_type: str) -> Links:
-        """The links of a batch, where they count, what rules say of them, and where they go in each permutation."""
+        """Return the links of a batch, where they count, the hits of rules, and their places in each permutation."""
         device = batch.encoder.ids.device
         documents = enumerate(zip(batch.documents, batch.encoder.list_words(), strict=True))
         fold = self.fold_assignment.fold
@@ -219,7 +221,7 @@ class Relations(Reducer):
         )  # fmt: skip
 
     def _apply_rules(self, texts: Sequence[Text], *, is_causal: bool) -> tuple[Shaped[Tensor, "link _"], ...]:
-        """The share of each link that rules by part of speech find, one's own that find it, and those that predict."""
+        """Return for each link the hits of rules by part of speech and of your own rules, and where yours predict."""
         by_class = [np.empty((0, len(DIRECTIONS), len(SIDES), len(CLASSES)))]
         by_rule, predicted = ([np.empty((0, len(self.rules), len(ENDS)), dtype=bool)] for _ in range(2))
         for text in texts:
@@ -232,7 +234,7 @@ class Relations(Reducer):
         return tuple(torch.from_numpy(np.concatenate(parts)).flatten(1) for parts in (by_class, by_rule, predicted))
 
     def _assign_bins(self, links: Sequence[tuple[Text, Link]], device: torch.device) -> tuple[Bins, Bins]:
-        """Where each link counts: by relation and fold, and by relation and length."""
+        """Return the bins in which each link counts: by relation and fold, and by relation and length."""
         row_of = {name: index for index, name in enumerate(self.rows)}
         rows_of = {link: [row_of[name] for name in self.rows_of(*link)] for link in self.links}
         bins = []
@@ -244,7 +246,7 @@ class Relations(Reducer):
         return Bins(link_of, fold_bin, len(row_of)), Bins(link_of, length_bin, len(row_of), len(LENGTHS))
 
     def _prepare_choices(self, texts: Sequence[Text], device: torch.device, is_causal: bool) -> Choices:
-        """The links of a batch that have rivals, all of them with tokens."""
+        """Return the links of a batch that have rivals, all of them with tokens."""
         links = [(text, link) for text in texts for link in text.links]
         places = [place for place, (text, link) in enumerate(links) if text.is_choice(link)]
         chosen = [links[place] for place in places]
@@ -261,7 +263,7 @@ class Relations(Reducer):
         )  # fmt: skip
 
     def count(self, facts: Links) -> Sums:
-        """By direction, the links, and those that each fixed offset and each rule finds; the same of choices."""
+        """Count by direction the links, and the hits of each fixed offset and each rule; the same for choices."""
         distance = (facts.head - facts.dependent)[:, None] == torch.tensor(OFFSETS, device=facts.head.device)
         counts = {
             "link": facts.folds.total(facts.scored),
@@ -283,15 +285,15 @@ class Relations(Reducer):
         return counts
 
     def list_items(self, facts: Links) -> list[tuple[int, Item]]:
-        """The links of a batch."""
+        """Return the links of a batch, each after the index of its document."""
         return facts.list_items([f"{ACCURACY.stem}:{row}" for row in self.rows])
 
     def find_counting(self, facts: Links) -> Bool[Tensor, "link direction"]:
-        """Where each link counts."""
+        """Return whether each link counts in each direction."""
         return facts.scored
 
     def judge(self, facts: Links, words: Words) -> Bool[Tensor, "link head direction"]:
-        """Where each head gets each link right."""
+        """Return whether each head gets each link right in each direction."""
         by_direction = []
         for pointing in (words.attends, words.attended):
             points = pointing.weight[facts.document, :, facts.dependent] > 0
@@ -301,11 +303,11 @@ class Relations(Reducer):
     def pick(
         self, document: Document, item: Item, direction: int, rule: str, options: Mapping[str, str]
     ) -> tuple[int, int] | None:
-        """The end of a link from which a rule leads, and the word to which it does."""
+        """Return the end of a link from which a rule leads, and the word to which it leads."""
         return pick_for_link(document, item, direction, options, self.rules)
 
     def observe(self, facts: Links, attention: Attention) -> Sums:
-        """The number of links, and of choices, that each head gets right, in each direction."""
+        """Count the links, and the choices, that each head gets right in each direction."""
         words = attention.words()
         right = self.judge(facts, words).flatten(1)
         hits = {"correct": facts.folds.total(right), "at_length": facts.lengths.total(right)}
@@ -320,10 +322,10 @@ class Relations(Reducer):
         return {name: count.view(*count.shape[:-1], *by_head).movedim((2, 3), (0, 1)) for name, count in hits.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Accuracies, and the sums by fold from which their uncertainty follows.
+        """Return accuracies, and the sums by fold from which their uncertainty follows.
 
         Raises:
-            HeadscopeError: a rule predicts nothing for any link.
+            HeadscopeError: A rule predicts nothing for any link.
         """
         if self.rules and counts["link"].any():
             refuse_silent_rules(self.rules, counts["rule_predicts"])
@@ -355,7 +357,7 @@ class Relations(Reducer):
         return table.isel(relation=by_count)
 
     def _tabulate(self, score: Score, parts: Mapping[str, np.ndarray], source: str) -> xr.Dataset:
-        """The variables of a score by relation and direction."""
+        """Return the variables of a score by relation and direction."""
         rows, unit = {"direction": DIRECTIONS, "relation": self.rows}, self.fold_assignment.unit
         pooled = [[i for i, link in enumerate(self.links) if row in self.rows_of(*link)] for row in self.rows]
         table = score_table(score, parts, rows, source=source, fold_unit=unit, pooled=pooled)
@@ -365,7 +367,7 @@ class Relations(Reducer):
     def _describe_links(
         self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]
     ) -> dict[str, xr.Variable]:
-        """What fixed offsets find, what heads find of links of each length, and the links that do not count."""
+        """Return the accuracy of fixed offsets, that of heads by length of link, and the number of links left out."""
         is_causal = counts["left_out"].any()
         at_offset, of_length = _split(counts, "offset", len(OFFSETS)), _split(counts, "length")
         if is_causal:  # each link counts in one direction
@@ -387,12 +389,12 @@ class Relations(Reducer):
 
 
 def _split(counts: Mapping[str, np.ndarray], name: str, *options: int) -> np.ndarray:
-    """Sums by direction where the directions have links of their own; elsewhere they are the same for both."""
+    """Return sums by direction if the directions count different links; else the sums of the first direction."""
     by_direction = put_direction_first(counts[name], *options)
     return by_direction if counts["left_out"].any() else by_direction[0]
 
 
 def _count_links(counts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The links of each relation, whichever direction they count in."""
+    """Count all links of each relation, whichever direction they count in."""
     total: np.ndarray = counts["link"][..., 0].sum(-1) + counts["left_out"][..., 0]
     return total

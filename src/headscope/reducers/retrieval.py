@@ -25,11 +25,11 @@ from headscope.score import Rival, Score
 WU = "Wu et al. 2025, section 2"
 
 ANSWERS = ("first token", "later tokens")
-"""The tokens of an answer."""
+"""The rows: the first token of an answer, and its later tokens."""
 
 NEEDLES = ("last needle", "second to last needle", "third to last needle", "fourth to last needle")
 OCCURRENCES = ("last", "first")
-"""The options of the rules that a head is compared with."""
+"""The options of the rivals of a head."""
 
 ACCURACY = Score(
     "retrieval_accuracy",
@@ -48,7 +48,7 @@ ACCURACY = Score(
         ),
     ),
     items="tokens of answers", rows="tokens of an answer", label="answer: {}", attends="token",
-    roles={ANSWERS[0]: "retrieval"},  # the later tokens are found by an induction head too
+    roles={ANSWERS[0]: "retrieval"},  # an induction head finds the later tokens too
 )  # fmt: skip
 
 
@@ -56,20 +56,20 @@ ACCURACY = Score(
 class Retrieval(Reducer):
     """How often each head, where a model is to give an answer, looks at the answer in the text.
 
-    In a text with an answer the same words stand earlier, in the needle (the spans ``answer`` and ``needle``).
+    In a text with an answer the same words occur earlier, in the needle (the spans ``answer`` and ``needle``).
     ``retrieval_accuracy`` is the share of the answer's tokens for which the head, at the token before, attends most to
-    the same token of the needle, of all that it can see. The first token has to be found by the question. The later
-    ones are found by an induction head too, as far as no other needle has the same words.
+    the same token of the needle, of all tokens that it can see. Only the question can tell where the first token is. An
+    induction head finds the later tokens too, unless another needle has the same words.
 
-    Wu et al. let the model generate, and count the tokens that it copies. Here it is given the answer, so that heads
-    of all models are scored on the same tokens; each counts once. Where the needle's words have other tokens than the
-    answer's, they do not count.
+    Wu et al. let the model generate, and count the tokens that it copies. Here the model reads the answer, so that
+    heads of all models are scored on the same tokens; each counts once. Tokens of the answer that differ from the
+    tokens of the needle do not count.
 
-    The rules that a head is compared with do not know the question: always the same needle (the last, say), and the
-    token that followed the last or the first place of the same token.
+    The rivals of a head do not know the question: always the same needle (such as the last), and the token that
+    followed the last or the first occurrence of the same token.
 
     Attributes:
-        fold_assignment: of the documents to the folds in which sums are kept.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
     """
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
@@ -84,7 +84,7 @@ class Retrieval(Reducer):
     )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """The tokens of answers: where each is predicted, where it stands in its needle, and what rules say."""
+        """Return the tokens of answers: where each is predicted, its place in the needle, and the hits of the rules."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         text, device = batch.encoder, queries.ids.device
         items = [
@@ -99,7 +99,7 @@ class Retrieval(Reducer):
         def gather(name: str) -> Tensor:
             return torch.tensor([[getattr(item, name) for item in of_text] for of_text in padded], device=device)
 
-        # A decoder's start token stands before the text.
+        # The start token of a decoder precedes the text.
         query, target = (
             (gather(name) - side.position[:, :1]).clamp(0, side.length - 1)
             for name, side in (("query", queries), ("target", keys))
@@ -108,12 +108,12 @@ class Retrieval(Reducer):
         return _Facts(query, target, gather("answer"), gather("needles"), gather("matches"), folds)
 
     def count(self, facts: "_Facts") -> Sums:
-        """By kind of token and fold: the tokens of answers, and those that each rule finds."""
+        """Count by kind of token and fold the tokens of answers, and the hits of each rule."""
         rules = {"fold_answer": facts.there, "fold_retrieved_needle": facts.needle, "fold_retrieved_match": facts.match}
         return {name: _total(facts, right) for name, right in rules.items()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """By head, kind of token and fold: the tokens at whose prediction a head attends most to the needle's."""
+        """Count by head, kind of token and fold the predictions at which a head attends most to the needle's token."""
         rows = attention.rows
         held = (facts.query >= rows.start) & (facts.query < rows.stop)
         largest = attention.largest(facts.query.clamp(rows.start, rows.stop - 1))
@@ -121,7 +121,7 @@ class Retrieval(Reducer):
         return {"fold_retrieved": _total(facts, right.movedim(1, -1)).movedim(-1, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The share of tokens of each head, NaN where there is none, and the sums by fold."""
+        """Return the share of tokens that each head gets right, NaN where there is none, and the sums by fold."""
         rows, unit = {"answer": list(ANSWERS)}, self.fold_assignment.unit
         table = score_table(ACCURACY, {**sums, **counts}, rows, source=WU, fold_unit=unit)
         return table.assign_coords(needle=list(NEEDLES), occurrence=list(OCCURRENCES))
@@ -132,12 +132,12 @@ class _Facts:
     """The facts of a batch that need no attention; an item is a token of an answer.
 
     Attributes:
-        query: where it is predicted: the token before.
-        target: where the same token stands in the needle.
-        answer: which of `ANSWERS` it is; -1 behind the last item of a text.
-        needle: whether it stands in each of `NEEDLES`.
-        match: whether it is what followed each of the `OCCURRENCES` of the token before.
-        fold: of each document.
+        query: The position at which the item is predicted: the token before.
+        target: The position of the same token in the needle.
+        answer: The index of its kind in `ANSWERS`; -1 after the last item of a text.
+        needle: Whether the needle is each of `NEEDLES`.
+        match: For each of `OCCURRENCES` of the token before the item, whether the target follows it.
+        fold: The fold of each document.
     """
 
     query: Int[Tensor, "batch item"]
@@ -149,12 +149,12 @@ class _Facts:
 
     @property
     def there(self) -> Bool[Tensor, "batch item"]:
-        """True of an item."""
+        """True for an item, False for padding."""
         return self.answer >= 0
 
 
 def _total(facts: _Facts, right: Bool[Tensor, "batch item *any"]) -> Int[Tensor, "answer fold *any"]:
-    """The items of which something is right, by kind of token and fold."""
+    """Count by kind of token and fold the items for which `right` is true."""
     rows = []
     for answer in range(len(ANSWERS)):
         of_row = (facts.answer == answer).view(*facts.answer.shape, *(1 for _ in right.shape[2:]))
@@ -163,7 +163,7 @@ def _total(facts: _Facts, right: Bool[Tensor, "batch item *any"]) -> Int[Tensor,
 
 
 class _Item(NamedTuple):
-    """A token of an answer, as in `_Facts`; places are counted from the first token of the text."""
+    """A token of an answer, as in `_Facts`; positions are counted from the first token of the text."""
 
     query: int
     target: int
@@ -176,7 +176,7 @@ _NONE = _Item(0, 0, -1, [False] * len(NEEDLES), [False] * len(OCCURRENCES))
 
 
 def _list_items(document: Document, ids: list[int], words: list[int]) -> Iterator[_Item]:
-    """The tokens of the answer of a text that stand in its needle too."""
+    """Yield the tokens of the answer of a text that are in its needle too."""
     tokens = {kind: _find_tokens(document, kind, words) for kind in (ANSWERED, NEEDLE)}
     if not all(tokens.values()):
         return
@@ -191,6 +191,6 @@ def _list_items(document: Document, ids: list[int], words: list[int]) -> Iterato
 
 
 def _find_tokens(document: Document, kind: str, words: list[int]) -> list[int]:
-    """The tokens of the first span of a kind."""
+    """Return the positions of the tokens of the first span of a kind."""
     span = next((span for span in document.spans if span.kind == kind), None)
     return [] if span is None else [place for place, word in enumerate(words) if span.start <= word < span.end]

@@ -1,7 +1,7 @@
 """Attention between a predicate and what fills its semantic roles: Kovaleva et al. 2019, section 4.2.
 
-A pair of words has the largest weight between any token of one and any token of the other; over all
-pairs of a short sentence that are not side by side, such weights are the baseline.
+The weight between two words is the largest weight between any token of one and any token of the other. The baseline is
+the mean of such weights over all pairs of words of a short sentence that are not neighbours.
 """
 
 from collections import Counter
@@ -33,9 +33,9 @@ LEFT_OUT = {
     "element": "links left out, whose role is filled by too many words",
     "distance": "links left out, whose two ends are too near to each other",
 }
-"""Why a link does not count, by the first reason that holds."""
+"""The reasons why a link does not count; the first that holds is counted."""
 
-# A weight varies less than a yes or no of the same mean, so its interval is rather too wide than too narrow.
+# A weight varies less than a yes or no with the same mean, so its interval is too wide rather than too narrow.
 WEIGHT = Score(
     "role_weight",
     "Semantic roles",
@@ -47,35 +47,35 @@ WEIGHT = Score(
 )  # fmt: skip
 
 _OTHERS = ("ARGM", "R-", "C-")
-"""How the labels of PropBank begin that name no core role: modifiers, references, continuations."""
+"""The prefixes of PropBank labels that are not core roles: modifiers, references, continuations."""
 
 _MARGINAL = ("peripheral_element", "extra_thematic_element")
-"""The kinds of spans by which FrameNet says that an element is not core to its frame."""
+"""The kinds of spans with which FrameNet marks an element that is not core to its frame."""
 
 
 @dataclass(frozen=True)
 class Roles(Reducer):
     """The largest weight between a predicate and what fills a role of it, in either direction, as a mean over links.
 
-    The limits are the paper's, which keep sentences that evoke one frame and pairs that are no neighbours.
-    They count the words of the corpus (the paper: tokens), so that every model has the same links; of texts read as
-    written, the words of a role and distances are counted in units. What
-    fills a role is the span ``element`` around the source of a link, and its predicate the span ``target``
-    around the link's target. Without such spans (Universal Propositions has head words only) it is the two words
-    themselves, and the limit on the words that fill a role leaves nothing out. Like the paper it takes core roles
-    alone: those of `labels` that FrameNet does not call peripheral or extra-thematic.
+    The limits are those of the paper, which keep sentences that evoke one frame and pairs that are not neighbours. They
+    count the words of the corpus (the paper counts tokens), so that every model has the same links. In texts that are
+    read as written, the words of a role and distances are counted in units. The words of a role are the span
+    ``element`` around the source of a link, and its predicate is the span ``target`` around the link's target. Without
+    such spans (Universal Propositions has only head words) the two words themselves are taken, and the limit on the
+    words of a role leaves nothing out. Like the paper, the reducer takes only core roles: those of `labels` that
+    FrameNet does not call peripheral or extra-thematic.
 
-    Beside the heads stand two baselines: for each head, the weight between any two words of the
-    sentence that are as far apart as the limit wants, as a mean over all such pairs (of single words, so
-    that a role filled by several has the better chance); and what a head would get that has all its
-    weight on the word at a fixed offset, which is the same before and after.
+    There are two baselines. The first, for each head, is the weight between any two words of the sentence that are far
+    enough apart, as a mean over all such pairs (of single words, so that a role of several words has the better
+    chance). The second is the value of a head that has all its weight on the word at a fixed offset; an offset before
+    and the same offset after give the same value.
 
     Attributes:
-        labels: the roles that count.
-        max_words: of a sentence.
-        max_element: words that fill a role.
-        min_distance: in words, between the nearest two; 2 leaves neighbours out.
-        fold_assignment: of the documents to the folds in which sums are kept.
+        labels: The roles that count.
+        max_words: The largest number of words of a sentence.
+        max_element: The largest number of words that fill a role.
+        min_distance: The least distance in words between the nearest two words; 2 leaves out neighbours.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
     """
 
     labels: tuple[str, ...]
@@ -93,19 +93,19 @@ class Roles(Reducer):
     )
 
     def __post_init__(self) -> None:
-        """Refuse limits under which nothing counts."""
+        """Raise an error if one of the limits is below 1."""
         for what in ("max_words", "max_element", "min_distance"):
             if getattr(self, what) < 1:
                 raise HeadscopeError(f"the reducer `roles` has a {what} of {getattr(self, what)}; give 1 or more.")
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "Roles":
-        """The reducer for the core roles of a corpus, with the limits of the paper."""
+        """Return the reducer for the core roles of a corpus, with the limits of the paper."""
         cls.check_annotation(summary)
         return cls(_core(summary), fold_assignment=FoldAssignment.for_corpus(summary))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_RoleLinks":
-        """The links of a batch that count, and the pairs of words between which their weights are."""
+        """Return the links of a batch that count, and the pairs of words whose weights are read."""
         device = batch.encoder.ids.device
         left_out: Counter[str] = Counter()
         links_of: Counter[int] = Counter()
@@ -132,7 +132,7 @@ class Roles(Reducer):
         return _RoleLinks(documents, words, fold, at_offset, cell.reshape(-1, 4).T, anywhere, count)
 
     def count(self, facts: "_RoleLinks") -> Sums:
-        """Links that count, and that a fixed offset would find, by fold; links left out, by reason."""
+        """Count by fold the links that count and the hits of fixed offsets, and by reason the links left out."""
         return {
             "fold_role": total_by_fold(torch.ones_like(facts.fold), facts.fold),
             "fold_role_offset": total_by_fold(facts.at_offset.long(), facts.fold),
@@ -140,7 +140,7 @@ class Roles(Reducer):
         }
 
     def observe(self, facts: "_RoleLinks", attention: Attention) -> Sums:
-        """The weights of the links, added up."""
+        """Sum the weights of the links."""
         between = _between_words(attention, facts.documents, facts.words)
         either = torch.maximum(between, between.mT)
         from_argument, from_predicate = facts.strongest_weights(between), facts.strongest_weights(between.mT)
@@ -152,7 +152,7 @@ class Roles(Reducer):
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The mean weights of heads and baselines; the sums by fold."""
+        """Return the mean weights of heads and baselines, and the sums by fold."""
         share, unit = SHARE, self.fold_assignment.unit
         table = score_table(WEIGHT, {**sums, **counts}, source=KOVALEVA, units=share, fold_unit=unit)
         table["fold_role_weight"].attrs["units"] = "sum of weights"
@@ -180,14 +180,15 @@ class _RoleLinks:
     """The links of a batch that count.
 
     Attributes:
-        documents: the places in the batch of the documents that have such links.
-        words: the most words that one of these has.
-        fold: of each link.
-        at_offset: for each link, whether some word of one end stands at each offset from one of the other.
-        cells: for each pair of a word of the argument and one of the predicate, the link, its document
-            (as a place in `documents`) and the two words.
-        anywhere: for each document, its links shared out among all pairs of words that are far enough apart.
-        left_out: how many links do not count, for each of `LEFT_OUT`.
+        documents: The indices in the batch of the documents that have such links.
+        words: The number of words of the longest of these documents.
+        fold: The fold of each link.
+        at_offset: For each link, whether a word of one end is at each offset from a word of the other end.
+        cells: For each pair of a word of the argument and a word of the predicate, the link, its document (as an index
+            in `documents`) and the two words.
+        anywhere: For each document, the number of its links, divided among all pairs of words that are far enough
+            apart.
+        left_out: The number of links that do not count, for each of `LEFT_OUT`.
     """
 
     documents: Int[Tensor, " document"]
@@ -199,7 +200,7 @@ class _RoleLinks:
     left_out: Int64[Tensor, " reason"]
 
     def strongest_weights(self, between: Float[Tensor, "document head word word"]) -> Float[Tensor, "link head"]:
-        """For each link the largest weight from a word of its argument to one of its predicate."""
+        """Return for each link the largest weight from a word of its argument to a word of its predicate."""
         link, document, source, target = self.cells
         weights = between[document, :, source, target]
         largest = weights.new_zeros(len(self.fold), weights.shape[1])
@@ -209,7 +210,7 @@ class _RoleLinks:
 def _ends(
     roles: Roles, document: Document, have_tokens: frozenset[int], left_out: Counter[str]
 ) -> Iterator[tuple[set[int], set[int]]]:
-    """The words of the argument and of the predicate of each link that counts; the others are counted in `left_out`."""
+    """Yield the words of the argument and of the predicate of each link that counts; count others in `left_out`."""
     for link in document.links:
         if link.kind != ROLE:
             continue
@@ -228,12 +229,12 @@ def _ends(
 
 
 def _ends_of(document: Document, link: Link) -> tuple[set[int], set[int], bool]:
-    """The words of the two spans that a link joins (the words themselves, if none), and whether the role is core."""
+    """Return the words of the two spans that a link joins (or the words themselves), and whether the role is core."""
     targets = [span for span in document.spans if span.kind == "target"]
     for number in sorted({span.label for span in targets if span.start <= link.target < span.end}):
         label = f"{number} {link.label}"
         around = [span for span in document.spans if span.label == label and span.start <= link.source < span.end]
-        # An element in pieces has a link for each.
+        # An element in several pieces has a link for each piece.
         if element := next((span for span in around if span.kind == "element"), None):
             predicate = {word for span in targets if span.label == number for word in range(span.start, span.end)}
             return set(range(element.start, element.end)), predicate, not any(span.kind in _MARGINAL for span in around)
@@ -243,9 +244,9 @@ def _ends_of(document: Document, link: Link) -> tuple[set[int], set[int], bool]:
 def _between_words(
     attention: Attention, documents: Int[Tensor, " document"], words: int
 ) -> Float[Tensor, "document head word word"]:
-    """The largest weight from a token of one word to a token of another, 0 where a word has none."""
+    """Return the largest weight from a token of one word to a token of another; 0 where a word has no token."""
     weights = attention.weights()[documents]
-    # Tokens of no word go to one more place, behind the last word.
+    # Tokens without a word go to an extra index after the last word.
     query, key = (tokens.word[documents] for tokens in (attention.queries, attention.keys))
     query, key = (word.where(word >= 0, words) for word in (query, key))
     count, heads, queries, _ = weights.shape
@@ -257,5 +258,5 @@ def _between_words(
 
 
 def _core(summary: CorpusSummary) -> tuple[str, ...]:
-    """The core roles of a corpus."""
+    """Return the core roles of a corpus."""
     return tuple(sorted(label for label in summary.links.get(ROLE, {}) if not label.startswith(_OTHERS)))

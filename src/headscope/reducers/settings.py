@@ -28,7 +28,7 @@ KINDS: Mapping[type, tuple[str, str, str]] = {
     str: ("a word", "words", "not|never"),
     WordClass: ("words", "words", "not|never"),
 }
-"""The kinds of values that can be written as text: what one is, what several are, and an example of two."""
+"""The types of values that can be written as text: a phrase for one value, for several, and an example of two."""
 
 
 class _NoPlainValueError(Exception):
@@ -40,9 +40,9 @@ class _Setting:
     """A setting that can be written as text.
 
     Attributes:
-        field: of the reducer.
-        kind: of its value, or of each of its values.
-        several: whether it may have several values.
+        field: The field of the reducer.
+        kind: The type of its value, or of each of its values.
+        several: Whether it may have several values.
     """
 
     field: str
@@ -51,12 +51,12 @@ class _Setting:
 
     @property
     def name(self) -> str:
-        """Return the setting as it is written."""
+        """The name of the setting in a text."""
         return f"{WORDS}NAME" if self.kind is WordClass else self.field
 
     @property
     def example(self) -> str:
-        """Return what may be written for it."""
+        """An example of a value in a text."""
         two = KINDS[self.kind][2]
         return two if self.several else two.split(SEPARATOR)[-1]
 
@@ -64,7 +64,7 @@ class _Setting:
         """Return the values of a text.
 
         Raises:
-            ValueError: it has none of this kind.
+            ValueError: The text does not hold values of this type.
         """
         parts = text.split(SEPARATOR) if self.several else [text]
         if not all(parts):
@@ -79,7 +79,7 @@ def parse_settings(reducer: Reducer, text: str) -> Reducer:
     of words is written as ``words.NAME``; it may be repeated.
 
     Raises:
-        HeadscopeError: the reducer has no settings, or not this one; it is given twice, or cannot have this value.
+        HeadscopeError: The reducer has no settings or lacks this one, or a setting is given twice or has a wrong value.
     """
     settings = {setting.name: setting for setting in _list_written(reducer)}
     values: dict[str, Any] = {}
@@ -111,7 +111,7 @@ def parse_settings(reducer: Reducer, text: str) -> Reducer:
 
 
 def _refuse(reducer: Reducer, part: str, settings: Sequence[_Setting]) -> HeadscopeError:
-    """Return the error for what is no setting of a reducer."""
+    """Return the error for a text that is not a setting of a reducer."""
     if not settings:
         return HeadscopeError(f"the reducer `{reducer.name}` has no settings; leave out ':{part}'.")
     return HeadscopeError(
@@ -132,7 +132,7 @@ def _list_written(reducer: Reducer) -> list[_Setting]:
 
 
 def write_settings(reducer: Reducer) -> dict[str, Any]:
-    """The settings of a reducer by name, without those that are no plain values, such as functions."""
+    """Return the settings of a reducer by name, without values that are not plain, such as functions."""
     settings = {}
     for name in _list_settings(reducer):
         try:
@@ -143,7 +143,7 @@ def write_settings(reducer: Reducer) -> dict[str, Any]:
 
 
 def apply_settings(reducer: Reducer, settings: Mapping[str, Any]) -> Reducer:
-    """The same reducer with settings that `write_settings` wrote; those that were not written stay as they are."""
+    """Return the same reducer with the settings from `write_settings`; settings that were not written stay."""
     return _change(reducer, {name: _read(value) for name, value in settings.items()})
 
 

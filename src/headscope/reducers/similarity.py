@@ -1,6 +1,6 @@
-"""How far fine-tuning has turned the attention of each head: Kovaleva et al. 2019, section 4.3 and figure 5.
+"""How much fine-tuning changes the attention of each head: Kovaleva et al. 2019, section 4.3 and figure 5.
 
-The model before runs first over each batch, and its layers are held while the model after runs
+The model before runs first on each batch, and its layers are held while the model after runs
 (`headscope.runner.local`).
 """
 
@@ -27,9 +27,9 @@ KOVALEVA = "Kovaleva et al. 2019, section 4.3"
 class Similarity(Reducer):
     """The cosine of each head's attention map before and after fine-tuning, the mean over documents.
 
-    A map is all weights of a head on a document as one vector, special tokens included and padding left out. Weights
-    are not negative, so the cosine of two heads that have nothing in common is well above 0: compare heads with one
-    another, and task with control.
+    A map is all weights of a head on a document as one vector, with special tokens and without padding. Weights are not
+    negative, so the cosine of two heads that have nothing in common is well above 0: compare heads with one another,
+    and the task with its control.
     """
 
     name = "similarity"
@@ -48,21 +48,21 @@ class Similarity(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> Bool[Tensor, "batch query key"]:
-        """The weights that are no padding."""
+        """Return which weights are not padding."""
         return batch.queries(attention_type).real[..., None] & batch.keys(attention_type).real[:, None]
 
     def count(self, facts: Bool[Tensor, "batch query key"]) -> Sums:
-        """The number of documents."""
+        """Count the documents."""
         return {"documents": torch.tensor(len(facts))}
 
     def observe(self, facts: Bool[Tensor, "batch query key"], after: Attention, before: Attention) -> Sums:
-        """The sum over documents of the cosine of two maps."""
+        """Sum over documents the cosine of the two maps of each head."""
         products = _products(before.weights(), after.weights(), facts)
         norms = products.diagonal(dim1=-2, dim2=-1).sqrt()
         return {"cosine": (products[..., 0, 1] / norms.prod(-1)).sum(0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The mean cosine, and over how many documents."""
+        """Return the mean cosine, and the number of documents."""
         what, documents = "cosine of a head's attention maps before and after fine-tuning", counts["documents"]
         values: dict[str, Described] = {
             "similarity": (sums["cosine"] / documents, ("layer", "head"), what, "cosine"),
@@ -76,7 +76,7 @@ def _products(
     after: Float[Tensor, "batch head query key"],
     real: Bool[Tensor, "batch query key"],
 ) -> Float64[Tensor, "batch head 2 2"]:
-    """The inner products of the two maps of each head, as vectors, with themselves and one another."""
+    """Return the inner products of the two maps of each head, as vectors, with themselves and with each other."""
     batch, head, queries, keys = before.shape
     rows = max(1, BlockSizes.measure(before.device).weights // (batch * head * keys))
     products = torch.zeros(batch, head, 2, 2, dtype=torch.float64, device=before.device)

@@ -1,6 +1,6 @@
-"""Attention sinks: tokens that a head gives much of its attention from all over a text.
+"""Attention sinks: tokens that get much of a head's attention from all over a text.
 
-Gu et al. 2025, *When attention sink emerges in language models*, section 3; of delimiters, Sun et al. 2024, *Massive
+Gu et al. 2025, *When attention sink emerges in language models*, section 3; for delimiters, Sun et al. 2024, *Massive
 activations in large language models*.
 """
 
@@ -24,15 +24,17 @@ from headscope.score import Rival, Score
 GU = "Gu et al. 2025, section 3"
 
 THRESHOLD = 0.3
-"""The mean attention from which on a token is a sink (Gu et al. 2025, section 3)."""
+"""The mean attention above which a token is a sink (Gu et al. 2025, section 3)."""
 
 SHORTEST = 16
-"""The tokens that a text must have (in a decoder, from the token on) for it to count: in a very short text uniform
-attention passes the threshold."""
+"""The least number of tokens of a text that counts (in a decoder, from the sink on).
+
+In a very short text uniform attention passes the threshold.
+"""
 
 FIRST = ("first token", "second token", "third token")
 SINKS = (*FIRST, "first separator", "first full stop or comma")
-"""The tokens that may be sinks; the last two are others than the first token of the text."""
+"""The tokens that may be sinks; the last two are never the first token of the text."""
 
 SHARE_OF_TEXTS = Score(
     "sink_share",
@@ -54,15 +56,15 @@ class Sinks(Reducer):
     """In how many texts each head has an attention sink: at one of the first tokens, or at the first delimiter.
 
     A token is a sink of a head in a text if its mean attention, over all tokens that can see it, is above 0.3 (Gu et
-    al. 2025, who count the tokens from it on, itself included). ``sink_share`` is the share of such texts; Gu et al.
-    take its mean over all heads. ``sink_mass`` is the mean over texts of the mean attention itself. A text counts if it
-    has at least 16 tokens, in a decoder from the token on.
+    al. 2025, who count the tokens from the sink on, itself included). ``sink_share`` is the share of such texts; Gu et
+    al. take its mean over all heads. ``sink_mass`` is the mean attention itself, as a mean over texts. A text counts if
+    it has at least 16 tokens (in a decoder, from the sink on).
 
     A head with a sink passes the threshold more often than uniform attention does, and more often at this token than at
-    the one behind it (before it, if it is the last).
+    the token after it (the token before it, if it is the last).
 
     Attributes:
-        fold_assignment: of the documents to the folds in which sums are kept.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
     """
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
@@ -73,7 +75,7 @@ class Sinks(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """The tokens that may be sinks, those beside them, and the queries over which their attention is averaged."""
+        """Return the tokens that may be sinks, their neighbours, and the queries over which attention is averaged."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         place, length = _find_places(keys), keys.real.sum(1, keepdim=True)
         beside = place + torch.where(place + 1 < length, 1, -1)
@@ -83,7 +85,7 @@ class Sinks(Reducer):
             sees &= queries.position[..., None] >= (keys.position[:, :1] + places)[:, None]
         shares = sees / sees.sum(1, keepdim=True).clamp_min(1).double()
         columns = torch.arange(keys.length, device=keys.ids.device)[None, :, None] == places[:, None]
-        # By the text itself, so that all attention types of a model count the same ones.
+        # Count by the text itself, so that all attention types of a model count the same texts.
         in_text, tokens = _find_places(batch.encoder), batch.encoder.real.sum(1, keepdim=True)
         is_causal = batch.decoder is not None or attention_type == "decoder"
         counts = (in_text >= 0) & (tokens - (in_text if is_causal else 0) >= SHORTEST)
@@ -91,12 +93,13 @@ class Sinks(Reducer):
         return _Facts(columns.float(), shares, counts, folds)
 
     def count(self, facts: "_Facts") -> Sums:
-        """By token and fold: the texts that count."""
+        """Count by token and fold the texts that count."""
         return {"fold_sink": total_by_fold(facts.counts.long(), facts.fold).T}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """By head, token and fold: the texts in which it passes the threshold, as does the token beside it, or would
-        with uniform attention; and the sum over texts of the mean attention to it.
+        """Count by head, token and fold the texts with a sink, and sum over texts the mean attention to the token.
+
+        Count also the texts in which the neighbour passes the threshold, and those in which uniform attention would.
         """
         seen = attention.average(facts.columns).where(attention.queries.real[:, None, :, None], 0)
         some = attention.batch.blocks.summed_rows
@@ -114,7 +117,7 @@ class Sinks(Reducer):
         return by_fold | {"mass": (itself * facts.counts[:, None]).sum(0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The share of texts and the mean attention of each head, NaN without a text that counts; the sums by fold."""
+        """Return the share of texts and mean attention of each head, NaN if no text counts, and the sums by fold."""
         rows, unit = {"sink": list(SINKS)}, self.fold_assignment.unit
         table = score_table(SHARE_OF_TEXTS, {**sums, **counts}, rows, source=GU, fold_unit=unit)
         what = "mean attention to the token, in the texts that count"
@@ -127,10 +130,10 @@ class _Facts:
     """The facts of a batch that need no attention.
 
     Attributes:
-        columns: for each of `SINKS`, and then for the token beside each, 1 on that token.
-        shares: for each of them the share of each query in the mean.
-        counts: whether the text counts for each of `SINKS`.
-        fold: of each document.
+        columns: For each of `SINKS`, and then for the neighbour of each, 1 on that token.
+        shares: For each of these tokens, the share of each query in the mean.
+        counts: Whether the text counts for each of `SINKS`.
+        fold: The fold of each document.
     """
 
     columns: Float[Tensor, "batch key token"]
@@ -140,7 +143,7 @@ class _Facts:
 
 
 def _find_places(tokens: Tokens) -> Int[Tensor, "batch sink"]:
-    """Where each of `SINKS` stands in each text, counted from 0; -1 where there is none."""
+    """Return the position of each of `SINKS` in each text, counted from 0; -1 if it is missing."""
     place = torch.arange(tokens.length, device=tokens.ids.device)
     first = place[: len(FIRST)].expand(len(tokens.ids), -1)
     first = first.where(first < tokens.real.sum(1, keepdim=True), -1)

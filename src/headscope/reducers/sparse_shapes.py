@@ -1,7 +1,7 @@
-"""How much of its attention a head keeps if only a few cells of its map are computed, in one of three shapes.
+"""The share of attention that a head keeps if only a few cells of its map are computed, in one of three shapes.
 
-After the classes of heads in Jiang et al. 2024, MInference, section 3: A-shape, vertical-slash and block-sparse. There
-a shape is searched for each head by a kernel's cost; here every shape has the same number of cells, and nothing is
+After the classes of heads in Jiang et al. 2024, MInference, section 3: A-shape, vertical-slash and block-sparse. They
+search a shape for each head by the cost of a kernel. Here every shape has the same number of cells, and nothing is
 labelled or trained.
 """
 
@@ -30,19 +30,19 @@ MINFERENCE = "Jiang et al. 2024, section 3"
 
 SHAPES = ("a_shape", "vertical_slash", "block_sparse")
 KEPT = (*SHAPES, "any_cells")
-"""The shapes, and the largest cells wherever they are, which no shape can pass."""
+"""The shapes, and the largest cells wherever they are, which keep at least as much as any shape."""
 
 BLOCK = 64
-"""Rows and columns of a block; in shorter texts a sixteenth of the text, rounded down to a power of 2."""
+"""The rows and columns of a block; in shorter texts a sixteenth of the text, rounded down to a power of 2."""
 
 MARGIN = 0.01
-"""Of attention: the first shape that keeps so much less than the best one, or nothing less, counts as the best.
+"""A share of attention: the first shape that keeps at most this much less than the best one counts as the best.
 
-For an A-shape is made of columns and diagonals too, and would hardly ever be better than all of these.
+An A-shape consists of columns and diagonals too, and would hardly ever be better than all of these.
 """
 
 SPLITS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""The shares of the budget that columns may take; diagonals have the rest."""
+"""The shares of the budget that columns may take; diagonals take the rest."""
 
 MASS = Score(
     "sparse_mass",
@@ -65,20 +65,21 @@ BEST = Score(
 class SparseShapes(Reducer):
     """How much of its attention a head keeps in a twentieth of its map, if those cells have one of three shapes.
 
-    ``a_shape`` has the first tokens and those nearest to the query, ``vertical_slash`` whole columns and diagonals,
-    ``block_sparse`` square blocks; ``any_cells`` is the bound that no shape can pass. All choose their cells with the
-    map in view: by the attention of a cell, for whole columns, diagonals and blocks as a mean over what can be seen of
-    them, until the next one would pass the budget. Of the ways to divide the budget between first and nearest tokens
-    (1, 2, 4 ... first tokens), and between columns and diagonals (quarters), the best counts. What can be seen is
-    decided by order alone: in a decoder what is not behind the query. A shape that keeps within .01 of the best counts
-    as the best if it is listed before it, since an A-shape is made of columns and diagonals too.
+    ``a_shape`` has the first tokens and the tokens nearest to the query, ``vertical_slash`` has whole columns and
+    diagonals, and ``block_sparse`` has square blocks; ``any_cells`` has the largest cells, which no shape can exceed.
+    All choose their cells by the map itself: by the attention of a cell, for whole columns, diagonals and blocks as a
+    mean over their visible cells, until the next would exceed the budget. The best division of the budget between first
+    and nearest tokens (0, 1, 2, 4 ... first tokens), and between columns and diagonals (quarters), counts. The order of
+    tokens alone decides which cells are visible: in a decoder, keys that are not after the query. A shape that keeps
+    within .01 of the best counts as the best if it is listed before it, since an A-shape consists of columns and
+    diagonals too.
 
     Attributes:
-        budget: the share of the visible cells that is kept.
-        fold_assignment: which documents belong to which fold.
+        budget: The share of the visible cells that is kept.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
 
     Raises:
-        HeadscopeError: the budget is no share.
+        HeadscopeError: The budget is not a share above 0.
     """
 
     budget: float = 0.05
@@ -91,12 +92,12 @@ class SparseShapes(Reducer):
     by_name = True
 
     def __post_init__(self) -> None:
-        """Refuse a budget that is no share."""
+        """Raise an error if the budget is not a share above 0."""
         if not 0 < self.budget <= 1:
             raise HeadscopeError(f"a budget of {self.budget} is no share of a map; give one above 0, such as 0.05.")
 
     def prepare(self, batch: Batch, attention_type: str) -> Maps:
-        """The cells of each document that can be seen, and its fold."""
+        """Return the visible cells of each document, and its fold."""
         queries, keys = batch.queries(attention_type).real, batch.keys(attention_type).real
         sizes = list(zip(queries.sum(1).tolist(), keys.sum(1).tolist(), strict=True))
         causal = attention_type == "decoder"
@@ -106,7 +107,7 @@ class SparseShapes(Reducer):
         return Maps.of_batch(batch, attention_type, [shapes[size] for size in sizes], self.fold_assignment)
 
     def count(self, facts: Maps) -> Sums:
-        """The documents of each fold, and what uniform attention keeps."""
+        """Count the documents of each fold, and sum the share that uniform attention keeps."""
         even = ((cells, cells.visible / cells.visible.sum(1, keepdim=True)) for cells in facts.known)
         return {
             "fold_sparse": facts.count(),
@@ -114,7 +115,7 @@ class SparseShapes(Reducer):
         }
 
     def observe(self, facts: Maps, attention: Attention) -> Sums:
-        """The shares of attention that each shape keeps, and which keeps most, by fold."""
+        """Sum by fold the share of attention that each shape keeps, and count the documents on which it keeps most."""
         mass = torch.stack([_keep(real, cells) for real, cells in facts.cut(attention.weights())])
         is_best = mass[..., : len(SHAPES)] >= mass[..., : len(SHAPES)].amax(-1, keepdim=True) - MARGIN
         best = (is_best & (is_best.cumsum(-1) == 1)).long()
@@ -124,7 +125,7 @@ class SparseShapes(Reducer):
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """What each shape keeps of the attention of each head, and on how many documents it keeps most."""
+        """Return the share of attention that each shape keeps, and the share of documents on which it keeps most."""
         by_fold, unit = {**sums, **counts}, self.fold_assignment.unit
         table = score_table(MASS, by_fold, {"kept": list(KEPT)}, source=MINFERENCE, units=SHARE, fold_unit=unit)
         table["fold_sparse_mass"].attrs["units"] = "sum of weights"
@@ -137,14 +138,14 @@ class SparseShapes(Reducer):
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """What follows from the size of a map alone.
+    """The cells of a map of one size, whatever its weights.
 
     Attributes:
-        visible: 1 for what a query may see, 0 elsewhere.
-        count: the cells that may be kept.
-        diagonal: the number of the diagonal of each cell.
-        windows: the A-shapes within this count: for each query how many of the first keys are kept, and where the
-            window behind these begins and ends.
+        visible: 1 for the cells that a query may see, 0 elsewhere.
+        count: The number of cells that may be kept.
+        diagonal: The number of the diagonal of each cell.
+        windows: The A-shapes with at most this number of cells: for each query, how many of the first keys are kept,
+            and where the window after them begins and ends.
     """
 
     visible: Float64[Tensor, "query key"]
@@ -154,7 +155,7 @@ class _Cells:
 
     @classmethod
     def of_map(cls, queries: int, keys: int, *, causal: bool, budget: float, device: torch.device) -> "_Cells":
-        """The cells of a map of this size."""
+        """Return the cells of a map of this size."""
         visible = torch.ones(queries, keys, dtype=torch.double, device=device)
         visible = visible.tril() if causal else visible
         count = max(1, int(budget * float(visible.sum())))
@@ -176,7 +177,7 @@ class _Cells:
 def _find_a_shape(
     sink: int, window: int, rows: Int[Tensor, " query"], seen: Int[Tensor, " query"], *, causal: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """For each query how many of the first keys are kept, and where the window behind these begins and ends."""
+    """Return for each query how many of the first keys are kept, and where the window after them begins and ends."""
     first = seen.clamp_max(sink)
     end = rows + 1 if causal else rows + window
     end = torch.maximum(torch.minimum(end, seen), first) if window else first
@@ -184,13 +185,13 @@ def _find_a_shape(
 
 
 def _count(shape: tuple[Tensor, Tensor, Tensor]) -> int:
-    """The cells of an A-shape."""
+    """Count the cells of an A-shape."""
     first, start, end = shape
     return int((first + end - start).sum())
 
 
 def _keep(weights: Float[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, "head kept"]:
-    """The share of attention that each of `KEPT` keeps."""
+    """Return the share of attention that each of `KEPT` keeps."""
     held = max(1, BlockSizes.measure(weights.device).held // weights[0].numel())
     parts = [weights[start : start + held] for start in range(0, len(weights), held)]
     return torch.cat([_keep_at_once(part.double(), cells) for part in parts])
@@ -203,7 +204,7 @@ def _keep_at_once(weights: Float64[Tensor, "head query key"], cells: _Cells) -> 
 
 
 def _keep_a_shape(weights: Float64[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, " head"]:
-    """The attention to the first keys and to those nearest to the query, with the best number of the former."""
+    """Return the attention to the first keys and to the nearest keys, with the best number of first keys."""
     up_to, rows = pad(weights.cumsum(-1), (1, 0)), torch.arange(weights.shape[1], device=weights.device)
     best = weights.new_zeros(len(weights))
     for first, start, end in cells.windows:
@@ -213,7 +214,7 @@ def _keep_a_shape(weights: Float64[Tensor, "head query key"], cells: _Cells) -> 
 
 
 def _keep_vertical_slash(weights: Float64[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, " head"]:
-    """The attention on whole columns and whole diagonals, with the best division of the cells between them."""
+    """Return the attention on whole columns and whole diagonals, with the best division of the cells between them."""
     diagonals, place = sum(cells.visible.shape) - 1, cells.diagonal.flatten()
     by_diagonal = weights.new_zeros(len(weights), diagonals).index_add_(1, place, weights.flatten(1))
     height = cells.visible.sum(0)
@@ -228,7 +229,7 @@ def _keep_vertical_slash(weights: Float64[Tensor, "head query key"], cells: _Cel
 
 
 def _keep_blocks(weights: Float64[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, " head"]:
-    """The attention on square blocks."""
+    """Return the attention on square blocks."""
     side = min(BLOCK, 1 << max(0, (max(cells.visible.shape) // 16).bit_length() - 1))
     by_block, size = _add_up_blocks(weights, side), _add_up_blocks(cells.visible[None], side)[0]
     chosen = _choose(by_block, size, size.new_full((len(weights),), float(cells.count)))
@@ -236,7 +237,7 @@ def _keep_blocks(weights: Float64[Tensor, "head query key"], cells: _Cells) -> F
 
 
 def _add_up_blocks(maps: Float64[Tensor, "map query key"], side: int) -> Float64[Tensor, "map block"]:
-    """The sum of each square block of maps."""
+    """Return the sum of each square block of maps."""
     queries, keys = (-size % side for size in maps.shape[1:])
     padded = pad(maps, (0, keys, 0, queries))
     blocks = padded.view(len(maps), padded.shape[1] // side, side, padded.shape[2] // side, side)
@@ -246,7 +247,7 @@ def _add_up_blocks(maps: Float64[Tensor, "map query key"], side: int) -> Float64
 def _choose(
     mass: Float64[Tensor, "head part"], size: Float64[Tensor, " part"], count: Float64[Tensor, " head"]
 ) -> Bool[Tensor, "head part"]:
-    """The parts of a map with most attention a cell, in this order, until the next would have too many cells."""
+    """Choose the parts of a map with the most attention per cell, until the next would have too many cells."""
     order = torch.where(size > 0, mass / size.clamp_min(1), -1.0).argsort(dim=-1, descending=True, stable=True)
     ordered = size[order]
     fits = (ordered.cumsum(-1) <= count[:, None]) & (ordered > 0)

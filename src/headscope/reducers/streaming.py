@@ -1,9 +1,9 @@
-"""Streaming heads: what they add stays the same if they see only the first tokens of a text and the most recent ones.
+"""Streaming heads: heads whose output stays the same if they see only the first and the most recent tokens.
 
-Xiao et al. 2024, *Efficient streaming language models with attention sinks*, keep the keys and values of these tokens
-alone; Xiao et al. 2024, *DuoAttention: Efficient long-context LLM inference with retrieval and streaming heads*, do so
-in the heads whose outputs can do without the others. They learn which by a gate in each head; here the output of each
-head is compared with itself.
+Xiao et al. 2024, *Efficient streaming language models with attention sinks*, keep only the keys and values of these
+tokens. Xiao et al. 2024, *DuoAttention: Efficient long-context LLM inference with retrieval and streaming heads*, do so
+in the heads whose outputs can do without the other tokens. They learn which heads by a gate in each head. Here the
+output of each head is compared with its output on these tokens alone.
 """
 
 from collections.abc import Mapping
@@ -27,9 +27,10 @@ from headscope.score import Rival, Score
 XIAO = "Xiao et al. 2024 (StreamingLLM, DuoAttention)"
 
 ROUNDING = 1e-4
-"""What a row of weights lacks to 1 is the share of a sink that is no token, if it is more than this.
+"""If the weights of a row sum to less than 1 by more than this, the rest is the share of a sink that is not a token.
 
-Weights are in float32, so where such a sink takes nearly all of a row, what is left is less exact than elsewhere."""
+Weights are in float32. If such a sink takes nearly all of a row, the remaining weights are less exact than elsewhere.
+"""
 
 KEPT = Score(
     "streaming_kept",
@@ -49,28 +50,30 @@ KEPT = Score(
 class Streaming(Reducer):
     """How much of each head's output stays the same if it sees only the first tokens of a text and the most recent.
 
-    Each token keeps the first 4 tokens of the text and the 32 most recent ones, itself among them; the weights on these
-    are scaled up to what the softmax would make of them alone. ``streaming_kept`` compares the output, before the
-    output projection, with that of the whole head: 1 less the length of the difference as a share of the length of the
-    output, and 0 where the difference is longer. In each text it is the mean over tokens by the lengths of their
-    outputs, since a head that rests on an attention sink adds next to nothing there; texts count by their tokens.
-    ``streaming_change`` is the length of the difference itself, and ``streaming_mass`` the attention to what is kept.
-    A head may have nearly all of its attention there and lose its output, if the sink that it rests on has a small
-    value.
+    Each token keeps the first 4 tokens of the text and the 32 most recent ones, itself among them. The weights on these
+    tokens are scaled up to what the softmax would make of them alone. ``streaming_kept`` compares the output, before
+    the output projection, with the output of the whole head: it is 1 less the length of the difference as a share of
+    the length of the output, and 0 if the difference is longer than the output. In each text it is the mean over
+    tokens, weighted by the lengths of their outputs, since a head that rests on an attention sink adds next to nothing
+    there. Texts are weighted by their tokens. ``streaming_change`` is the length of the difference itself, and
+    ``streaming_mass`` is the attention to the tokens that are kept. A head may have nearly all of its attention there
+    and still lose its output, if the sink that it rests on has a small value.
 
-    A token counts if the head sees at least twice as many tokens there as are kept: of texts of 72 tokens or more. In
-    layers with a window these are the tokens in the window; one that shows less than that has no value.
+    A token counts if the head sees at least twice as many tokens there as are kept: only texts of 72 tokens or more
+    have such tokens. In layers with a window the head sees only the tokens in the window; a layer with a smaller window
+    has no value.
 
-    The output of any head changes little if its values resemble each other. A streaming head keeps more of it than it
-    would of as many other tokens, evenly spaced between the first and the most recent ones; and more than uniform
-    attention to the same values would keep.
+    The output of any head changes little if its values resemble each other. A streaming head keeps more of its output
+    than it would with the same number of other tokens, evenly spaced between the first and the most recent ones, and
+    more than uniform attention to the same values would keep.
 
-    The model must be a decoder alone. Attention alone has an output, and what a view shows in its place has none.
+    The model must be a decoder without an encoder. Only attention has an output; what a view shows in its place has
+    none.
 
     Attributes:
-        fold_assignment: of the documents to the folds in which sums are kept.
-        first: how many of the first tokens of a text are kept, special tokens among them.
-        recent: how many of the most recent ones, each token itself among them.
+        fold_assignment: The assignment of documents to folds; sums are kept by fold.
+        first: The number of first tokens of a text that are kept, special tokens among them.
+        recent: The number of most recent tokens that are kept, each token itself among them.
 
     Raises:
         HeadscopeError: `first` is less than 0 or `recent` less than 1.
@@ -81,14 +84,14 @@ class Streaming(Reducer):
     recent: int = 32
 
     name = "streaming"
-    # A text's tokens weigh by the lengths of all of its outputs.
+    # The weight of a token depends on the outputs of all tokens of its text.
     scope = "layer"
     scores = (KEPT,)
     reads_values = True
     by_name = True
 
     def __post_init__(self) -> None:
-        """Refuse numbers of tokens that cannot be kept."""
+        """Raise an error if `first` is below 0 or `recent` is below 1."""
         if self.first < 0 or self.recent < 1:
             raise HeadscopeError(
                 f"the first {self.first} and the most recent {self.recent} tokens cannot be kept; keep 0 or more of "
@@ -96,10 +99,10 @@ class Streaming(Reducer):
             )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """Which tokens are of texts, and their folds.
+        """Return which tokens belong to texts, and the fold of each document.
 
         Raises:
-            ModelError: the model is no decoder, or not alone.
+            ModelError: The model is not a decoder without an encoder.
         """
         if not batch.is_causal(attention_type):
             raise ModelError(
@@ -110,13 +113,14 @@ class Streaming(Reducer):
         return _Facts(tokens.real, self.fold_assignment.folds(batch.documents, tokens.ids.device))
 
     def count(self, facts: "_Facts") -> Sums:
-        """The tokens that count where no window hides a token from them."""
+        """Count the tokens that count if no window hides a token from them."""
         before = torch.arange(1, facts.real.shape[1] + 1, device=facts.real.device)
         return {"tokens": (facts.real & (before >= 2 * (self.first + self.recent))).sum()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """By head and fold: the tokens that count, and what the head keeps of its output, as do its rivals; and by
-        head the attention to what is kept, and how much the output changes.
+        """Sum by head and fold the tokens that count, and the share of the output that the head and its rivals keep.
+
+        Also sum by head the attention to the tokens that are kept, and the change of the output.
         """
         kept, others, counts = self._choose_keys(facts, attention)
         values, visible = attention.values().where(facts.real[:, None, :, None], 0), attention.visible()
@@ -154,9 +158,9 @@ class Streaming(Reducer):
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """What each head keeps of its output, NaN where no token counts, and the sums by fold."""
+        """Return the share of its output that each head keeps, NaN where no token counts, and the sums by fold."""
         table = score_table(KEPT, sums, source=XIAO, units="share of output")
-        # Layers with windows count other tokens, so that there are no sums of the corpus to say it of.
+        # Layers with windows count different tokens, so the sums belong to heads and get no fold unit by default.
         table["fold_streaming"].attrs["fold_unit"] = self.fold_assignment.unit
         tokens, dims = sums["fold_streaming"].sum(-1), ("layer", "head")
         kept = f"the first {self.first} tokens and the {self.recent} most recent ones"
@@ -172,9 +176,9 @@ class Streaming(Reducer):
         return table.assign(describe(values, XIAO))
 
     def _choose_keys(self, facts: "_Facts", attention: Attention) -> "tuple[_Keys, _Keys, Bool[Tensor, 'batch query']]":
-        """The keys that each query keeps, as many others, and which queries count."""
+        """Return the keys that each query keeps, the same number of other keys, and which queries count."""
         place = torch.arange(facts.real.shape[1], device=facts.real.device)[:, None]
-        # What a decoder sees, in a window or without, ends with the token itself.
+        # The tokens that a decoder sees, with or without a window, end with the token itself.
         visible = attention.visible().long()[..., None]
         lowest = place + 1 - visible
         near = place - torch.arange(self.recent, device=place.device)
@@ -183,7 +187,7 @@ class Streaming(Reducer):
         number = self.recent + (self.first - lowest).clamp(0, self.first)
         counts = facts.real & (visible >= 2 * number)[..., 0]
         rank = torch.arange(kept.shape[-1], device=place.device)
-        # Evenly spaced: the middle of each of as many parts of what is not kept.
+        # Evenly spaced: divide the tokens that are not kept into equal parts, and take the middle of each part.
         others = lowest.clamp_min(self.first) + (2 * rank + 1) * (visible - number) // (2 * number)
         is_there = counts[..., None]
         return (
@@ -199,7 +203,7 @@ class _Facts:
 
     Attributes:
         real: True for the tokens of texts.
-        fold: of each document.
+        fold: The fold of each document.
     """
 
     real: Bool[Tensor, "batch query"]
@@ -208,11 +212,11 @@ class _Facts:
 
 @dataclass(frozen=True, eq=False)
 class _Keys:
-    """Keys of each query.
+    """Some keys of each query.
 
     Attributes:
-        place: the keys, counted from 0; any where there is none.
-        there: whether there is one.
+        place: The keys, counted from 0; any key if there is none.
+        there: Whether there is a key.
     """
 
     place: Int[Tensor, "batch query n"]
@@ -225,11 +229,11 @@ def _average_of(
     keys: _Keys,
     missing: Float[Tensor, "batch head query"] | float = 0.0,
 ) -> Float[Tensor, "batch head query width"]:
-    """The average of the values of some keys under weights that are scaled to a sum of 1, or less what is missing."""
+    """Return the average of the values of some keys, with weights scaled so that they and `missing` sum to 1."""
     (batch, heads, queries, n), (_, key_heads, length, width) = weights.shape, values.shape
     sums = weights.sum(-1) + missing
     scaled = weights / sums.clamp_min(torch.finfo(sums.dtype).tiny)[..., None]
-    # The values of all texts and key heads below each other, and where those of each head begin.
+    # Put the values of all texts and key heads below each other, and find where those of each head begin.
     below = values.reshape(-1, width)
     begins = torch.arange(batch * key_heads, device=values.device).repeat_interleave(heads // key_heads) * length
     places = keys.place[:, None] + begins.view(batch, heads, 1, 1)
@@ -242,8 +246,8 @@ def _average_of(
 def _average_evenly(
     values: Float[Tensor, "batch key_head key width"], visible: Float[Tensor, "batch query"]
 ) -> Float[Tensor, "batch key_head query width"]:
-    """The mean of the values that each query sees, which end with its own."""
-    # In float64: the difference of two sums over all that stands before.
+    """Return the mean of the values that each query sees, which end with its own value."""
+    # In float64, since it is the difference of two sums over all earlier tokens.
     up_to = torch.nn.functional.pad(values.double().cumsum(2), (0, 0, 1, 0))
     behind = torch.arange(1, values.shape[2] + 1, device=values.device)
     first = (behind - visible.long()).clamp_min(0)[:, None, :, None].expand_as(values)
@@ -255,12 +259,12 @@ def _compare(
     cut: Float[Tensor, "batch head query width"],
     counts: Bool[Tensor, "batch query"],
 ) -> Float64[Tensor, "3 batch head"]:
-    """The lengths of outputs, what a cut leaves of them, and the lengths of their changes: sums over what counts."""
+    """Sum over the queries that count the lengths of outputs, what a cut leaves of them, and the lengths of changes."""
     length, change = (torch.linalg.vector_norm(side, dim=-1).double() for side in (output, cut - output))
     return torch.stack([length, (length - change).clamp_min(0), change]).where(counts[:, None], 0).sum(-1)
 
 
 def _divide(lengths: Float64[Tensor, "3 batch head"]) -> Float64[Tensor, "2 batch head"]:
-    """What a cut leaves of the outputs and how much it changes them, as shares of their lengths; 0 without outputs."""
+    """Return how much of the outputs a cut leaves and changes, as shares of their lengths; 0 without outputs."""
     shares: Tensor = lengths[1:] / lengths[0].where(lengths[0] > 0, 1)
     return shares

@@ -1,4 +1,4 @@
-"""What heads look at and how far, whatever the relation: Clark et al. 2019, section 3, and beyond it."""
+"""What heads attend to and how far, whatever the relation: Clark et al. 2019, section 3, and beyond it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ VIG = "Vig and Belinkov 2019"
 
 VARIABLES: Mapping[str, tuple[str, str, str]] = {
     "mass_self": ("attention to the token itself", SHARE, CLARK + "3.1"),
-    # Clark divides by all queries, so that short texts weigh the first token in; only queries that
-    # have a previous (next) token count here.
+    # Clark et al. divide by all queries, also by those without a previous (next) token, which lowers the mean of short
+    # texts; here only queries that have one count.
     "mass_previous": ("attention to the token before, where there is one", SHARE, CLARK + "3.1"),
     "mass_next": ("attention to the token after, where there is one", SHARE, CLARK + "3.1"),
     "mass_cls": ("attention to the classification token", SHARE, CLARK + "3.2"),
     "mass_sep": ("attention to separators", SHARE, CLARK + "3.2"),
     "mass_punctuation": ("attention to full stops and commas", SHARE, CLARK + "3.2"),
     "mass_first": ("attention to the first token", SHARE, "Xiao et al. 2024, section 3 (attention sinks)"),
-    # Clark always divides by two separators; the number that is there counts here.
+    # Clark et al. always divide by two separators; here the actual number counts.
     "mass_sep_from_sep": ("attention to separators from separators", SHARE, CLARK + "3.2"),
     "mass_sep_from_other": ("attention to separators from all other tokens", SHARE, CLARK + "3.2"),
     "entropy": ("entropy of the attention", NATS, CLARK + "3.3"),
@@ -43,7 +43,7 @@ VARIABLES: Mapping[str, tuple[str, str, str]] = {
     "entropy_uniform": ("entropy if all keys that the mask allows had the same weight", NATS, CLARK + "3.3"),
     "mean_distance": ("distance to the tokens attended to, before or after, weighted by the attention", TOKENS, VIG),
 }
-"""Name -> what it is, unit, source. Each is the mean over documents of the document's mean over its queries."""
+"""The name, unit and source of each variable, a mean over documents of the document's mean over its queries."""
 
 SHOWN: Mapping[str, tuple[str, str, str]] = {
     "mass_self": ("to itself", "", "entropy_uniform"),
@@ -60,14 +60,14 @@ SHOWN: Mapping[str, tuple[str, str, str]] = {
     "entropy_uniform": ("entropy if uniform", "", ""),
     "mean_distance": ("mean distance", "", ""),
 }
-"""Name -> title, what the heads are ranked by their attention to, and what it would be under uniform attention."""
+"""The title of each variable, the attended token by which heads are ranked, and the variable of its baseline."""
 
 FARTHEST = 2**31 - 1
 """The largest offset or edge, far beyond any text."""
 
 _COLUMNS = ("cls", "sep", "punctuation", "first")
 _NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
-"""Buckets of distance that are a single token, as all edges begin with 1, 2."""
+"""The buckets of distance that hold a single token, since all edges begin with 1, 2."""
 
 _WITHOUT_KEYS = ("entropy", "uniform", "distance")
 
@@ -86,25 +86,25 @@ _MEANS: Mapping[str, tuple[str, str]] = {
     "entropy_uniform": ("uniform", "all"),
     "mean_distance": ("distance", "all"),
 }
-"""What each of `VARIABLES` is the mean of, and over which queries."""
+"""The column of which each of `VARIABLES` is the mean, and the queries over which it is taken."""
 
 
 @dataclass(frozen=True)
 class Surface(Reducer):
     """Attention to special tokens, punctuation and neighbours, how far it reaches, and its entropy.
 
-    A document in which a value is not defined (no separator, only one token) does not count for
-    it; where no document counts, the value is NaN.
+    A document in which a value is not defined (no separator, only one token) does not count for it. If no document
+    counts, the value is NaN.
 
     Attributes:
-        offsets: other neighbours than the next ones, as distances in tokens, negative before the query:
+        offsets: Further neighbours besides the next ones, as distances in tokens, negative before the query:
             ``mass_offset``, over the queries that have such a neighbour.
-        classes: words whose tokens are counted together (`WordClass`): ``mass_class``, beside ``class_share``, the
-            share of the tokens that they are. A document without them counts, with 0.
-        edges: distances at which a bucket of ``mass_distance`` begins: 1, 2 and any that are larger.
+        classes: Words whose tokens are counted together (`WordClass`): ``mass_class``, next to ``class_share``, their
+            share of the tokens. A document without them counts, with 0.
+        edges: Distances at which a bucket of ``mass_distance`` begins: 1, 2 and any larger ones.
 
     Raises:
-        HeadscopeError: an offset, edge or class is none, or is named twice.
+        HeadscopeError: An offset, edge or class is not valid, or is named twice.
     """
 
     offsets: Sequence[int] = ()
@@ -127,7 +127,7 @@ class Surface(Reducer):
     samples_queries = True
 
     def __post_init__(self) -> None:
-        """Refuse what has no place in a table; take any sequences."""
+        """Raise an error if an offset, edge or class is not valid or is named twice; store them as tuples."""
         for what in ("offsets", "classes", "edges"):
             object.__setattr__(self, what, tuple(getattr(self, what)))
         numbers = [*self.offsets, *self.edges]
@@ -141,7 +141,7 @@ class Surface(Reducer):
                 raise HeadscopeError(f"the {what} {twice[0]} is named twice; name each once.")
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """The keys of each column, the neighbours, and the queries over which means are taken."""
+        """Return the keys of each column, the neighbours, and the queries over which means are taken."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         first = torch.zeros_like(keys.real)
         first[:, 0] = True
@@ -167,13 +167,13 @@ class Surface(Reducer):
         return _Facts(columns, neighbours, shares, padded, length, over, wanted)
 
     def count(self, facts: "_Facts") -> Sums:
-        """The number of documents in which each value is defined, and how much of them each class is."""
+        """Count the documents in which each value is defined, and sum the share of each class of words."""
         defined = (facts.shares.sum(1) > 0).sum(0)[facts.over]
         members = facts.columns[..., len(_COLUMNS) :].double().sum(1)
         return {"defined": defined, "class_share": (members / facts.length).sum(0)}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """The sum over documents of the part of each mean that these rows make up, all values side by side."""
+        """Sum over documents the part of each mean that these rows make up, all values side by side."""
         rows = attention.rows
         by_distance, mean_distance = attention.distances(tuple(self.edges))
         uniform = attention.visible().clamp_min(1).log()[:, None].expand(-1, attention.heads, -1)
@@ -181,16 +181,16 @@ class Surface(Reducer):
         at_offsets = [attention.at(facts.neighbours[:, rows])] if self.offsets else []
         seen = torch.cat([attention.average(facts.columns), *single, by_distance, *at_offsets], dim=-1)
         if facts.padded:
-            # Padding may hold anything, NaN included; its share is 0.
+            # Padding may hold any value, also NaN; its share is 0.
             seen = seen.where(attention.queries.real[:, None, rows, None], 0)
-        # Every column under every share, of which most are not wanted: one product is less than one a value.
+        # One product of every share with every column costs less than one for each value, though most are not used.
         some = attention.batch.blocks.summed_rows
         chunks = zip(torch.split(facts.shares[:, rows], some, 1), torch.split(seen, some, 2), strict=True)
         total = reduce(torch.add, ((shares[:, None].mT @ chunk.double()).sum(0) for shares, chunk in chunks))
         return {"means": total.flatten(1)[:, facts.wanted]}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Each value for each layer and head; by distance, offset and class where there are several."""
+        """Return each value for each layer and head, and also by distance, offset and class."""
         several = {
             "mass_distance": ("attention by distance, from each distance to the next", "distance", VIG),
             "mass_offset": ("attention to the token at an offset, where there is one", "token_offset", CLARK + "3.1"),
@@ -223,7 +223,7 @@ class Surface(Reducer):
 
 
 _SHARES = ("self", "previous", "next", "all", "has_cls", "has_sep", "from_sep", "from_other", "from_cls")
-"""The queries over which a mean is taken."""
+"""The sets of queries over which means are taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,13 +231,13 @@ class _Facts:
     """The facts of a batch that need no attention.
 
     Attributes:
-        columns: for each of `_COLUMNS` and then each class, 1 on its keys.
-        neighbours: for each further offset, the key that stands there (any, if none does).
-        shares: for each of `_SHARES` and then each further offset, the share of each query in its document's mean.
-        padded: there is padding among the queries.
-        length: the keys of each document.
-        over: for each value, which of the shares it is a mean over.
-        wanted: where the values stand in the flattened axes share and column.
+        columns: For each of `_COLUMNS` and then each class, 1 on its keys.
+        neighbours: For each further offset, the key at that offset (any key, if there is none).
+        shares: For each of `_SHARES` and then each further offset, the share of each query in its document's mean.
+        padded: Whether there is padding among the queries.
+        length: The number of keys of each document.
+        over: For each value, the index of the share over which it is a mean.
+        wanted: For each value, its index in the flattened axes share and column.
     """
 
     columns: Float[Tensor, "batch key column"]
@@ -250,7 +250,7 @@ class _Facts:
 
 
 def _lay_out_means(surface: Surface) -> tuple[dict[str, int], list[int], list[int]]:
-    """Each value's size; for all of them together their shares, and their bins in the flattened share and column.
+    """Return the size of each variable, and the shares and the bins of all values in the flattened share and column.
 
     The columns are in the order of `Surface.observe`.
     """
@@ -273,8 +273,8 @@ def _lay_out_means(surface: Surface) -> tuple[dict[str, int], list[int], list[in
 
 
 def _is_in_class(word_class: WordClass, batch: Batch, keys: Tokens) -> Bool[Tensor, "batch key"]:
-    """True if a token is part of a word of the class."""
-    # Tokens of no word look at the place behind the last word, where no class is.
+    """Return whether a token is part of a word of the class."""
+    # Tokens without a word read the index after the last word, which is in no class.
     members = torch.zeros(len(batch.documents), batch.words + 1, dtype=torch.bool)
     for row, document in enumerate(batch.documents):
         members[row, word_class.find(document)] = True

@@ -1,7 +1,7 @@
 """Attention to classes of tokens: Kovaleva et al. 2019, sections 4.4 and 4.5.
 
-Of each class the token that gets most attention from all tokens of the text, and all tokens of the class together;
-the same for the attention of the classification token alone.
+For each class, the attention from all tokens of the text to the token that gets most of it, and to all tokens of the
+class together; the same for the attention of the classification token alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ CLASSES = (*WORD_CLASSES, "cls", "sep")
 OF_UPOS: Mapping[str, str] = {"NOUN": "noun", "PROPN": "noun", "VERB": "verb", "PRON": "pronoun"}
 OF_RELATION: Mapping[str, str] = {"nsubj": "subject", "csubj": "subject", "obj": "object", "iobj": "object"}
 OF_SPAN: Mapping[str, str] = {"negation": "negation", "cue": "negation"}
-"""What makes a word one of a class: its part of speech, its relation whatever the subtype, a span of such a kind."""
+"""The class of a word by its part of speech, by its relation without the subtype, and by the kind of a span on it."""
 
 MASS = Score(
     "token_class_mass",
@@ -42,11 +42,11 @@ MASS = Score(
 )
 
 _QUERIES = ("", "_from_cls")
-"""Whose attention: that of all tokens, and that of the classification token."""
+"""The suffixes for the attention of all tokens, and of the classification token."""
 
 
 def _is_annotated(summary: CorpusSummary) -> bool:
-    """True if a corpus says of some words what they are: by a part of speech, a relation or a negation."""
+    """Return True if a corpus marks some words by a part of speech, a relation or a negation."""
     return any(summary.spans.get(kind) for kind in ("upos", *OF_SPAN)) or bool(summary.links.get("dependency"))
 
 
@@ -54,20 +54,19 @@ def _is_annotated(summary: CorpusSummary) -> bool:
 class TokenClasses(Reducer):
     """Attention to nouns, verbs, pronouns, subjects, objects, words of negation, [CLS] and [SEP].
 
-    The attention that a token gets is the sum of its column of the attention map, divided by the
-    length of the text; of several tokens of a class the one that gets most counts. Each value is the mean
-    over the documents that have the class, and NaN where none has. The same is measured for the row of
-    the classification token alone, in every layer (the paper: in the last). Under uniform attention every
-    token would get one over the length (``token_class_uniform``), and a class the share of the tokens
-    that it is (``token_class_share``), where all tokens can be seen.
+    The attention that a token gets is the sum of its column of the attention map, divided by the length of the text. If
+    a class has several tokens, the one that gets most counts. Each value is the mean over the documents that have the
+    class, and NaN if none has. The same is measured for the row of the classification token alone, in every layer (the
+    paper: in the last). Under uniform attention every token would get one over the length (``token_class_uniform``),
+    and a class its share of the tokens (``token_class_share``), if all tokens can be seen.
 
-    A class is found by position and annotation. The paper looks its words up by their letters, so that a
-    word that comes twice is one, and *north* a negation for its *nor*. Nouns are common and proper ones, verbs are
-    not auxiliaries, and a subject or object is its head word. Words of negation are those that a
-    treebank marks so and the cues of a corpus of negations. Every token of a word counts by itself.
+    A class is found by position and annotation. The paper looks its words up by their letters, so that a word that
+    occurs twice is one word, and *north* is a negation because of its *nor*. Nouns are common and proper nouns, verbs
+    exclude auxiliaries, and a subject or object is its head word. Words of negation are the words that a treebank marks
+    as such and the cues of a corpus of negations. Every token of a word counts separately.
 
-    In a decoder the first token of a text gets the attention of heads that rest there, whatever word it is: it is of no
-    class, and a text whose only pronoun, say, is its first word has none.
+    In a decoder the first token of a text gets the attention of heads that rest there, whatever word it is. So it is in
+    no class: a text whose only pronoun is its first word has no pronoun.
     """
 
     name = "classes"
@@ -77,9 +76,9 @@ class TokenClasses(Reducer):
     annotation = Annotation("parts of speech, dependencies or negations", "a treebank (CoNLL-U)", _is_annotated)
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """The tokens of each class, and the queries over which means are taken."""
+        """Return the tokens of each class, and the queries over which means are taken."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
-        # A token without a word looks at the place behind the last word, where no class is.
+        # A token without a word reads the index after the last word, which is in no class.
         word = keys.word.where(keys.word >= 0, batch.words)[:, None].expand(-1, len(WORD_CLASSES), -1)
         of_words = _class_words(batch).gather(2, word)
         if batch.is_causal(attention_type):
@@ -94,7 +93,7 @@ class TokenClasses(Reducer):
         )
 
     def count(self, facts: "_Facts") -> Sums:
-        """The number of documents that have each class, and its share of them."""
+        """Count the documents that have each class, and sum the share of each class of their tokens."""
         return {
             "documents": facts.defined.sum(0),
             "share": (facts.members.sum(-1) / facts.length).sum(0),
@@ -102,15 +101,15 @@ class TokenClasses(Reducer):
         }
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """The sums over documents: of the most that a token of a class gets, and of what all its tokens get."""
+        """Sum over documents the attention to the token of a class that gets most, and to all tokens of the class."""
         received = facts.queries[:, None] @ attention.weights()
         by_class = received[..., None, :] * facts.members[:, None, None]
         most_and_all = torch.stack([by_class.amax(-1), by_class.sum(-1)])
-        # From a classification token that is not there nothing is received.
+        # A missing classification token gives no attention, so its document adds 0.
         return {"received": most_and_all.double().sum(1).movedim(1, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Each value for each layer, head and class, and what uniform attention would give."""
+        """Return each value for each layer, head and class, and its value under uniform attention."""
         documents, by_head, by_class = counts["documents"], ("layer", "head", "token_class"), ("token_class",)
         values: dict[str, xr.Variable] = {}
         for place, queries in enumerate(_QUERIES):
@@ -138,10 +137,10 @@ class _Facts:
     """The facts of a batch that need no attention.
 
     Attributes:
-        members: for each of `CLASSES`, 1 on its tokens.
-        queries: for each of `_QUERIES`, the share of each query in the mean.
-        defined: whether a document has tokens of the class, and queries of the mean.
-        length: the tokens of each document.
+        members: For each of `CLASSES`, 1 on its tokens.
+        queries: For each of `_QUERIES`, the share of each query in the mean.
+        defined: Whether a document has tokens of the class, and queries of the mean.
+        length: The number of tokens of each document.
     """
 
     members: Float[Tensor, "batch class key"]
@@ -151,7 +150,7 @@ class _Facts:
 
 
 def _class_words(batch: Batch) -> Bool[Tensor, "batch class word"]:
-    """Which words are of which class, with one more place behind the last word."""
+    """Return which words are in which class, with an extra index after the last word."""
     members = [
         (row, WORD_CLASSES.index(name), word)
         for row, document in enumerate(batch.documents)
@@ -164,7 +163,7 @@ def _class_words(batch: Batch) -> Bool[Tensor, "batch class word"]:
 
 
 def _classes_of(document: Document) -> Iterator[tuple[str, int]]:
-    """Yield each class and unit of it. A word keeps its class where its link lies inside a unit."""
+    """Yield each class and each unit in it; a word keeps its class if its link lies inside a unit."""
     units = document.unit_numbers
     for link in document.original.links:
         if link.kind == "dependency" and (name := OF_RELATION.get(link.label.split(":")[0])):

@@ -1,1 +1,1 @@
-"""What several reducers share: folds, permutations, attention between words, and how gold is read."""
+"""Code that several reducers share: folds, permutations, attention between words, and readers of the gold."""

@@ -1,4 +1,4 @@
-"""The words of translations that are aligned to source words, rules that find these, and where permutations put them.
+"""Words of translations that are aligned to source words, rules that find these, and permutations of the alignment.
 
 An item is a word of a translation that has tokens and a sure link to a source word with tokens.
 """
@@ -18,7 +18,7 @@ from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.permutations import Permutations, PermutedItems
 
 SHIFTS = tuple(range(-5, 6))
-"""Words by which the rules look before or behind the place that they name."""
+"""The numbers of words by which the rules look before or after the position that they name."""
 
 RULES = ("index", "diagonal")
 
@@ -28,7 +28,7 @@ _NOWHERE = 1 << 14
 
 @dataclass(frozen=True)
 class _Item:
-    """A word of a translation that counts: its document and place, and the source words that it is aligned to."""
+    """A word of a translation that counts: its document, its position, and the source words that it is aligned to."""
 
     document: int
     place: int
@@ -40,19 +40,18 @@ class AlignedWords:
     """The aligned words of a batch.
 
     Attributes:
-        document, item_word: of each item: its place in the batch, and that of the word in its translation.
-        fold: of each item.
-        distances: for each item, how far before or behind its own place its source words stand; `_NOWHERE` behind the
-            last.
-        permuted: the items in each permutation, in which any word of the translation may get the source words of an
-            item; the places are the flattened axes item and word of the translation.
-        sizes: of each item, the words of the text and of the translation.
-        target_word: of each token of the decoder, its word in the translation; -1 for others.
-        source_words, target_words: of the longest text and translation.
-        words: the words of translations with tokens.
-        sure_links: the number of sure links.
-        links: the links between words with tokens: document, source word and word of the translation, and 1 for a sure
-            one.
+        document, item_word: Of each item: the index of its document in the batch, and of its word in the translation.
+        fold: The fold of each item.
+        distances: For each item, the positions of its source words minus its own position; `_NOWHERE` after the last.
+        permuted: The items in each permutation, in which any word of the translation may get the source words of an
+            item; places are the flattened axes item and word of the translation.
+        sizes: For each item, the number of words of the text and of the translation.
+        target_word: For each token of the decoder, its word in the translation; -1 for other tokens.
+        source_words, target_words: The number of words of the longest text and of the longest translation.
+        words: The number of words of translations with tokens.
+        sure_links: The number of sure links.
+        links: The links between words with tokens: document, source word, word of the translation, and 1 for a sure
+            link.
     """
 
     document: Int[Tensor, " item"]
@@ -72,7 +71,7 @@ class AlignedWords:
     def find(
         cls, batch: Batch, decoder: Tokens, fold_assignment: FoldAssignment, permutations: Permutations
     ) -> "AlignedWords":
-        """The aligned words of a batch, whose translations the decoder reads."""
+        """Return the aligned words of a batch whose translations the decoder reads."""
         device = decoder.ids.device
         first = torch.tensor([[len(document.words)] for document in batch.documents], device=device)
         target_word = (decoder.word - first).clamp_min(-1)
@@ -109,13 +108,13 @@ class AlignedWords:
         )  # fmt: skip
 
     def total(self, right: Bool[Tensor, "item any"]) -> Int64[Tensor, "fold any"]:
-        """The items of which something is right, by fold."""
+        """Count by fold the items for which `right` is true."""
         return total_by_fold(right.long(), self.fold)
 
     def find_by_rule(self) -> Mapping[str, Bool[Tensor, "item shift"]]:
-        """For each item, whether each of `RULES` finds one of its source words, for each of `SHIFTS`."""
+        """Return for each item whether each of `RULES` finds one of its source words, for each of `SHIFTS`."""
         source, target = self.sizes.unbind(1)
-        # The source word in which the middle of the word lies if both sentences are of one length.
+        # The source word that holds the middle of the word, if both sentences are scaled to one length.
         diagonal = (2 * self.item_word + 1) * source // (2 * target).clamp_min(1)
         shifts = torch.tensor(SHIFTS, device=self.item_word.device)
         return {
@@ -124,20 +123,21 @@ class AlignedWords:
         }
 
     def is_right(self, chosen: Int[Tensor, "batch target head"]) -> Bool[Tensor, "item head"]:
-        """For each item, whether the source word that each head chooses is one of its own."""
+        """Return for each item whether the source word that each head chooses is one of its own."""
         words = chosen[self.document, self.item_word]
         return self._is_aligned(words - self.item_word[:, None]) & (words >= 0)
 
     def count_links(self, chosen: Int[Tensor, "batch target head"]) -> dict[str, Int64[Tensor, " head"]]:
-        """The links of each head, from every word of a translation to the source word it chooses, that are gold: the
-        sure ones among them, and all.
+        """Count for each head its sure gold links, and all of its gold links.
+
+        A head links every word of a translation to the source word that it chooses.
         """
         document, source, target, sure = self.links.unbind(1)
         hit = chosen[document, target] == source[:, None]
         return {"sure": (hit & (sure[:, None] > 0)).sum(0), "gold": hit.sum(0)}
 
     def score_permutations(self, chosen: Int[Tensor, "batch target head"]) -> Int64[Tensor, "head permutation"]:
-        """The items that each head gets right in each permutation."""
+        """Count the items that each head gets right in each permutation."""
         place = torch.arange(chosen.shape[1], device=chosen.device)[None, :, None]
         away = (chosen - place).where(chosen >= 0, -_NOWHERE).to(torch.int16).index_select(0, self.document)
         hits = torch.zeros_like(away, dtype=torch.bool)
@@ -146,12 +146,12 @@ class AlignedWords:
         return self.permuted.count_hits(hits.flatten(0, 1))[0].T
 
     def _is_aligned(self, distance: Int[Tensor, "item any"]) -> Bool[Tensor, "item any"]:
-        """True where an item has a source word at a distance from its own place."""
+        """Return whether an item has a source word at a distance from its own position."""
         return (distance[..., None] == self.distances[:, None]).any(-1)
 
 
 def _list_items(number: int, document: Document, source: frozenset[int], target: frozenset[int]) -> Iterator[_Item]:
-    """The items of a document, of which these words have tokens."""
+    """Yield the items of a document, given its source words and target words that have tokens."""
     aligned: defaultdict[int, set[int]] = defaultdict(set)
     sure = set()
     for link in document.alignment:
@@ -170,7 +170,7 @@ def _permute(
     source: frozenset[int],
     target: frozenset[int],
 ) -> Int[np.ndarray, "item permutation"]:
-    """The word of the translation that gets the source words of each item: any from which they are as far away."""
+    """Return the word of the translation that gets the source words of each item: any at the same distances to them."""
     choices = []
     for item in items:
         distances = [word - item.place for word in item.aligned]

@@ -1,6 +1,6 @@
-"""The mentions of a text, and rules that choose an antecedent for one: Clark et al. 2019, section 4.3.
+"""The mentions of a text, and rules that choose an antecedent for a mention: Clark et al. 2019, section 4.3.
 
-Plain Python over what is annotated on one document; no model is asked.
+Plain Python on the annotation of one document, without a model.
 """
 
 from collections import Counter
@@ -16,12 +16,12 @@ CLASSES = {"PRON": "pronoun", "PROPN": "proper"}
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What a mention may be, a letter for each possibility; all of them where nothing is known.
+    """The possible person, number and gender of a mention, a letter for each option; all if nothing is known.
 
     Attributes:
-        person: of ``123``.
-        number: of ``sp``, singular and plural.
-        gender: of ``mfn``: a man, a woman, a thing.
+        person: Letters of ``123``.
+        number: Letters of ``sp``: singular and plural.
+        gender: Letters of ``mfn``: a man, a woman, a thing.
     """
 
     person: str = "123"
@@ -29,7 +29,7 @@ class Agreement:
     gender: str = "mfn"
 
     def agrees_with(self, other: "Agreement") -> bool:
-        """True if a mention that is this and one that is that can be of one person or thing."""
+        """Return True if two mentions with these agreements can refer to the same person or thing."""
         pairs = ((self.person, other.person), (self.number, other.number), (self.gender, other.gender))
         return all(any(letter in theirs for letter in ours) for ours, theirs in pairs)
 
@@ -54,7 +54,7 @@ PRONOUNS: Mapping[str, Agreement] = {
     }.items()
     for word in words.split()
 }
-"""Pronouns of English. One that is not here agrees with anything, such as *that*: the relative pronoun is spelt so."""
+"""The agreement of English pronouns. Others agree with anything, such as *that*, which is also a relative pronoun."""
 
 _SINGULAR = frozenset("a an another one each every either neither this that".split())
 _PLURAL = frozenset("two three four five six seven eight nine ten both many few several these those".split())
@@ -68,11 +68,11 @@ class Mention:
     """A mention of a person or thing that is mentioned again.
 
     Attributes:
-        chain: of the mentions of the same.
-        words: as they are written.
-        place: of the head word among these.
-        head: of the head word in the document, or of its unit.
-        tag: the part of speech of the head word, empty if it is not annotated.
+        chain: The chain of the mention, which all mentions of the same person or thing share.
+        words: The words as they are written.
+        place: The index of the head word among `words`.
+        head: The index of the head word in the document, or of its unit.
+        tag: The part of speech of the head word, empty if it is not annotated.
     """
 
     chain: str
@@ -83,34 +83,34 @@ class Mention:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """``all``, and the class of its own that the tag gives it."""
+        """``all``, and the class that the tag gives the mention, if it has a tag."""
         return ("all", CLASSES.get(self.tag, "nominal")) if self.tag else ("all",)
 
     @cached_property
     def text(self) -> tuple[str, ...]:
-        """Its words, case folded."""
+        """The words, case-folded."""
         return tuple(word.casefold() for word in self.words)
 
     @property
     def head_word(self) -> str:
-        """Its head word, case folded."""
+        """The head word, case-folded."""
         return self.text[self.place]
 
     @cached_property
     def agreement(self) -> Agreement:
         """Person, number and gender, as far as they follow from English words alone.
 
-        A pronoun is looked up in `PRONOUNS`; without a part of speech, one-word mentions that are in
-        it are pronouns, unless they are capitals (*US*, *IT*). All others are of the third person and
-        of unknown gender (*the queen* may be *he*). Their number is known
+        A pronoun is looked up in `PRONOUNS`. Without a part of speech, one-word mentions that are in `PRONOUNS` are
+        pronouns, unless they are in capitals (*US*, *IT*). All other mentions are of the third person and of unknown
+        gender (*the queen* may be *he*). Their number is known
 
-        - from the first word, if that is a determiner or numeral such as *a*, *every*, *these*, *two*,
-          and not the head word, and no genitive stands between the two (*this man 's sons*);
-        - from the head word, if that is an irregular plural such as *people* or a common noun in -s, but
-          not in -ss, -us or -is, nor one of a few such as *news*. Without a part of speech, a word in
-          lower case is taken for a common noun.
+        - from the first word, if that is a determiner or numeral such as *a*, *every*, *these*, *two*, is not the head
+          word, and no genitive comes between the two (*this man 's sons*);
+        - from the head word, if that is an irregular plural such as *people*, or a common noun in -s but not in -ss,
+          -us or -is and not one of a few such as *news*. Without a part of speech, a word in lower case counts as a
+          common noun.
 
-        It is unknown for any other noun (*the team* may be *they*), for names and around *and*.
+        It is unknown for any other noun (*the team* may be *they*), for names and for mentions with *and*.
         """
         if self._is_pronoun:
             return PRONOUNS.get(self.head_word, Agreement())
@@ -141,10 +141,11 @@ class Mention:
 
 
 def mentions_of(document: Document) -> list[Mention]:
-    """The mentions of the chains that have two or more, by the place of their head words; then the longest first.
+    """Return the mentions of chains that have two or more, by the position of their head words.
 
-    Of mentions of one chain with the same head word, which are nested, the longest stands for all. Units are read as
-    the words that they unite, and a mention is in the unit of its head word.
+    Mentions of one chain with the same head word are nested, and only the longest of them is returned. Of mentions with
+    the same head word, the longest comes first. Units are read as the words that they unite, and a mention is in the
+    unit of its head word.
     """
     units, document = document.unit_numbers, document.original
     heads: dict[int, set[int]] = {}
@@ -160,17 +161,17 @@ def mentions_of(document: Document) -> list[Mention]:
     mentioned = Counter(chain for _, chain in longest)
     return [
         Mention(chain, document.words[span.start : span.end], head - span.start, unit, tags.get(head, ""))
-        # Not by chain, so that an order that the chains know nothing of is there to shift them along.
+        # Not by chain: permutations shift the chains along this order, so it must not depend on them.
         for (unit, chain), (span, head) in sorted(longest.items(), key=lambda entry: entry[0][0])
         if mentioned[chain] > 1
     ]
 
 
 def head_of(span: Span, heads: Mapping[int, set[int]]) -> int:
-    """The head word of a span: the first whose own heads all lie outside of it.
+    """Return the head word of a span: the first word whose own heads all lie outside of the span.
 
-    Without a tree it is the last word. That is so for most English noun phrases, but not for those
-    that go on behind their noun (*the man in the hat*).
+    Without a tree it is the last word. That is right for most English noun phrases, but not for those that go on after
+    their noun (*the man in the hat*).
     """
     words = range(span.start, span.end)
     if not heads:
@@ -179,7 +180,7 @@ def head_of(span: Span, heads: Mapping[int, set[int]]) -> int:
 
 
 def with_earlier(mentions: Sequence[Mention]) -> Iterator[tuple[Mention, list[Mention]]]:
-    """Each mention, and those whose head words stand before its own, the nearest first."""
+    """Yield each mention, and the mentions whose head words come before its own, the nearest first."""
     for mention in mentions:
         yield mention, [other for other in reversed(mentions) if other.head < mention.head]
 
@@ -190,16 +191,16 @@ SIEVES: Mapping[str, Callable[[Mention, Mention], bool]] = {
     "agreement": lambda mention, other: other.agreement.agrees_with(mention.agreement),
     "nearest": lambda mention, other: True,
 }
-"""Same words, same head word, agreement, nearest: the sieves of the paper, after Lee et al. 2011.
+"""The sieves of the paper, after Lee et al. 2011: same words, same head word, agreement, nearest.
 
-What they take for agreement is ours (`Mention.agreement`), for their code was never released.
+The definition of agreement is ours (`Mention.agreement`), since the code of the paper was never released.
 """
 
 RULES: Mapping[str, Sequence[str]] = {"nearest": ("nearest",), "head_match": ("head_match",), "rules": tuple(SIEVES)}
-"""The baselines by name: the sieves that each asks one after the other."""
+"""The baselines by name, with the sieves that each applies one after the other."""
 
 
 def choose_antecedent(sieves: Sequence[str], mention: Mention, earlier: Sequence[Mention]) -> int | None:
-    """The head word of the nearest earlier mention that passes the first of `SIEVES` that lets any pass."""
+    """Return the head word of the nearest earlier mention that passes the first sieve that any passes; else None."""
     passing = (other.head for name in sieves for other in earlier if SIEVES[name](mention, other))
     return next(passing, None)

@@ -1,4 +1,4 @@
-"""What the words that name an aspect in a question may look at: words of the review, and separators."""
+"""The targets of the words that name an aspect in a question: words of the review, and separators."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,15 +15,15 @@ TARGETS: Mapping[str, str] = {
     "sep_when_present": "separators, where the review speaks of the aspect",
     "sep_when_absent": "separators, where the review does not speak of the aspect (observation 5)",
 }
-"""What is looked at, and in which pairs.
+"""The targets, and the pairs in which they are measured.
 
-Where a term repeats the name of its aspect, a head that looks for equal words finds it; ``related`` leaves such
-words out. In the pairs of ``same_beside_other`` most do (297 of 360 in the training file of SemEval-2014), since the
-terms of one of two aspects mostly repeat its name (`headscope.corpora.semeval`).
+If a term repeats the name of its aspect, a head that looks for equal words finds it; ``related`` leaves such words out.
+In the pairs of ``same_beside_other`` most terms do (297 of 360 in the training file of SemEval-2014), since the terms
+of one of two aspects mostly repeat its name (`headscope.corpora.semeval`).
 """
 
 SEPARATORS = 2
-"""The last of `TARGETS`, which are separators and not words."""
+"""The number of targets at the end of `TARGETS` that are separators and not words."""
 
 EVALUATIVE: tuple[str, ...] = tuple(
     """
@@ -42,8 +42,8 @@ EVALUATIVE: tuple[str, ...] = tuple(
 )
 """Words that evaluate a restaurant: our own list, made without looking at any attention.
 
-In that file one of them stands in the phrases of 57 % of the pairs that are positive
-or negative, and of 24 % of those that are neutral.
+In the training file of SemEval-2014, the phrases contain one of them in 57 % of the positive or negative pairs, and in
+24 % of the neutral pairs.
 """
 
 BORDERS = frozenset(
@@ -52,11 +52,11 @@ BORDERS = frozenset(
     and or nor but yet so although though while whereas because since if when unless
     """.split()
 )
-"""Where a phrase ends: marks and conjunctions."""
+"""The words at which a phrase ends: punctuation marks and conjunctions."""
 
 
 def targets_of(document: Document, separators: Iterable[int], sentiment: frozenset[str]) -> dict[str, set[int]]:
-    """The words of each of `TARGETS`, where separators are words of these numbers.
+    """Return the words of each of `TARGETS`; `separators` are the numbers of the separators as words.
 
     Units are read as the words that they unite.
     """
@@ -84,12 +84,12 @@ def targets_of(document: Document, separators: Iterable[int], sentiment: frozens
 
 
 def covered(document: Document, *kinds: str) -> set[int]:
-    """The words that the spans of some kinds cover."""
+    """Return the words that the spans of some kinds cover."""
     return {word for span in document.spans if span.kind in kinds for word in range(span.start, span.end)}
 
 
 def _phrase(document: Document, term: Span, ends: set[int]) -> range:
-    """The words around a term up to the next of `BORDERS`, of `ends`, or the end of the segment."""
+    """Return the words around a term up to the next of `BORDERS`, the next of `ends`, or the end of the segment."""
     boundary = document.boundary or 0
     first, last = (boundary, len(document.words)) if term.start >= boundary else (0, boundary)
     over = [word in ends or document.words[word].casefold() in BORDERS for word in range(len(document.words))]

@@ -1,7 +1,7 @@
-"""The two directions of a link, from its source and from its target, and which items count in each.
+"""The two directions of a link, from its source and from its target, and the items that count in each.
 
-Where a word sees both sides, all items count in both directions. In a decoder it sees what stands before it, and each
-direction has items of its own.
+If a word sees both sides, all items count in both directions. In a decoder a word sees only the words before it, so
+each direction has its own items.
 """
 
 import numpy as np
@@ -12,14 +12,16 @@ from torch import Tensor
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 
 NO_WORD = -1
-"""In the place of a word, where an item has fewer than another."""
+"""The index in place of a word, if an item has fewer words than another."""
 
 
 def find_scored(
     source: Int[Tensor, " item"], targets: Int[Tensor, "item target"], *, is_causal: bool
 ) -> Bool[Tensor, "item direction"]:
-    """Whether each item counts in each direction: in a decoder, if all of its targets stand before the source, or all
-    behind it.
+    """Return whether each item counts in each direction.
+
+    In a decoder, an item counts in the first direction if all of its targets come before the source, and in the second
+    if all come after it. Otherwise every item counts in both.
     """
     none, distance = targets == NO_WORD, targets - source[:, None]
     sides = torch.stack([(none | (distance < 0)).all(1), (none | (distance > 0)).all(1)], dim=-1)
@@ -29,10 +31,10 @@ def find_scored(
 def count_by_direction(
     right: Bool[Tensor, "item option"], scored: Bool[Tensor, "item direction"]
 ) -> Bool[Tensor, "item any"]:
-    """What is right of each item, in each direction in which the item counts; the last axis is direction and option."""
+    """Return the hits of each item in each direction in which it counts; the last axis is direction and option."""
     return (right[:, None] & scored[..., None]).flatten(1)
 
 
 def put_direction_first(count: np.ndarray, *options: int) -> np.ndarray:
-    """Sums by row, fold, and direction and option: the direction first, and an axis for each of so many options."""
+    """Return sums with the direction as the first axis, and with an axis for each of the options at the end."""
     return np.moveaxis(count.reshape(*count.shape[:2], len(DIRECTIONS), *options), 2, 0)

@@ -1,9 +1,8 @@
 """Jensen-Shannon divergences between the rows of attention maps, pair by pair, in blocks that stay in cache.
 
 With s = a + b, JS(a, b) = H(s / 2) - (H(a) + H(b)) / 2 = (sum a ln a + sum b ln b + ln 2 sum s - sum s ln s) / 2,
-so one logarithm per weight is left to each pair: that of s. The two sides are nearly equal where two heads are, so
-everything is in float64. Neither row needs a sum of 1: what is scaled with a number has that number times the
-divergence.
+so each pair needs only one logarithm per weight: that of s. The two sides are nearly equal if two heads are, so
+everything is in float64. The rows need not sum to 1: if both are scaled by a number, so is the divergence.
 """
 
 import math
@@ -13,35 +12,35 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 BLOCK_WEIGHTS = 1 << 16
-"""Weights of one side that are compared at once, in float64: with two buffers of their size a cache holds them.
+"""The number of weights of one side that are compared at once, in float64: with two buffers they fit into a cache.
 
-They are numpy's, whose logarithm of float64 takes a third of the time of torch's.
+The arrays are numpy's, whose logarithm of float64 takes a third of the time of torch's.
 """
 
 
 def compare_rows(
     maps: Float[np.ndarray, "head row key"], others: Float[np.ndarray, "other row key"] | None = None
 ) -> Iterator[Float64[np.ndarray, "head other part"]]:
-    """The divergence (in nats) of the rows of each two heads, a part of the rows after the other.
+    """Yield the divergence (in nats) of the rows of each pair of heads, one part of the rows after another.
 
     Args:
-        maps: the weights of each head, in the same rows.
-        others: those of the heads that they are compared with; by default themselves, each pair once.
+        maps: The weights of each head, in the same rows.
+        others: The weights of the heads to compare with; by default `maps` itself, each pair once.
     """
     heads, rows, keys = maps.shape
     size = max(1, BLOCK_WEIGHTS // ((heads if others is None else len(others)) * keys))
     for start in range(0, rows, size):
         part = slice(start, start + size)
         sides = [side[:, part] for side in (maps, others) if side is not None]
-        # Of the keys that no head of any row attends to, there are many where a mask hides them.
+        # Leave out keys that no head attends to in any row; a mask hides many of them.
         attended = np.maximum.reduce([side.max((0, 1)) for side in sides]) > 0
         ours, *theirs = (_lift_zeros(side[..., attended]) for side in sides)
         yield _compare_all(ours, *theirs) if theirs else _compare_each(ours)
 
 
 def _lift_zeros(maps: Float[np.ndarray, "head row key"]) -> Float64[np.ndarray, "head row key"]:
-    """The weights, those of 0 as the least number that has a logarithm: x ln x is as good as 0 there."""
-    # What is chosen by a mask lies in memory with its last axis first, in which nothing is fast.
+    """Return the weights, with 0 replaced by the least positive number, whose x ln x is practically 0."""
+    # The result of a mask lies in memory with its last axis first, which is slow; so ask for C order.
     return np.asarray(np.maximum(maps, np.finfo(np.float64).tiny, dtype=np.float64, order="C"))
 
 
@@ -72,12 +71,12 @@ def _sum_products(
     both: Float64[np.ndarray, "other row key"], logarithms: Float64[np.ndarray, "other row key"],
     out: Float64[np.ndarray, "other row"],
 ) -> None:  # fmt: skip
-    """The sum over the keys of s ln s, into `out`; `both` and `logarithms` are overwritten."""
+    """Write the sum over the keys of s ln s to `out`; `both` and `logarithms` are overwritten."""
     np.add(others, weights, out=both)
     np.log(both, out=logarithms)
     np.vecdot(both, logarithms, out=out)
 
 
 def _sum_entropies(maps: Float64[np.ndarray, "head row key"]) -> Float64[np.ndarray, "head row"]:
-    """The sum over the keys of a ln a + a ln 2, of each row."""
+    """Return the sum over the keys of a ln a + a ln 2, for each row."""
     return np.asarray(np.vecdot(maps, np.log(maps) + math.log(2)))

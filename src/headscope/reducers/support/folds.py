@@ -1,7 +1,7 @@
-"""The corpus assigned to folds, in which sums are kept apart.
+"""The assignment of a corpus to folds, by which sums are kept apart.
 
-From sums by fold follow, without a second pass and for any ratio of sums, how far it varies from text to text
-(the folds are the clusters) and what it is on texts on which nothing was chosen.
+For any ratio of sums, the sums by fold give, without a second pass, how far it varies from text to text (the folds are
+the clusters) and its value on texts on which nothing was chosen.
 """
 
 from bisect import bisect_left
@@ -19,31 +19,35 @@ from headscope.corpora.summary import CorpusSummary
 R = TypeVar("R")
 
 FOLDS = 64
-"""Even, since the even folds are one half of the corpus and the odd ones the other."""
+"""The number of folds; even, since the even folds are one half of the corpus and the odd folds the other half."""
 
 FEWEST_TEXTS = 8
-"""Texts that a corpus must name for whole texts to be assigned."""
+"""The fewest texts that a corpus must name for whole texts to be assigned."""
 
 STRIDE = 39
-"""From one fold to the next that is filled: odd, so that all are, in turn even and odd ones, and near 0.61 of all, so
-that few are spread over all of them."""
+"""The step from one fold to the next that is filled.
+
+It is odd, so that all folds are filled, even and odd ones in turn, and near 0.61 of all, so that few texts are spread
+over all folds.
+"""
 
 
 @dataclass(frozen=True)
 class FoldAssignment:
-    """To which fold a document goes: its text decides, by a hash, so that no order can change it.
+    """The assignment of documents to folds by a hash of the name of their text, so that no order can change it.
 
     Few texts are spread evenly: in the order of their hashes they go to one fold after the other, so that no fold has
-    two more than another. More texts than a summary lists fill 20 folds of each half by their hashes alone. A copy goes
-    where its original goes, and a text where another goes that is nearly the same (`headscope.corpora.originals`).
+    two texts more than another. If there are more texts than a summary lists, their hashes alone fill at least 20 folds
+    of each half. A copy goes to the fold of its original, and a text to the fold of a nearly identical text
+    (`headscope.corpora.originals`).
 
     Attributes:
-        unit: what is assigned: a whole ``text``; a single ``document``, where the corpus does not say which text it
-            comes from; or a ``document of few texts``, where it names fewer than `FEWEST_TEXTS`.
-        seed: of the hash, where texts are not spread evenly.
-        apart: ids of no more than `FOLDS` documents that have a fold each, in this order; if there are any, these are
+        unit: What is assigned: a whole ``text``; a single ``document``, if the corpus does not name the texts of its
+            documents; or a ``document of few texts``, if it names fewer than `FEWEST_TEXTS`.
+        seed: The seed of the hash, if texts are not spread evenly.
+        apart: The ids of at most `FOLDS` documents that have a fold each, in this order; if there are any, these are
             all documents.
-        names: the hashes of the names of all that is assigned, from the smallest on, where it is so little that it is
+        names: The hashes of the names of everything that is assigned, in ascending order, if it is few enough to be
             spread evenly.
     """
 
@@ -54,13 +58,13 @@ class FoldAssignment:
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "FoldAssignment":
-        """The assignment for a corpus that names so many texts."""
+        """Return the assignment for a corpus with the texts of the summary."""
         if summary.texts >= FEWEST_TEXTS:
             return cls("text", names=tuple(summary.text_names))
         return cls("document of few texts" if summary.texts else "document", names=tuple(summary.document_names))
 
     def fold(self, document: Document) -> int:
-        """The fold of a document."""
+        """Return the fold of a document."""
         if self.apart:
             return self.apart.index(document.id)
         origin = document.origin
@@ -70,17 +74,17 @@ class FoldAssignment:
         return hash_name(name, self.seed) % FOLDS
 
     def folds(self, documents: tuple[Document, ...], device: torch.device) -> Int[Tensor, " document"]:
-        """The fold of each document."""
+        """Return the fold of each document."""
         return torch.tensor([self.fold(document) for document in documents], dtype=torch.long, device=device)
 
 
 def keep_apart(reducer: R, documents: Sequence[Document]) -> R:
-    """The reducer with a fold for each of a few documents; as it is, if it assigns documents to no folds."""
+    """Return the reducer with a fold for each of a few documents; unchanged if it assigns no documents to folds."""
     return assign_folds(reducer, FoldAssignment("document", apart=tuple(document.id for document in documents)))
 
 
 def assign_folds(reducer: R, assignment: FoldAssignment) -> R:
-    """Return the reducer with this assignment wherever it has one."""
+    """Return the reducer with this assignment in each field that holds an assignment."""
     given: Any = reducer
     names = [each.name for each in fields(given)] if is_dataclass(given) else []
     assignments = [name for name in names if isinstance(getattr(given, name), FoldAssignment)]
@@ -89,19 +93,19 @@ def assign_folds(reducer: R, assignment: FoldAssignment) -> R:
 
 
 def total_by_fold(values: Num[Tensor, "item ..."], fold: Int[Tensor, " item"]) -> Num[Tensor, "fold ..."]:
-    """Values of the items of a batch, added up for each fold."""
+    """Return the sum of the values of the items of a batch for each fold."""
     return values.new_zeros(FOLDS, *values.shape[1:]).index_add_(0, fold, values)
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Where the items of a batch (links, mentions) count: each in one or more rows of the table, in its fold.
+    """The bins in which the items of a batch (links, mentions) count: rows of the table, and folds.
 
     Attributes:
-        item: of each bin in which an item counts, the item.
-        bin: of these, where it is in the flattened axes row and column.
-        rows: the number of rows.
-        columns: the folds, or what else divides the items.
+        item: The item of each count; an item counts in one or more rows.
+        bin: The index of the bin of each count in the flattened axes row and column.
+        rows: The number of rows.
+        columns: The number of folds, or of the other parts that divide the items.
     """
 
     item: Int[Tensor, " count"]
@@ -117,7 +121,7 @@ class Bins:
         return rows
 
     def total(self, values: Bool[Tensor, "item any"] | Float64[Tensor, "item any"]) -> Num[Tensor, "row column any"]:
-        """Values of the items (what is right of them, or shares that they have), added up for each row and column."""
+        """Return the sum of values of the items (hits, or shares) for each row and column."""
         values = values if values.is_floating_point() else values.long()
         total = torch.zeros(self.rows * self.columns, values.shape[1], dtype=values.dtype, device=values.device)
         return total.index_add_(0, self.bin, values[self.item]).view(self.rows, self.columns, -1)

@@ -1,4 +1,4 @@
-"""Scores whose items are right or wrong one by one, such as links: what the page of an atlas marks in a sentence."""
+"""Reducers whose items, such as links, are right or wrong one by one; the page of an atlas marks them in sentences."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -15,31 +15,31 @@ from headscope.score import Score
 
 @runtime_checkable
 class ItemReducer(Protocol):
-    """A reducer that says of each item of its first score, in each direction, whether a head gets it right."""
+    """A reducer that tells for each item of its first score, in each direction, whether a head gets it right."""
 
     scores: ClassVar[tuple[Score, ...]]
 
     def prepare(self, batch: Batch, attention_type: str) -> Any:
-        """The facts of a batch, as of every reducer."""
+        """Return the facts of a batch, as every reducer does."""
 
     def list_items(self, facts: Any) -> list[tuple[int, Item]]:
-        """The items of a batch, each behind the place of its document."""
+        """Return the items of a batch, each after the index of its document."""
 
     def find_counting(self, facts: Any) -> Bool[Tensor, "item direction"]:
-        """Where each item counts."""
+        """Return whether each item counts in each direction."""
 
     def judge(self, facts: Any, words: Words) -> Bool[Tensor, "item head direction"]:
-        """Where each head gets each item right."""
+        """Return whether each head gets each item right in each direction."""
 
     def pick(
         self, document: Document, item: Item, direction: int, rule: str, options: Mapping[str, str]
     ) -> tuple[int, int] | None:
-        """The word from which a rule leads, and the one to which it does or -1; None if there is no such rule.
+        """Return the word from which a rule leads, and the word to which it leads or -1; None for an unknown rule.
 
         Args:
-            document: whose words they are.
-            item: of the document.
-            direction: the place of the direction in which the item is scored.
-            rule: the name of a rival of the first score.
-            options: those that were chosen, by dimension.
+            document: The document of the item.
+            item: An item of the document.
+            direction: The index of the direction in which the item is scored.
+            rule: The name of a rival of the first score.
+            options: The options of the rival that were chosen, by dimension.
         """

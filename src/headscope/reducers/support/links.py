@@ -1,4 +1,4 @@
-"""The links of a batch that heads can be scored on, and where permutations put them."""
+"""The links of a batch that heads can be scored on, and their places in permutations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ class Text:
     """A document of a batch.
 
     Attributes:
-        index: its place in the batch.
-        document: what it says.
-        fold: to which it is assigned.
-        inside: its words that have tokens.
+        index: The index of the document in the batch.
+        document: The document itself.
+        fold: The fold to which the document is assigned.
+        inside: The words of the document that have tokens.
     """
 
     index: int
@@ -41,16 +41,16 @@ class Text:
 
     @property
     def choices(self) -> list[Link]:
-        """Those of these links that are choices."""
+        """The links between words with tokens that are choices."""
         return [link for link in self.links if self.is_choice(link)]
 
     def is_choice(self, link: Link) -> bool:
-        """True if a link has rivals, all of them with tokens."""
+        """Return True if a link has rivals, all of them with tokens."""
         return bool(link.rivals) and self.inside.issuperset(link.rivals)
 
 
 def number_labels(links: Sequence[tuple[Text, Link]], labels: Sequence[tuple[str, str]]) -> Int[np.ndarray, " link"]:
-    """The place of the kind and label of each link among these."""
+    """Return the index in `labels` of the kind and label of each link."""
     number = {label: index for index, label in enumerate(labels)}
     return np.array([number[link.kind, link.label] for _, link in links], dtype=np.int64)
 
@@ -58,10 +58,10 @@ def number_labels(links: Sequence[tuple[Text, Link]], labels: Sequence[tuple[str
 def permute_links(
     permutations: Permutations, texts: Sequence[Text], words: int
 ) -> tuple[Int[np.ndarray, "link permutation"], Int[np.ndarray, "place 2"]]:
-    """The place of each link in each permutation, and all places: the source of a link, in the flattened axes text and
-    word, and its length.
+    """Return the index of the place of each link in each permutation, and all places.
 
-    A link keeps its length, and its source is any word with tokens from which another stands at this length.
+    A place is the source of a link, in the flattened axes text and word, and its length. A link keeps its length, and
+    its source is any word with tokens from which another word with tokens is at this length.
     """
     permuted, places, first = [], [], 0
     for text in texts:
@@ -92,15 +92,15 @@ class Links:
     """The gold links of a batch.
 
     Attributes:
-        document, dependent, head: of each link.
-        scored: whether it counts in each direction.
-        folds, lengths: where each link counts, by relation and fold, and by relation and length.
-        permuted: the links in each permutation.
-        places: where they may stand: the dependent, in the flattened axes document and word, and the length.
-        by_class: for each link, if there are parts of speech, the share that rules find by direction, side and class.
-        by_rule: for each link, the user's own rules that find it, by rule and end.
-        predicted: for each link, those that predict any word.
-        choices: the links that have rivals; None where the corpus has none.
+        document, dependent, head: Of each link: the index of its document in the batch, its source and its target.
+        scored: Whether each link counts in each direction.
+        folds, lengths: The bins in which each link counts, by relation and fold, and by relation and length.
+        permuted: The links in each permutation.
+        places: The places that links may take: the dependent, in the flattened axes document and word, and the length.
+        by_class: For each link, if there are parts of speech, the hits of rules by direction, side and class.
+        by_rule: For each link, whether each of your own rules finds it, by rule and end.
+        predicted: For each link, whether each of these rules predicts any word.
+        choices: The links that have rivals; None if the corpus has none.
     """
 
     document: Int[Tensor, " link"]
@@ -117,7 +117,7 @@ class Links:
     choices: Choices | None
 
     def list_items(self, keys: Sequence[str]) -> list[tuple[int, Item]]:
-        """The links, each behind the place of its document, with the keys of the rows in which it counts."""
+        """Return the links, each after the index of its document, with the keys of the rows in which it counts."""
         rows = self.folds.list_rows(len(self.head))
         ends = zip(self.document.tolist(), self.dependent.tolist(), self.head.tolist(), rows, strict=True)
         return [
@@ -126,7 +126,7 @@ class Links:
         ]
 
     def score_permutations(self, directions: Sequence[Pointing]) -> Int64[Tensor, "label permutation any"]:
-        """The links of each label that the heads get right in each permutation; the last axis is head and direction."""
+        """Count by label and permutation the links that the heads get right; the last axis is head and direction."""
         distances = []
         for pointing in directions:
             word = torch.arange(pointing.word.shape[-1], device=pointing.word.device)
@@ -134,7 +134,7 @@ class Links:
             distances.append((pointing.word - word).where(pointing.weight > 0, 0).to(torch.int16))
         by_word = torch.stack(distances, dim=-1).transpose(1, 2).flatten(0, 1).flatten(1)
         dependent, length = self.places[:, 0], self.places[:, 1, None].to(torch.int16)
-        # A long text has hundreds of thousands of places, each with all heads.
+        # A long text has hundreds of thousands of places, each with all heads, so work in parts.
         some = max(1, BlockSizes.measure(by_word.device).places // max(1, len(dependent)))
         parts = torch.split(by_word, some, dim=1)
         counts = [self.permuted.count_hits(part.index_select(0, dependent) == length) for part in parts]

@@ -17,9 +17,9 @@ class Maps:
     """The maps of the documents of a batch.
 
     Attributes:
-        queries, keys: False for padding.
-        known: of each document, what its reducer knows of its map.
-        folds: the fold of each document.
+        queries, keys: True for tokens, False for padding.
+        known: For each document, what its reducer knows about its map.
+        folds: The fold of each document.
     """
 
     queries: Bool[Tensor, "document query"]
@@ -29,15 +29,15 @@ class Maps:
 
     @classmethod
     def of_batch(cls, batch: Batch, attention_type: str, known: Sequence[Any], assignment: FoldAssignment) -> "Maps":
-        """Return the maps of a batch, with what is known of each."""
+        """Return the maps of a batch, with what is known about each."""
         queries, keys = batch.queries(attention_type).real, batch.keys(attention_type).real
         return cls(queries, keys, known, assignment.folds(batch.documents, keys.device))
 
     def count(self) -> Int[Tensor, " fold"]:
-        """Return the number of maps of each fold, one a document."""
+        """Count the maps of each fold, one for each document."""
         return total_by_fold(torch.ones_like(self.folds), self.folds)
 
     def cut(self, weights: Float[Tensor, "document head query key"]) -> Iterator[tuple[Tensor, Any]]:
-        """Yield the map of each document, by head, query and key, and what is known of it."""
+        """Yield the map of each document, by head, query and key, and what is known about it."""
         for of_document, queries, keys, known in zip(weights, self.queries, self.keys, self.known, strict=True):
             yield of_document[:, queries][..., keys], known

@@ -1,10 +1,10 @@
 """Rules by part of speech: always the nearest word of some parts of speech, on one side or on either.
 
-Clark et al. 2019 compare heads with fixed offsets only. That an object is the nearest noun behind its verb needs no
-model either, and is a much stronger rival. Where links go both ways, as those of adverbs do, the nearest word on
-either side is a stronger one still, and what a head finds that looks for a part of speech nearby.
+Clark et al. 2019 compare heads only with fixed offsets. The rule that an object is the nearest noun after its verb
+needs no model either, and is a much stronger rival. If links go both ways, as the links of adverbs do, the nearest word
+on either side is an even stronger rival. A head that looks for a part of speech nearby finds just this word.
 
-Where there is no such word, a head would look somewhere else. So a rule takes either any other word, and is right as
+If there is no such word, a head would attend to some other word. So a rule takes either any other word, and is right as
 often as a guess is, or the word next to its own.
 """
 
@@ -18,9 +18,9 @@ from headscope.corpora.document import Document, Link
 _LOOKS = ("left", "right", "either, left first", "either, right first")
 
 SIDES = (*_LOOKS, *(f"{side}, else the word {'before' if 'left' in side else 'after'}" for side in _LOOKS))
-"""Where a rule looks for the nearest word, and what it takes where there is none: a guess, or the word next to its own.
+"""Where a rule looks for the nearest word, and what it takes if there is none: a guess, or the word next to its own.
 
-Of two words that are equally near on either side, one comes first.
+If two words on either side are equally near, the named side comes first.
 """
 UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
@@ -32,27 +32,27 @@ CLASSES = (
     *UPOS, "NOUN/PROPN", "NOUN/PRON/PROPN", "AUX/VERB", "ADJ/NOUN/VERB", "ADJ/NOUN/PROPN/VERB",
     "open class",
 )  # fmt: skip
-"""The classes of words of which a rule takes the nearest: a part of speech, or several that take one another's place.
+"""The classes of words of which a rule takes the nearest: a part of speech, or several that can replace one another.
 
-A determiner belongs to a common or a proper noun, a subject to a verb or to another predicate. The last are the open
-classes of Universal Dependencies, whose words most links lead to.
+A determiner belongs to a common or a proper noun, a subject to a verb or to another predicate. The last class is the
+open classes of Universal Dependencies, to whose words most links lead.
 """
 
 OPEN = "ADJ/ADV/INTJ/NOUN/PROPN/VERB"
 """The open classes (Universal Dependencies, version 2)."""
 
 _MEMBERS = np.array([[upos in name.replace("open class", OPEN).split("/") for name in CLASSES] for upos in UPOS])
-"""For each part of speech the classes that it is in."""
+"""For each part of speech, whether it is in each class."""
 
 
 def find_by_class(
     document: Document, links: Sequence[Link], *, is_causal: bool = False
 ) -> Float64[np.ndarray, "link direction side class"]:
-    """Return 1 where the nearest word of a class on one side of one end of a link, or on either, is its other end.
+    """Return 1 where the nearest word of a class, on a side of one end of a link, is the other end of the link.
 
-    The directions are from the source to the target, and from the target to the source. A word without a part of
-    speech is in no class. Where there is no word of the class, a rule that guesses gets the probability of being right:
-    one of all other words, or, in a model whose words see those before them alone, one of these.
+    The directions are from the source to the target, and from the target to the source. A word without a part of speech
+    is in no class. If there is no word of the class, a rule that guesses gets the probability of being right: one over
+    the number of other words, or, in a model whose words see only the words before them, one over the number of these.
     """
     words, members = len(document.words), _list_members(document)
     before = np.concatenate([np.zeros((1, len(CLASSES)), dtype=np.int64), members.cumsum(0)])
@@ -65,7 +65,7 @@ def find_by_class(
         nearest = members[other] & none_between
         right[np.arange(len(links)), direction, to_right.astype(int)] = nearest
         for side, is_first in ((2, ~to_right), (3, to_right)):
-            # The words on the other side that are nearer, or as near where they come first.
+            # The words on the other side that are nearer, or equally near if that side comes first.
             far = np.abs(other - word) - is_first
             first = np.where(to_right, word - far, word + 1).clip(0)
             last = np.where(to_right, word, word + far + 1).clip(max=words)
@@ -81,7 +81,7 @@ def find_by_class(
 
 
 def find_nearest(document: Document, word: int, side: str, word_class: str) -> int:
-    """Return the word that a rule takes from a word; -1 where it guesses."""
+    """Return the word that a rule takes for a word; -1 if it guesses."""
     look, _, beside = side.partition(", else the word ")
     others = np.flatnonzero(_list_members(document)[:, CLASSES.index(word_class)])
     others = others[(others < word) & (look != "right") | (others > word) & (look != "left")]
@@ -93,7 +93,7 @@ def find_nearest(document: Document, word: int, side: str, word_class: str) -> i
 
 
 def _list_members(document: Document) -> Bool[np.ndarray, "word class"]:
-    """The classes that each word is in."""
+    """Return whether each word is in each class."""
     members = np.zeros((len(document.words), len(CLASSES)), dtype=bool)
     for span in document.spans:
         if span.kind == "upos" and span.label in UPOS:

@@ -1,4 +1,4 @@
-"""What each word of a sentence gives to the cue of a negation: the sums of which regressions are made."""
+"""The attention of each word of a sentence to the cue of a negation, and the sums from which it is regressed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from headscope import heads
 from headscope.capture.tokens.batch import Batch
 
 REGRESSORS = ("constant", "in_scope", "distance")
-"""What the attention to the cue is regressed on."""
+"""The variables on which the attention to the cue is regressed."""
 
 SOURCE = "Zhao and Bethard 2020, section 4.2"
 
@@ -22,16 +22,16 @@ SOURCE = "Zhao and Bethard 2020, section 4.2"
 class Cues:
     """The cues of a batch, and the words that may attend to them.
 
-    Words of the cue are left out, and so are those that the model did not read because they have no token. The
-    distance is that to the nearest word of the cue, in words, before or after. (The paper does not say what its
-    distance is. It is not in words: its coefficient, 0.043, would then explain a sum of squares of 2,400 on its
-    frames, and it explains 1.5.)
+    Words of the cue are left out, and so are words that the model did not read because they have no token. The distance
+    of a word is its distance to the nearest word of the cue, in words, before or after. (The paper does not define its
+    distance. It is not in words: its coefficient, 0.043, would then explain a sum of squares of 2,400 on its frames,
+    and it explains 1.5.)
 
     Attributes:
-        document: of each negation, its place in the batch.
-        rank: of each negation, its number among those of its document.
-        cues: for each document and rank, the words of the cue.
-        regressors: for each negation and word 1, whether it is in the scope, and its distance; 0 where it is left out.
+        document: The index in the batch of the document of each negation.
+        rank: The number of each negation among those of its document.
+        cues: For each document and rank, the words of the cue.
+        regressors: For each negation and word: 1, whether it is in the scope, and its distance; 0 if it is left out.
     """
 
     document: Int[Tensor, " negation"]
@@ -47,7 +47,7 @@ class Cues:
         is_cue: Bool[Tensor, "negation word"],
         in_scope: Bool[Tensor, "negation word"],
     ) -> "Cues":
-        """The cues of negations that are in the order of their documents."""
+        """Return the cues of negations, which must be in the order of their documents."""
         device, position = is_cue.device, torch.arange(is_cue.shape[1], device=is_cue.device)
         rank = torch.arange(len(document), device=device) - torch.searchsorted(document, document)
         ranks = max(rank.tolist(), default=-1) + 1
@@ -62,12 +62,12 @@ class Cues:
         return cls(document, rank, cues, regressors)
 
     def products(self) -> Int64[Tensor, "negation regressor regressor"]:
-        """Products of two regressors, added up over words."""
+        """Return the products of each pair of regressors, summed over words."""
         return (self.regressors[..., None] * self.regressors[..., None, :]).sum(1)
 
     def attention(self, weights: Float[Tensor, "batch head word other"]) -> Float64[Tensor, "negation head word"]:
-        """The attention of each word that counts to all words of each cue together."""
-        # The negations of a document side by side: one product a document, and no copy of the weights for each.
+        """Return the attention of each word that counts to all words of each cue together."""
+        # All negations of a document in one product, without a copy of the weights for each.
         to_cues = torch.bmm(weights.flatten(1, 2), self.cues.to(weights.dtype).mT)
         to_cue = to_cues.view(*weights.shape[:3], self.cues.shape[1])[self.document, :, :, self.rank]
         return to_cue.double() * self.regressors[:, None, :, 0]
@@ -75,12 +75,12 @@ class Cues:
     def moments(
         self, attention: Float64[Tensor, "negation head word"]
     ) -> tuple[Float64[Tensor, "negation head regressor"], Float64[Tensor, "negation head"]]:
-        """Products of attention and a regressor, and squares of attention, added up over words."""
+        """Return the products of attention and each regressor, and the squares of attention, summed over words."""
         return attention @ self.regressors.double(), (attention**2).sum(-1)
 
 
 def variables(sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> dict[str, xr.Variable]:
-    """The sums by fold: ``regressors`` among `counts`, ``products`` and ``squares`` among `sums`."""
+    """Return the sums by fold: ``regressors`` from `counts`, ``products`` and ``squares`` from `sums`."""
     by_head, what, units = ("layer", "head", "fold"), "added up over words", "sum of products"
     values = {
         "regressors": (counts["regressors"], ("fold", "regressor", "regressor_other"), "products of two regressors"),
@@ -94,7 +94,7 @@ def variables(sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) 
 
 
 def _read(batch: Batch) -> Bool[Tensor, "batch word"]:
-    """The words that have a token."""
+    """Return which words have a token."""
     word = batch.encoder.word
     read = torch.zeros(len(word), batch.words + 1, dtype=torch.bool, device=word.device)
     return read.scatter_(1, word.where(word >= 0, batch.words), True)[:, :-1]

@@ -2,9 +2,9 @@
 
 weights --make_images--> images of one shape --MapNetwork--> a logit for each pattern
 
-The paper trains eight convolution layers on 400 maps that were labelled by hand, and publishes neither. Here three
-layers are trained on generated maps and on maps of MiniLM (`headscope.learn.map_classifier`); their weights come with
-headscope.
+The paper trains eight convolution layers on 400 maps that were labelled by hand, and publishes neither the layers nor
+the maps. Here three layers are trained on generated maps and on maps of MiniLM (`headscope.learn.map_classifier`).
+Their weights come with headscope.
 """
 
 import hashlib
@@ -30,41 +30,41 @@ PATTERNS: Mapping[str, str] = {
     "block": "the tokens of each sentence of a pair attend to their own sentence",
     "heterogeneous": "none of these: what a token attends to depends on the text",
 }
-"""What each pattern is, in the order in which they are listed."""
+"""The description of each pattern, in the order in which patterns are listed."""
 
 BLOCK = "block"
 """The pattern that only a pair of sentences can show."""
 
 SIDE = 48
-"""Rows and columns of an image; a longer map is divided into so many parts, of which each shows its largest weight."""
+"""The rows and columns of an image; a longer map is divided into parts, each of which shows its largest weight."""
 
 CHANNELS = (2, 16, 32, 32)
-"""Of the image and after each convolution."""
+"""The number of channels of the image and after each convolution."""
 
 NEAR = 2
-"""Diagonals on each side of the main one that count as near it, in a convolved image of half the side."""
+"""The diagonals on each side of the main one that count as near it, in a convolved image of half the side."""
 
 LEAST_TOKENS = 6
-"""Tokens of the shortest map that is labelled: in a shorter one a column, a band and a spot look alike."""
+"""The fewest tokens of a map that is labelled: in a shorter one a column, a band and a spot look alike."""
 
 VERSION = 2
-"""Of what the network computes of its weights; version 1 passed over two diagonals, and knew no band far from them."""
+"""The version of what the network computes; version 1 skipped two diagonals and did not know bands far from them."""
 
 SHIPPED = "pattern_network.safetensors"
-"""The weights of the network, beside this file."""
+"""The file with the weights of the network, next to this module."""
 
 
 def make_images(
     weights: Float[Tensor, "map query key"], separators: Sequence[int] = ()
 ) -> Float[Tensor, "map 2 side side"]:
-    """Maps of one text as images of one shape, in two channels.
+    """Return the maps of one text as images of one shape, in two channels.
 
-    The first shows the square root of each weight, as a share of the map's largest: what a contact sheet shows to the
-    eye. The second shows which tokens are of one sentence.
+    The first channel shows the square root of each weight as a share of the largest weight of the map, as a contact
+    sheet does. The second shows which tokens are in the same sentence.
 
     Args:
-        weights: of any number of heads on the text.
-        separators: positions of the tokens that end a sentence; without them the text is one sentence.
+        weights: The maps of any number of heads on the text.
+        separators: The positions of the tokens that end a sentence; without them the text is one sentence.
     """
     length = weights.shape[-1]
     pooled = nn.functional.adaptive_max_pool2d(weights.float(), (SIDE, SIDE))
@@ -77,10 +77,10 @@ def make_images(
 
 
 class MapNetwork(nn.Module):
-    """A convolutional network that says which pattern an image of an attention map shows.
+    """A convolutional network that classifies the pattern of an image of an attention map.
 
-    What the convolutions see is averaged along what a pattern runs along: columns, diagonals, and the squares of the
-    sentences. So a few hundred maps are enough to train it.
+    The outputs of the convolutions are averaged along the shapes of patterns: columns, diagonals, and the squares of
+    the sentences. So a few hundred maps are enough to train the network.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class MapNetwork(nn.Module):
         self.register_buffer("diagonals", _average_diagonals(SIDE // 2), persistent=False)
 
     def forward(self, images: Float[Tensor, "map 2 side side"]) -> Float[Tensor, "map pattern"]:
-        """A logit for each pattern."""
+        """Return a logit for each pattern."""
         seen = self.convolutions(images)
         columns, diagonals = seen.mean(2), seen.flatten(2) @ self.diagonals
         main = diagonals.shape[-1] // 2
@@ -113,12 +113,12 @@ class MapNetwork(nn.Module):
 
 
 def _average(seen: Float[Tensor, "map channel side side"], where: Float[Tensor, "map 1 side side"]) -> Tensor:
-    """The mean of each channel over the cells where `where` is 1; 0 if there are none."""
+    """Return the mean of each channel over the cells where `where` is 1; 0 if there are none."""
     return (seen * where).sum((2, 3)) / where.sum((2, 3)).clamp_min(1)
 
 
 def _average_diagonals(side: int) -> Float[Tensor, "cell diagonal"]:
-    """A matrix that makes the means of the diagonals of an image, for those at least a third of its side long."""
+    """Return a matrix that averages the diagonals of an image that are at least a third of its side long."""
     place = torch.arange(side)
     number = (place - place[:, None] + side - 1).flatten()
     average = torch.zeros(side * side, 2 * side - 1)
@@ -128,12 +128,12 @@ def _average_diagonals(side: int) -> Float[Tensor, "cell diagonal"]:
 
 @dataclass(frozen=True, eq=False)
 class MapClassifier:
-    """A trained network, and which it is.
+    """A trained network and its origin.
 
     Attributes:
-        source: where its weights come from: ``headscope``, or a file.
-        sha256: of the file of its weights.
-        network: ready to classify.
+        source: The origin of its weights: ``headscope``, or the name of a file.
+        sha256: The SHA-256 of the file of its weights.
+        network: The network, ready to classify.
     """
 
     source: str
@@ -142,10 +142,10 @@ class MapClassifier:
 
     @classmethod
     def read(cls, path: str | Path | None = None) -> "MapClassifier":
-        """The classifier of a file of safetensors; the one that comes with headscope if none is given.
+        """Return the classifier of a file of safetensors, or the one that comes with headscope if `path` is None.
 
         Raises:
-            HeadscopeError: the file is missing, or has no weights of such a network, or those of another version.
+            HeadscopeError: The file is missing, or does not hold weights of such a network and this version.
         """
         path = None if path is None else Path(path).expanduser()
         try:
@@ -160,7 +160,8 @@ class MapClassifier:
             network.load_state_dict({name: values.float() for name, values in tensors.items()})
         except OSError as error:  # a name that is too long for a file
             raise HeadscopeError(f"the map classifier {path} cannot be read: {error.strerror}.") from error
-        # A type that torch does not have, a version that is no number, and tensors of another network.
+        # The file may hold a type that torch does not have, a version that is not a number, or tensors of another
+        # network.
         except (SafetensorError, RuntimeError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise HeadscopeError(
                 f"{path} holds no weights of a map classifier; give a file that `headscope patterns --labels` "
@@ -175,7 +176,7 @@ class MapClassifier:
 
     @torch.no_grad()
     def classify(self, images: Float[Tensor, "map 2 side side"]) -> Int64[Tensor, " map"]:
-        """The number of the pattern of each image; never a block where there is one sentence."""
+        """Return the number of the pattern of each image; never a block if the text is one sentence."""
         images = images.cpu()
         logits: Tensor = self.network(images)
         single = (images[:, 1] == 1).all(-1).all(-1)

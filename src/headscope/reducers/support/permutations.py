@@ -1,27 +1,26 @@
-"""Gold that is permuted to where it does not belong: the scores of heads that know nothing of it.
+"""Permutations of the gold, and the scores that heads reach without knowing the gold.
 
-A link goes to another place in its document where it has the same length, the labels of a text's chains go round its
-mentions, and a scope goes round the words of its sentence. All heads are scored on the same permutations, and
-therefore the best score that any of them has in a permutation is what the best of all heads reaches by chance: the
-maximum statistic of Westfall and Young (1993), which needs no assumption of how heads depend on one another.
+A link moves to another place in its document where it has the same length. The labels of a text's chains rotate along
+its mentions, and a scope rotates along the words of its sentence. All heads are scored on the same permutations. So the
+best score of any head in a permutation is the score that the best of all heads reaches by chance: the maximum statistic
+of Westfall and Young (1993), which makes no assumption about how heads depend on one another.
 
-In the permutations a head keeps what one habit earns it: to look so many words away, at near mentions of whatever
-chain, at cues from wherever. A small p-value says that it does better than that, not that it knows grammar. Other
-habits are lost:
+In the permutations a head keeps what one habit earns it: to attend a number of words away, to near mentions of any
+chain, or to cues from anywhere. A small p-value says that the head does better than that, not that it knows grammar.
+Other habits are lost:
 
-* Mentions that are spelt alike mostly belong together. To look at the nearest earlier mention with the same head word
-  is right for 0.62 of 855 mentions of 20 texts of LitBank, and in the permutations for 0.27 (p 0.001). Compare
-  ``antecedent_head_match``. (To look at the nearest one of any is right for 0.52, and in the permutations too.)
-* Scopes mostly begin behind the cue. Of the words just behind a cue in *SEM 2012 (dev) 0.93 are in its scope, and in
-  the permutations 0.48 (p 0.001). Compare the fixed offsets.
-* Links join certain words, and heads that nobody trained like certain words too: on 500 sentences of UD EWT (dev)
-  minilm has 49 of 55 relations with ``best_q`` below 0.05, and with random weights it has 10. Compare the untrained
-  model.
+* Mentions that are spelt alike mostly belong together. The rule to take the nearest earlier mention with the same head
+  word is right for 0.62 of 855 mentions of 20 texts of LitBank, and in the permutations for 0.27 (p 0.001). Compare
+  ``antecedent_head_match``. (The nearest mention of any kind is right for 0.52, and in the permutations too.)
+* Scopes mostly begin after the cue. Of the words right after a cue in *SEM 2012 (dev) 0.93 are in its scope, and in the
+  permutations 0.48 (p 0.001). Compare the fixed offsets.
+* Links join certain words, and untrained heads prefer certain words too: on 500 sentences of UD EWT (dev) minilm has 49
+  of 55 relations with ``best_q`` below 0.05, and with random weights it has 10. Compare the untrained model.
 
-Links and scopes are permuted one by one. Where gold goes together more than that, chance varies more than the
-permutations, and the p-values are too small. Chains are permuted text by text, and all that goes together in them stays
-so: with chains shifted along the mentions of 11 texts, or assigned anew, so that no head can know them,
-``antecedent_best_p`` was at most 0.05 in 4 and 4 of 100 worlds (LitBank), and in 4 and 6 (OntoGUM).
+Links and scopes are permuted one by one. If items of the gold depend on one another, chance varies more than the
+permutations, and the p-values are too small. Chains are permuted text by text, and what goes together in a text stays
+together: with chains shifted along the mentions of 11 texts, or assigned at random, so that no head can know them,
+``antecedent_best_p`` was at most 0.05 in 4 and 4 of 100 simulations (LitBank), and in 4 and 6 (OntoGUM).
 """
 
 import hashlib
@@ -41,13 +40,13 @@ from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 
 PERMUTATIONS = 999
-"""As many as usual, and the fewest that are made unasked: the smallest p-value is one thousandth."""
+"""The usual number of permutations, and the smallest by default: the least p-value is one thousandth."""
 
 MOST = 5000
-"""The most that are made unasked: hits are kept for each head, row and permutation, and all of them fill the memory."""
+"""The largest number by default, since memory holds the hits of each head, row and permutation."""
 
 LEVEL = 0.05
-"""The false discovery rate below which one row must be able to come alone."""
+"""The false discovery rate that one row must be able to pass on its own."""
 
 SOURCE = "Westfall and Young 1993 (maximum statistic)"
 
@@ -56,23 +55,23 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Permutations:
-    """Random places for what is annotated on a document; its name decides, so that no order or batch can change them.
+    """Random places for the annotation of a document; its name decides, so that no order or batch can change them.
 
-    A copy is permuted as its original is (`headscope.corpora.originals`).
+    A copy is permuted in the same way as its original (`headscope.corpora.originals`).
 
     Attributes:
-        count: how often everything is permuted; 0 for not at all.
-        seed: of the permutations.
+        count: The number of permutations; 0 for none.
+        seed: The seed of the permutations.
 
     Raises:
-        HeadscopeError: the number of permutations is negative.
+        HeadscopeError: The number of permutations is negative.
     """
 
     count: int = PERMUTATIONS
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse less than nothing."""
+        """Raise an error if the number of permutations is negative."""
         if self.count < 0:
             raise HeadscopeError(
                 f"{self.count} permutations were asked for; ask for 0 (no p-values) or more, such as {PERMUTATIONS}."
@@ -80,15 +79,15 @@ class Permutations:
 
     @classmethod
     def for_rows(cls, rows: int) -> "Permutations":
-        """As many as let one row of so many stand out alone, but 999 at least and 5000 at most.
+        """Return enough permutations for one of `rows` rows to stand out alone, from 999 to 5000.
 
-        Its p-value must be below 0.05 divided by the number of rows (Benjamini and Hochberg 1995), and the smallest
-        that n permutations allow is 1 / (n + 1).
+        The p-value of this row must be below 0.05 divided by the number of rows (Benjamini and Hochberg 1995), and the
+        smallest p-value that n permutations allow is 1 / (n + 1).
         """
         return cls(min(max(PERMUTATIONS, round(rows / LEVEL)), MOST))
 
     def choose(self, document: Document, choices: Sequence[int]) -> Int[np.ndarray, "item permutation"]:
-        """The place of each item of a document in each permutation, of so many that it can have, all equally likely."""
+        """Choose the place of each item of a document in each permutation, from equally likely `choices`."""
         digest = hashlib.sha256(f"{self.seed} {document.origin.id}".encode()).digest()
         uniform = np.random.default_rng(int.from_bytes(digest[:8])).random((len(choices), self.count))
         places: np.ndarray = uniform * np.array(choices, dtype=float).reshape(-1, 1)
@@ -97,12 +96,12 @@ class Permutations:
 
 @dataclass(frozen=True, eq=False)
 class PermutedItems:
-    """Items of a batch in all permutations, each of which takes one of the places where such items may stand.
+    """The items of a batch in all permutations; each item takes one of the possible places.
 
     Attributes:
-        place: of each item in each permutation, its place; grouped by label, in each of these by permutation.
-        start: where each group begins.
-        labels: the number of labels.
+        place: The place of each item in each permutation, grouped by label and then by permutation.
+        start: The start of each group.
+        labels: The number of labels.
     """
 
     place: Int[Tensor, " taken"]
@@ -117,9 +116,10 @@ class PermutedItems:
         labels: int,
         device: torch.device,
     ) -> "PermutedItems":
-        """The items, each of a label, which take a place in each permutation."""
+        """Return the items, each with a label, grouped by label and permutation."""
         size = np.bincount(label, minlength=labels)
-        # There are millions: in 32 bits, and laid out label by label, since a copy of all would take as much again.
+        # There are millions of places: use 32 bits, and fill them label by label, since a copy would take as much
+        # again.
         number = np.int32 if places.size <= np.iinfo(np.int32).max else np.int64
         ends, permutations = size.cumsum()[:-1], places.shape[1]
         counts = np.repeat(size, permutations)
@@ -131,14 +131,14 @@ class PermutedItems:
         return cls(torch.from_numpy(place).to(device), torch.from_numpy(start).to(device), labels)
 
     def count_hits(self, hits: Bool[Tensor, "place any"]) -> Int64[Tensor, "label permutation any"]:
-        """The items of each label that are right in each permutation, from what is right at each place."""
-        # Floats hold such numbers exactly up to 2 ** 24, and their rows are added many times as fast.
+        """Count the items of each label that are right in each permutation, from the hits at each place."""
+        # Floats hold whole numbers exactly up to 2 ** 24, and adding their rows is many times as fast.
         count = embedding_bag(self.place, hits.float(), self.start, mode="sum")
         return count.view(self.labels, -1, hits.shape[1]).long()
 
 
 def with_permutations(reducer: R, permutations: int | None) -> R:
-    """The same reducer with so many permutations: None for its own number, and what knows no gold stays as it is."""
+    """Return the reducer with a number of permutations; unchanged if that is None or the reducer permutes nothing."""
     given: Any = reducer
     if permutations is None or not isinstance(getattr(given, "permutations", None), Permutations):
         return reducer
@@ -148,14 +148,14 @@ def with_permutations(reducer: R, permutations: int | None) -> R:
 
 @dataclass(frozen=True, eq=False)
 class Permuted:
-    """Scores beside those of the permutations.
+    """Scores compared with the scores in permutations.
 
     Attributes:
-        mean: over the permutations; the shape of the scores.
-        z: how many standard deviations of the permutations a score lies above their mean; where they vary less than by
+        mean: The mean score over the permutations, in the shape of the scores.
+        z: How many standard deviations of the permutations a score lies above this mean; if the deviation is less than
             one hit, how many hits.
-        p: the share of the permutations, the score itself among them, that are at least as large.
-        best: for each row and permutation, the largest z of any head.
+        p: The share of the permutations, the score itself among them, that are at least as large.
+        best: For each row and permutation, the largest z of any head.
     """
 
     mean: Float[np.ndarray, "layer head *choice row"]
@@ -170,31 +170,31 @@ class Permuted:
         permuted: Num[np.ndarray, "layer head *choice part permutation"],
         pooled: Sequence[Sequence[int]],
     ) -> "Permuted":
-        """The comparison of each row of the scores with the permutations of the parts that are pooled in it.
+        """Compare each row of the scores with the permutations of the parts that are pooled in it.
 
-        The score itself counts as one permutation more: where a head knows nothing, it is one of them, so the p-values
-        hold at any number of permutations.
+        The score itself counts as one more permutation. For a head that knows nothing it is one of them, so the
+        p-values hold for any number of permutations.
         """
         parts = []
         for row, pool in enumerate(pooled):
             values = np.concatenate([score[..., row, None], permuted[..., list(pool), :].sum(-2)], axis=-1)
-            # In one layout, since the order in which numpy adds floats follows it.
+            # In C order, since the order in which numpy adds floats depends on the layout.
             values = values.astype(float, order="C")
             mean, deviation = values.mean(-1, keepdims=True), values.std(-1, keepdims=True)
-            # One hit of a head that has one in a thousand permutations would be 30 deviations, and hide those of
-            # others.
+            # Otherwise one hit of a head with one hit in a thousand permutations would be 30 deviations, and hide other
+            # heads.
             z = (values - mean) / np.maximum(deviation, 1)
-            # A head that has no score is not compared.
+            # A head without a score is not compared.
             share = np.where(np.isnan(values[..., 0]), np.nan, (values >= values[..., :1]).mean(-1))
             parts.append((values[..., 1:].mean(-1), z[..., 0], share, z[..., 1:].reshape(-1, z.shape[-1] - 1).max(0)))
         mean, z, p, best = zip(*parts, strict=True)
         return cls(np.stack(mean, -1), np.stack(z, -1), np.stack(p, -1), np.stack(best))
 
     def variables(self, prefix: str, dims: Sequence[str], count: np.ndarray, units: str) -> dict[str, xr.Variable]:
-        """The variables ``PREFIX_permuted``, ``PREFIX_z``, ``PREFIX_p`` and ``PREFIX_z_permuted`` of a table.
+        """Return the variables ``PREFIX_permuted``, ``PREFIX_z``, ``PREFIX_p`` and ``PREFIX_z_permuted`` of a table.
 
-        The mean score is a share of the count of its row, which is the last dimension. Where the count is 0, there is
-        nothing to test, and all are NaN.
+        The mean score is a share of the count of its row, which is the last dimension. If the count is 0, nothing is
+        tested, and all values are NaN.
         """
         deviations, largest = "standard deviations, of one hit at least", "the largest z of all heads in a permutation"
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,4 +1,4 @@
-"""The word that a rule picks for an end of a link: what the page of an atlas draws beside what a head picks."""
+"""The word that a rule picks for an end of a link; the page of an atlas draws it next to the word of a head."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,20 +8,20 @@ from headscope.reducers.support.nearest import find_nearest
 from headscope.reducers.support.rules import ENDS, NONE, Rule
 
 NO_PICK = -1
-"""In the place of the word that a rule picks, where it picks none."""
+"""The index in place of the word that a rule picks, if it picks none."""
 
 
 def pick_for_link(
     document: Document, item: Item, direction: int, options: Mapping[str, str], rules: Sequence[Rule]
 ) -> tuple[int, int] | None:
-    """The end of a link from which a rule leads, and the word to which it does or `NO_PICK`; None of no such rule.
+    """Return the end of a link from which a rule leads, and the word to which it leads; None without such a rule.
 
     Args:
-        document: whose words they are.
-        item: a link of it.
-        direction: the place of the direction in which the link is scored; a rule of one's own has an end instead.
-        options: of the rule: an offset, a side and a class of words, or a rule of one's own and its end.
-        rules: one's own.
+        document: The document of the link.
+        item: A link of the document.
+        direction: The index of the direction in which the link is scored; your own rules have an end instead.
+        options: The options of the rule: an offset, a side and a class of words, or one of your own rules and its end.
+        rules: Your own rules.
     """
     ends = (item.source, item.targets[0])
     match options:
@@ -36,12 +36,12 @@ def pick_for_link(
 
 
 def pick_at_offset(document: Document, word: int, offset: int) -> int:
-    """The word at an offset from another, or `NO_PICK`."""
+    """Return the word at an offset from another, or `NO_PICK`."""
     return word + offset if 0 <= word + offset < len(document.words) else NO_PICK
 
 
 def _apply(rule: Rule, document: Document, start: int, other: int) -> int:
-    """The word to which a rule leads; of those to which it leads from a unit of several words, the right one if any."""
+    """Return the word to which a rule leads; from a unit of several words, `other` if the rule leads there."""
     units = document.unit_numbers
     predicted = [word for unit, word in zip(units, rule.find(document.original).tolist(), strict=True) if unit == start]
     leads_to = [units[word] for word in predicted if word != NONE]

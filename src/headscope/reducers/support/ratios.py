@@ -1,4 +1,4 @@
-"""Sums by fold -> the variables of a score: the ratio, its sums, its count, and how it compares with permutations."""
+"""Sums by fold -> the variables of a score: the ratio, its sums, its count, and the comparison with permutations."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from headscope.score import Score, add_up
 
 
 def mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """The mean of that many values with that total; NaN of none."""
+    """Return the mean of `count` values with a sum of `total`; NaN if there are none."""
     with np.errstate(invalid="ignore"):
         return np.asarray(total / np.where(count > 0, count, np.nan))
 
@@ -26,21 +26,21 @@ def score_table(
     fold_unit: str = "text",
     pooled: Sequence[Sequence[int]] | None = None,
 ) -> xr.Dataset:
-    """The variables of a score; NaN where there is nothing to divide by.
+    """Return the variables of a score; NaN where the denominator is 0.
 
     Args:
-        score: names the sums.
-        sums: by name of their variable: of heads with the axes layer, head, rows and fold, of the corpus with rows and
-            fold, of rivals with rows, fold and their options, behind layer and head where they are sums of the same
-            head. A rival may be left out. If there were permutations,
-            ``STEM_permuted`` has the sums of its first numerator, with the axes layer, head, rows and permutation. If
-            what is scored varies from permutation to permutation, ``STEM_permuted_count`` says how many items it is,
-            with the axes rows and permutation; shares are then compared.
-        rows: the dimensions of the rows and their labels; ``direction`` first, if there is one.
-        source: paper and section that define the score.
-        units: of the score; by default a share of what it counts.
-        fold_unit: what the folds consist of (`headscope.reducers.support.folds.FoldAssignment`).
-        pooled: the rows of the permuted sums that add up to each row; by default they are the same. Not where their
+        score: The score, which names the sums.
+        sums: The sums by the name of their variable. Sums of heads have the axes layer, head, rows and fold; sums of
+            the corpus have rows and fold; sums of rivals have rows, fold and their options, after layer and head if
+            they are sums of the same head. The sums of a rival may be missing. With permutations, ``STEM_permuted`` has
+            the sums of the first numerator, with the axes layer, head, rows and permutation. If the scored items vary
+            from permutation to permutation, ``STEM_permuted_count`` is their number, with the axes rows and
+            permutation; shares are then compared.
+        rows: The dimensions of the rows and their labels; ``direction`` first, if there is one.
+        source: The paper and section that define the score.
+        units: The unit of the score; by default a share of its items.
+        fold_unit: The unit of the folds (`headscope.reducers.support.folds.FoldAssignment`).
+        pooled: The rows of the permuted sums that add up to each row; by default the same rows. Not allowed if their
             count varies.
     """
     rows, units = dict(rows or {}), units or f"share of {score.items}"
@@ -54,7 +54,7 @@ def score_table(
     new = {}
     for name in dict.fromkeys((*score.numerator, *score.denominator, *(name for name in options if name in sums))):
         inner = [*rows, "fold", *options.get(name, ())]
-        # Of a rival too, where it is another sum of the same head.
+        # A rival may also be another sum of the same head.
         by_head = sums[name].ndim == len(rows) + 3 + len(options.get(name, ()))
         dims = ["layer", "head", *inner] if by_head else inner[-sums[name].ndim :]
         side = "numerator" if name in numerators - {*score.denominator} else "denominator"
@@ -67,7 +67,7 @@ def score_table(
                 count, dims[:-1], name=f"{score.items} scored", units=score.items, source=source
             )
     table = xr.Dataset(new, coords={dim: list(labels) for dim, labels in rows.items()})
-    # A head that has no score is NaN, and stays so.
+    # A head without a score is NaN, and stays so.
     right, total = (add_up(table, names).sum("fold", skipna=False) for names in (score.numerator, score.denominator))
     ratio = (right / total).transpose("layer", "head", *rows)
     dims = [str(dim) for dim in ratio.dims]
@@ -78,7 +78,7 @@ def score_table(
     if not rows:
         dims, permuted = [*dims, "row"], permuted[..., None, :]
     shape = (*ratio.shape, *([] if rows else [1]))
-    # Of an F1 the hits count twice.
+    # In an F1 the hits count twice.
     items = (total / len(score.numerator)).broadcast_like(ratio).transpose(*ratio.dims).values.reshape(shape)
     hits = table[score.numerator[0]].sum("fold", skipna=False).transpose(*ratio.dims).values.reshape(shape)
     if (scored := sums.get(f"{score.stem}_permuted_count")) is not None:
@@ -89,8 +89,8 @@ def score_table(
 
 
 def _rescale(permuted: np.ndarray, count: np.ndarray, items: np.ndarray, hits: np.ndarray) -> np.ndarray:
-    """Permuted hits in as many items as the gold has; the hits in the gold where a permutation has no item.
+    """Return permuted hits scaled to the number of items of the gold; the gold's hits if a permutation has no item.
 
-    So a permutation that says nothing counts as one that is as good as the gold.
+    So a permutation without items counts as one that is as good as the gold.
     """
     return np.where(count > 0, permuted * items / np.maximum(count, 1), hits)

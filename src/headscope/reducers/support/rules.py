@@ -1,4 +1,4 @@
-"""A rule of a user's own: which word it predicts for each word of a document, as a rival of heads."""
+"""A user's own rule, which predicts a word for each word of a document, as a rival of heads."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from headscope.errors import HeadscopeError
 from headscope.reducers.support.word_class import name_function
 
 NONE = -1
-"""The word that is predicted where none is."""
+"""The index in place of the word that a rule predicts, if it predicts none."""
 
 ENDS = ("source", "target")
 """The ends of a link from which a rule may lead to the other."""
@@ -23,19 +23,19 @@ class Rule:
     """A rule that predicts one word for each word of a document, without the model.
 
     Attributes:
-        name: a phrase such as ``nearest verb``; reports show it.
-        predict: a function that gives, for each word of a document, the index of the word that the rule predicts, from
-            0; None or -1 where it predicts none. It must give the same for the same document.
+        name: A phrase such as ``nearest verb``, which reports show.
+        predict: A function that returns, for each word of a document, the index of the word that the rule predicts,
+            from 0; None or -1 if it predicts none. It must return the same for the same document.
 
     Raises:
-        HeadscopeError: the name is empty, or the second part is no function.
+        HeadscopeError: The name is empty, or `predict` is not a function.
     """
 
     name: str
     predict: Callable[[Document], Iterable[int | None]]
 
     def __post_init__(self) -> None:
-        """Refuse what has no name or cannot be called."""
+        """Raise an error if the name is empty or `predict` cannot be called."""
         if not self.name.strip() or not callable(self.predict):
             raise HeadscopeError(
                 f"the rule {self.name!r} has {self.predict!r} to predict words; give it a name, and a function from a "
@@ -43,14 +43,14 @@ class Rule:
             )
 
     def __repr__(self) -> str:
-        """The name, and the function by its name, since its address is another in every run."""
+        """Return the name of the rule and of the function, since the function's address differs in every run."""
         return f"Rule(name={self.name!r}, predict={name_function(self.predict)})"
 
     def find(self, document: Document) -> Int[np.ndarray, " word"]:
-        """The word that it predicts for each word of a document; -1 where it predicts none.
+        """Return the word that the rule predicts for each word of a document; -1 if it predicts none.
 
         Raises:
-            HeadscopeError: the function gives something else, or a word outside of the document.
+            HeadscopeError: The function returns something else, or a word outside of the document.
         """
         predicted: Any = self.predict(document)
         count = len(document.words)
@@ -74,9 +74,10 @@ class Rule:
 def find_by_rules(
     rules: Sequence[Rule], document: Document, links: Sequence[Link]
 ) -> tuple[Bool[np.ndarray, "link rule end"], Bool[np.ndarray, "link rule end"]]:
-    """True where a rule leads from one end of a link to the other; and where it leads from there to any word.
+    """Return where a rule leads from one end of a link to the other, and where it leads from there to any word.
 
-    A rule sees the words as they are annotated. From a unit of several it leads wherever it leads from one of them.
+    A rule sees the words as they are annotated. From a unit of several words it leads wherever it leads from one of
+    them.
     """
     ends = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 1, len(ENDS))
     units = np.array(document.unit_numbers, dtype=np.int64)
@@ -89,16 +90,16 @@ def find_by_rules(
         word = np.minimum(first[ends] + place, first[ends + 1] - 1)
         leads_to = predicted[np.arange(len(rules))[:, None], word]
         right |= (leads_to != NONE) & (units[leads_to] == ends[..., ::-1])
-        # What a rule predicts within a unit leads nowhere.
+        # A prediction within a unit leads nowhere.
         predicts |= (leads_to != NONE) & ((document.units is None) | (units[leads_to] != ends))
     return right, predicts
 
 
 def refuse_silent_rules(rules: Sequence[Rule], predicted: Int[np.ndarray, " rule_and_end"]) -> None:
-    """Refuse a rule that is no rival, since it predicts nothing where there are links.
+    """Raise an error if a rule predicts nothing where there are links, so that it is not a rival.
 
     Raises:
-        HeadscopeError: there is one.
+        HeadscopeError: A rule predicts nothing.
     """
     for rule, count in zip(rules, predicted.reshape(-1, len(ENDS)), strict=True):
         if not count.any():

@@ -1,7 +1,8 @@
 """Chains that are shifted along the mentions of their text: the permutations of coreference.
 
-The labels of a text's chains, one a mention and in the order of the text, go round its mentions by some number of
-places. Chains keep their sizes and how near their mentions are to one another; which words they are of is lost.
+The labels of a text's chains, one for each mention in the order of the text, rotate along its mentions by some number
+of places. Chains keep their sizes and how near their mentions are to one another, but lose the words that they belong
+to.
 """
 
 from collections.abc import Sequence, Set
@@ -21,18 +22,19 @@ from headscope.reducers.support.permutations import Permutations
 
 @dataclass(frozen=True, eq=False)
 class ShiftedChains:
-    """The mentions of a batch, and the chain of each under every shift of its text that some permutation has.
+    """The mentions of a batch, and the chain of each under every shift of its text that some permutation uses.
 
-    A text with few mentions has fewer shifts than there are permutations, so hits are added up by shift first.
+    A text with few mentions has fewer shifts than there are permutations, so hits are summed by shift first.
 
     Attributes:
-        document: of each mention, its place in the batch.
-        word: of each mention, its head word.
-        chain: of each mention under each shift; behind the last mention stands none, with a chain of its own.
-        is_scored: for each mention, whether it has a token, and an earlier mention of its chain, under each shift.
-        mentions_at: the mentions of each head word of each document, filled up with none; the last word is none.
-        bins: where each mention counts, by class and document.
-        shift: of each document in each permutation.
+        document: The index in the batch of the document of each mention.
+        word: The head word of each mention.
+        chain: The chain of each mention under each shift; the last row means no mention and has its own chain.
+        is_scored: For each mention, whether it has a token and an earlier mention of its chain, under each shift.
+        mentions_at: The mentions with each head word of each document, filled up with the index of that last row; the
+            last word has no mention.
+        bins: The bins in which each mention counts, by class and document.
+        shift: The index of the shift of each document in each permutation.
     """
 
     document: Int[Tensor, " mention"]
@@ -52,14 +54,14 @@ class ShiftedChains:
         classes: Sequence[str],
         device: torch.device,
     ) -> "ShiftedChains":
-        """The permutations of the mentions of a batch.
+        """Return the permutations of the mentions of a batch.
 
         Args:
-            permutations: how many.
-            texts: each document with its mentions, in the order of the text.
-            have_tokens: of each document, the words that have a token.
-            classes: of mentions, that are counted apart.
-            device: where the tensors are to be.
+            permutations: The number of permutations, and their seed.
+            texts: Each document with its mentions, in the order of the text.
+            have_tokens: For each document, the words that have a token.
+            classes: The classes of mentions, which are counted separately.
+            device: The device of the tensors.
         """
         turns = [permutations.choose(document, [len(mentions)])[0] for document, mentions in texts]
         distinct, shift = zip(*(np.unique(turn, return_inverse=True) for turn in turns), strict=True)
@@ -87,11 +89,11 @@ class ShiftedChains:
         )  # fmt: skip
 
     def count(self) -> Int64[Tensor, "row permutation"]:
-        """The mentions that are scored in each permutation, by class."""
+        """Count the mentions that are scored in each permutation, by class."""
         return self._permute(self.bins.total(self.is_scored)[None])[0]
 
     def score(self, attends: Pointing) -> Int64[Tensor, "head row permutation"]:
-        """The mentions that point at an antecedent in each permutation, by class."""
+        """Count the mentions that point at an antecedent in each permutation, by class."""
         word, weight = (part[self.document, :, self.word] for part in (attends.word, attends.weight))
         nowhere = self.mentions_at.shape[1] - 1
         earlier = word.where((weight > 0) & (word < self.word[:, None]), nowhere)
@@ -99,14 +101,14 @@ class ShiftedChains:
         return self._permute(torch.stack(by_head))
 
     def _is_right(self, earlier: Int[Tensor, " mention"]) -> Bool[Tensor, "mention shift"]:
-        """True where a mention that has this head word is of the mention's own chain."""
+        """Return whether a mention with this head word is in the mention's own chain."""
         right = torch.zeros_like(self.is_scored)
         for other in self.mentions_at[self.document, earlier].T:
             right |= self.chain[other] == self.chain[:-1]
         return right
 
     def _permute(self, by_shift: Int64[Tensor, "head row document shift"]) -> Int64[Tensor, "head row permutation"]:
-        """Numbers of all documents together, of each under the shift that it has in a permutation."""
+        """Return the sum of numbers over documents, each under the shift that it has in a permutation."""
         total = by_shift.new_zeros((*by_shift.shape[:2], self.shift.shape[1]))
         for document in sorted(set(self.document.tolist())):
             total += by_shift[:, :, document, self.shift[document]]
@@ -116,7 +118,7 @@ class ShiftedChains:
 def _shift(
     mentions: Sequence[Mention], have_tokens: Set[int], shifts: Int[np.ndarray, " shift"]
 ) -> tuple[Int[np.ndarray, "mention shift"], Bool[np.ndarray, "mention shift"]]:
-    """The chain of each mention of a text under each shift, and whether it is scored then."""
+    """Return the chain of each mention of a text under each shift, and whether the mention is scored then."""
     labels, gold = np.unique([mention.chain for mention in mentions], return_inverse=True)
     place = np.arange(len(mentions))[:, None] + shifts
     chain = gold[place % max(len(mentions), 1)]
@@ -131,7 +133,7 @@ def _shift(
 def _find_namesakes(
     heads: Sequence[tuple[int, int]], documents: int, words: int
 ) -> Int[Tensor, "document any namesake"]:
-    """The mentions of each head word of each document; as many as there are mentions stands for none."""
+    """Return the mentions with each head word of each document; the number of all mentions means no mention."""
     mentions_of: dict[tuple[int, int], list[int]] = {}
     for mention, head in enumerate(heads):
         mentions_of.setdefault(head, []).append(mention)

@@ -1,4 +1,4 @@
-"""A class of words: a list of them, or a function that finds them in a document."""
+"""A class of words: a list of words, or a function that finds the words in a document."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ class WordClass:
     """Words whose tokens are counted together.
 
     Attributes:
-        name: what the table calls it.
-        words: these words, in any mixture of upper and lower case; or a function that gives the indices of the words
-            of a document, from 0. It must give the same for the same document.
+        name: The name of the class in the table.
+        words: These words, in any mixture of upper and lower case; or a function that returns the indices of the words
+            of a document, from 0. It must return the same for the same document.
 
     Raises:
-        HeadscopeError: there are no words.
+        HeadscopeError: The words are empty, or a single text.
     """
 
     name: str
     words: Sequence[str] | Callable[[Document], Iterable[int]]
 
     def __post_init__(self) -> None:
-        """Refuse a word in place of words; take any sequence of them."""
+        """Raise an error if the words are empty or a single text; store them as a tuple."""
         if callable(self.words):
             return
         if isinstance(self.words, str) or not isinstance(self.words, Iterable) or not tuple(self.words):
@@ -38,17 +38,17 @@ class WordClass:
         object.__setattr__(self, "words", tuple(self.words))
 
     def __repr__(self) -> str:
-        """The name and the words; a function by its name, since its address is another in every run."""
+        """Return the name and the words; a function by its name, since its address differs in every run."""
         words = self.words
         if callable(words):
             return f"WordClass(name={self.name!r}, words={name_function(words)})"
         return f"WordClass(name={self.name!r}, words={words!r})"
 
     def find(self, document: Document) -> list[int]:
-        """Return the indices of its words in a document, in order; of units those that have one of its words.
+        """Return the indices of the words of the class in a document, in order, or of the units that hold one.
 
         Raises:
-            HeadscopeError: the function gives something else, or an index outside of the document.
+            HeadscopeError: The function returns something else, or an index outside of the document.
         """
         units = document.unit_numbers
         return sorted({units[word] for word in self._find_words(document.original)})
@@ -78,6 +78,6 @@ class WordClass:
 
 
 def name_function(function: Callable[..., Any]) -> str:
-    """The name of a function and its module; of an object that can be called, those of its class."""
+    """Return the name of a function and its module; for another callable object, those of its class."""
     named: Any = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}.{named.__qualname__}"
