@@ -4,15 +4,15 @@
 `measure`           model and documents -> head table; ``headscope.measure`` adds the analysis
 `measure_runs`      the same for all models of a folder of runs, with the dimension ``run``
 `measure_pair`      two models of one shape, compared; this is ``headscope.measure_pair``
-`Run`               documents, a model and reducers that go together -> sums, of a shard if there is one
+`Run`               a model, documents and reducers, checked together -> sums, of a shard if there is one
 `ShardSums`         the sums of a run over a shard, in a file
 `merge_shards`      the files of all shards -> head table
-`count_read`        how many documents and tokens `measure` would read
+`count_read`        the number of documents and tokens that `measure` would read
 `list_reducers`     one reducer, one name or several of them -> a list
 `needs_head`        whether reducers need gradients, and so a model with a task head
-`refuse_view`       refuses a view with reducers that cannot be measured through it
-`refuse_sample`     refuses a sample of query rows with reducers that need all of them
-`try_views`         tries whether a model can be seen through views
+`refuse_view`       raises an error for a view through which a reducer cannot be measured
+`refuse_sample`     raises an error for a sample of query rows if a reducer needs all of them
+`try_views`         checks that a model can be seen through views
 `resolve_reducers`  names, ``module:Reducer`` and objects -> reducers for a corpus
 `Plan`              how to batch
 ==================  ============================================================================

@@ -2,8 +2,8 @@
 
 Portion --capture--> Attention --reducers--> sums --+--> sums so far
 
-Where a reducer compares two models, the model before reads the same batches, and its layers are held while the other
-one runs.
+If a reducer compares two models, the model before reads the same batches, and its layers are held while the other model
+runs.
 """
 
 from collections import defaultdict
@@ -37,12 +37,12 @@ from headscope.runner.row_sample import RowSample, add_no_deviations, find_other
 def accumulate(
     stream: Stream, reducers: Sequence[Reducer], *, done: RunSums | None = None
 ) -> Iterator[Mapping[Key, Tensor]]:
-    """The sums over a stream, yielded after each portion as they have grown; the last ones are complete.
+    """Yield the sums over a stream after each portion, as they grow; the last ones are complete.
 
-    Portions that are in `done`, which a stream of the same documents in the same order left, are not measured again.
+    Portions in `done`, which a stream of the same documents in the same order left, are not measured again.
 
     Raises:
-        HeadscopeError: a sum in `done` has another shape or type than what is added to it.
+        HeadscopeError: A sum in `done` has another shape or type than the values that are added to it.
     """
     done = done or RunSums({})
     sums = {key: torch.as_tensor(value) for key, value in done.values.items()}
@@ -62,7 +62,7 @@ def accumulate(
 
 
 def count_portion(portion: Portion) -> dict[Key, Tensor]:
-    """The counts of what was read and left out."""
+    """Return the counts of what a portion read and skipped."""
     sums: dict[Key, Tensor] = {("skipped", reason): torch.tensor(count) for reason, count in portion.skipped.items()}
     if portion.batches:
         batch, unknown = portion.batches[0], portion.captures[0].model.tokenizer.unk_token_id
@@ -81,7 +81,7 @@ def count_portion(portion: Portion) -> dict[Key, Tensor]:
 
 
 def _observe_portion(portion: Portion, reducers: Sequence[Reducer], plan: Plan) -> dict[Key, Tensor]:
-    """Return the counts of a portion and the sums over it, without documents for which outputs are not finite."""
+    """Return the counts of a portion and the sums over it, without documents whose outputs are not finite."""
     observed: Mapping[Key, Tensor] = {}
     while portion.batches:
         observed, finite = run_again_with_matrix(partial(_observe_batch, portion, reducers, plan))
@@ -94,9 +94,9 @@ def _observe_portion(portion: Portion, reducers: Sequence[Reducer], plan: Plan) 
 def _observe_batch(
     portion: Portion, reducers: Sequence[Reducer], plan: Plan, with_matrix: Reasons
 ) -> tuple[dict[Key, Tensor], Bool[Tensor, " document"]]:
-    """Return the sums over a batch, and for which documents the models' outputs are finite.
+    """Return the sums over a batch, and for which documents the outputs of the models are finite.
 
-    The sums are good for nothing unless all are.
+    The sums are usable only if all outputs are finite.
     """
     (capture, *captures_beside), (batch, *batches_beside) = portion.captures, portion.batches
     by_gradient = [reducer for reducer in reducers if reducer.scope == "gradient"]
@@ -112,7 +112,7 @@ def _observe_batch(
         place = (reducer.name, attention_type, device)
         if place not in facts:
             read = posed if reducer.scope == "gradient" or plan.view is not None else batch
-            with torch.inference_mode(False):  # a layer may ask in the middle of a pass
+            with torch.inference_mode(False):  # a layer may call this in the middle of a pass
                 facts[place] = reducer.prepare(read.on(device), attention_type)
         return facts[place]
 
@@ -132,7 +132,7 @@ def _observe_batch(
 
     def see(attention: Attention) -> None:
         attention_type, layer, device = attention.attention_type, attention.layer, attention.batch.device
-        # Each layer is let go of when it has been compared.
+        # Each held layer is released after it has been compared.
         attentions = (attention, *(_bring(layers.pop((attention_type, layer)), device) for layers in held))
         for reducer in by_layer:
             values = reducer.observe(prepare(reducer, attention_type, device), *attentions[: reducer.models])
@@ -142,12 +142,12 @@ def _observe_batch(
                 exact = values if plan.sample_queries is None else add_no_deviations(values)
                 add(reducer, attention_type, str(layer), exact)
         if by_pass:
-            # All layers are compared in one place.
+            # All layers are compared on one device.
             passes[attention_type].append(tuple(_bring(each, batch.device) for each in attentions))
 
     whole = any(reducer.scope in ("layer", "pass") or reducer.models > 1 for reducer in reducers)
-    # Where words are masked for the loss, other reducers see the text as it is, in a pass of their own; a view of the
-    # loss shows what it depends on.
+    # If words are masked for the loss, other reducers read the unmasked text in a separate pass; a view of the loss
+    # reads the masked text, on which the loss depends.
     together = posed is batch or plan.view is not None or len(by_gradient) == len(reducers)
     seen = capture.run(
         posed if together else batch, see, gradients=bool(by_gradient) and together, loss=loss, rows=plan.rows,
@@ -167,7 +167,7 @@ def _observe_batch(
             add(reducer, attention_type, str(layer), reducer.observe(prepared, gradient))
     for reducer in by_pass:
         for attention_type, layers in passes.items():
-            # All layers of the model, and behind them those of the one before.
+            # All layers of the model, followed by all layers of the model before.
             attentions = chain.from_iterable(list(zip(*layers, strict=True))[: reducer.models])
             values = reducer.observe(prepare(reducer, attention_type, batch.device), *attentions)
             add(reducer, attention_type, ALL_LAYERS, values)
@@ -179,8 +179,8 @@ def _observe_batch(
 
 
 def _draw_rows(capture: Capture, batch: Batch, plan: Plan) -> dict[str, RowSample]:
-    """The rows that are measured, by attention type; a type of which all are is left out."""
-    # A model that returns its attention has made all rows before any can be chosen.
+    """Draw the rows that are measured, by attention type; leave out a type if all of its rows are measured."""
+    # A model that returns its attention has computed all rows before any can be chosen.
     if plan.sample_queries is None or capture.route == "outputs":
         return {}
     samples = {name: RowSample.draw(batch, name, plan.sample_queries, plan.seed) for name in capture.model.layers}
@@ -188,12 +188,12 @@ def _draw_rows(capture: Capture, batch: Batch, plan: Plan) -> dict[str, RowSampl
 
 
 def _bring(attention: Attention, device: torch.device) -> Attention:
-    """Return a layer that is held with its matrix on another device."""
+    """Return a layer with its matrix on another device, if it holds one; else the layer itself."""
     return attention.on(device) if isinstance(attention, DenseRows) else attention
 
 
 def _hold_layers(capture: Capture, batch: Batch, plan: Plan) -> tuple[dict[tuple[str, int], Attention], Outputs]:
-    """The attention of all layers of a batch, by attention type and layer, and the outputs of the model."""
+    """Return the attention of all layers of a batch, by attention type and layer, and the outputs of the model."""
     held: dict[tuple[str, int], Attention] = {}
 
     def hold(attention: Attention) -> None:

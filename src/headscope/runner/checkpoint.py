@@ -1,4 +1,4 @@
-"""Sums of a whole run: merged by ``+``, kept on disk so that a killed run can go on."""
+"""Sums of a whole run: merged by ``+``, kept on disk so that a killed run can be resumed."""
 
 import hashlib
 import json
@@ -20,22 +20,24 @@ from headscope.guards.formats import SUMS
 from headscope.identity import drop_remarks
 
 SCHEMA = 6
-"""Version of the file. Another one is refused, since its sums may mean something else."""
+"""The version of the file format. Other versions are refused, since their sums may mean something else."""
 
 ADVICE = "delete it, or run without --resume"
-"""What to do with the sums of an interrupted run that cannot be used."""
+"""The advice for sums of an interrupted run that cannot be used."""
 
 Key = tuple[str, ...]
-"""What a sum is of: ``(REDUCER, "encoder", "3", "correct")`` is reducer, attention type, layer, name. The layer is
-`COUNTED` for what is known without attention, and `ALL_LAYERS` for sums that have an axis of layers. Counts of the run
-itself have two parts."""
+"""The key of a sum: ``(REDUCER, "encoder", "3", "correct")`` is reducer, attention type, layer and name.
+
+The layer is `COUNTED` for sums that need no attention, and `ALL_LAYERS` for sums that have an axis of layers. Counts of
+the run itself have two parts.
+"""
 
 COUNTED = "-"
 ALL_LAYERS = "*"
 
 
 def describe_key(key: Key) -> str:
-    """Return what a sum is of in words: ``relations correct of encoder layer 3``."""
+    """Return a description of the key of a sum, such as ``relations correct of encoder layer 3``."""
     if len(key) != 4:
         return " ".join(map(str, key))
     reducer, attention_type, layer, name = key
@@ -43,13 +45,13 @@ def describe_key(key: Key) -> str:
 
 
 def add_sums(total: dict[Any, Any], values: Mapping[Any, Any]) -> None:
-    """Add sums to those with the same keys, and put the others beside them."""
+    """Add values to the sums with the same keys, and insert the values with new keys."""
     for key, value in values.items():
         total[key] = total[key] + value if key in total else value
 
 
 def bring_home(sums: Mapping[Key, Tensor]) -> dict[Key, Tensor]:
-    """Return sums on the processor, in one transfer for all of a device and type."""
+    """Return sums on the processor, with one transfer for each device and type."""
     groups = defaultdict[tuple[torch.device, torch.dtype], list[Key]](list)
     for key, value in sums.items():
         groups[value.device, value.dtype].append(key)
@@ -66,20 +68,20 @@ def bring_home(sums: Mapping[Key, Tensor]) -> dict[Key, Tensor]:
 
 @dataclass(frozen=True)
 class RunSums:
-    """Everything a run has added up so far.
+    """The sums of a run so far.
 
     Attributes:
-        values: float64 or int64 arrays.
+        values: Arrays of float64 or int64.
     """
 
     values: Mapping[Key, np.ndarray]
 
     @classmethod
     def from_tensors(cls, sums: Mapping[Key, Tensor]) -> "RunSums":
-        """Return sums of tensors on the processor.
+        """Return the sums of tensors that are on the processor.
 
-        NumPy adds in the order in which values lie in memory, and a file keeps only C order: without it a resumed run
-        could differ in the last bit.
+        NumPy adds in the order in which values lie in memory, and a file keeps only C order. Without C order here, a
+        resumed run could differ in the last bit.
         """
         return cls({key: value.contiguous().numpy() for key, value in sums.items()})
 
@@ -89,7 +91,7 @@ class RunSums:
         return RunSums({key: np.asarray(value) for key, value in merged.items()})
 
     def collect_layers(self, reducer: str, attention_type: str, layers: Sequence[int]) -> dict[str, np.ndarray]:
-        """The sums of one reducer, with these layers as the first axis."""
+        """Return the sums of one reducer by name, with these layers as the first axis."""
         observed = [key for key in self.values if key[:2] == (reducer, attention_type) and key[2] != COUNTED]
         return {
             name: self.values[reducer, attention_type, ALL_LAYERS, name]
@@ -99,22 +101,22 @@ class RunSums:
         }
 
     def select_counts(self, reducer: str, attention_type: str) -> dict[str, np.ndarray]:
-        """The counts of one reducer, made without attention."""
+        """Return the counts of one reducer, which need no attention, by name."""
         return {key[3]: value for key, value in self.values.items() if key[:3] == (reducer, attention_type, COUNTED)}
 
     def select_run(self, kind: str) -> dict[str, int]:
-        """Counts of the run itself: ``seen`` (portions, documents, words, tokens) or ``skipped`` (by reason)."""
+        """Return counts of the run itself: ``seen`` (portions, documents, words, tokens) or ``skipped`` (by reason)."""
         return {key[1]: int(value) for key, value in sorted(self.values.items()) if key[0] == kind and len(key) == 2}
 
 
 def save(sums: RunSums, path: Path, *, identity: Mapping[str, Any]) -> None:
-    """Write sums to `path`, whole or not at all; `identity` says of which run they are.
+    """Write sums and the identity of their run to `path` in one step, so that no partial file remains.
 
     Raises:
-        HeadscopeError: the disk refuses the file.
+        HeadscopeError: The disk refuses the file.
     """
     arrays = {json.dumps(key): value for key, value in sums.values.items()}
-    # In their order, in which attention types and relations are listed.
+    # Keys keep their order, in which attention types and relations are listed.
     header = json.dumps({"schema": SCHEMA, "identity": dict(identity), "sha256": _hash(arrays)})
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
@@ -135,16 +137,16 @@ def load(
     content: str = "the sums of an interrupted run",
     advice: str = ADVICE,
 ) -> tuple[RunSums, dict[str, Any]]:
-    """The sums that `save` wrote, and of which run they are; messages say what was wanted, and what to do.
+    """Return the sums that `save` wrote, and the identity of their run; errors quote `content` and `advice`.
 
     Raises:
-        HeadscopeError: the file is not one of those, was written by another version, or was changed since.
+        HeadscopeError: The file does not hold such sums, was written by another version, or was changed since.
     """
     refusal = HeadscopeError(f"{path} does not hold {content}; {advice}.")
     try:
-        # `save` compresses nothing, so what unpacks to more is none of its files.
+        # `save` compresses nothing, so a file that unpacks to more is not one of its files.
         arrays = load_arrays(path, SUMS, packed=False)
-        # The first version had no header, but facts.
+        # The first version had facts and no header.
         header: dict[str, Any] = {"schema": 1} if "facts" in arrays else parse_json(str(arrays.pop("header")))
         if header["schema"] != SCHEMA:
             raise HeadscopeError(
@@ -157,16 +159,16 @@ def load(
         return RunSums(values), dict(header["identity"])
     except HeadscopeError:
         raise
-    # NumPy's parser of headers, the zip file and JSON each have errors of their own.
+    # NumPy's parser of headers, the zip file and JSON each raise errors of their own.
     except Exception as error:
         raise refusal from error
 
 
 def resume(path: Path, identity: Mapping[str, Any]) -> RunSums:
-    """The sums that a killed run left, if it was the one of this identity.
+    """Return the sums that a killed run left, if that run has the same identity.
 
     Raises:
-        HeadscopeError: it was another run, or the file holds no sums (`load`).
+        HeadscopeError: The sums belong to another run, or the file holds no sums (`load`).
     """
     done, left_by = load(path)
     left_by, identity = (
@@ -175,7 +177,7 @@ def resume(path: Path, identity: Mapping[str, Any]) -> RunSums:
     if left_by != identity:
         before, now = left_by["about"], identity["about"]
         others = [name for name in (*identity, *left_by) if left_by.get(name) != identity.get(name)]
-        # What only one of the runs has, such as a shard, is named as well.
+        # Name also a part that only one of the runs has, such as a shard.
         different = [key for key in now if before.get(key) != now[key]] or [*dict.fromkeys(others)]
         raise HeadscopeError(
             f"{path} was left by another run (its {', '.join(different)} differ from what is asked for now); {ADVICE}."

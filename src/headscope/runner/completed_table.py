@@ -23,10 +23,10 @@ from headscope.score import ATTRIBUTE, Score, write_scores
 from headscope.text_forms import GIVEN
 
 NOT_FINITE = "documents for which the model's outputs are not finite"
-"""Why a document is left out: a weight that is NaN or infinite would count as one that is wrong."""
+"""The reason why a document is left out: a weight that is NaN or infinite would count as a wrong one."""
 
 MOST_NOT_FINITE = 0.1
-"""The share of all documents beyond which the model is refused."""
+"""The share of such documents above which the model is refused."""
 
 
 def complete_table(
@@ -37,13 +37,13 @@ def complete_table(
     identity: Mapping[str, Any],
     view: str | None,
 ) -> xr.Dataset:
-    """The head table of the sums over a whole corpus, which says what it is of and when it was made.
+    """Make the head table of the sums over a whole corpus, with attributes on its origin and time.
 
     Raises:
-        CorpusError: no document could be measured.
-        ModelError: the model's outputs are not finite for too many documents.
+        CorpusError: No document could be measured.
+        ModelError: The model's outputs are not finite for too many documents.
     """
-    # What the readers left out is known before the model runs, and so is no part of what is resumed.
+    # Documents that the readers skipped are known before the model runs, so they are not part of saved sums.
     total = done + RunSums({("skipped", reason): np.asarray(n) for reason, n in summary.skipped.items() if n})
     _refuse_not_finite(identity["about"]["model"], total)
     if not total.select_run("seen").get("documents"):
@@ -71,7 +71,7 @@ def _refuse_not_finite(model: str, done: RunSums) -> None:
 
 
 def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dataset:
-    """The head table of sums, with what was counted and what was skipped."""
+    """Make the head table of sums, with the counts of what was read and skipped."""
     attention_types = []
     for attention_type, numbers in shape.attention_layers.items():
         reduced = []
@@ -108,7 +108,7 @@ def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dat
 
 
 def name_view(table: xr.Dataset, view: str | None) -> xr.Dataset:
-    """The table with the view that it was measured through, its unit and settings; as it is if that is the weights."""
+    """Return the table with its view, the unit and the settings of the view; unchanged if the view is None."""
     if view is None:
         return table
     shown = VIEWS[view]
@@ -119,13 +119,13 @@ def name_view(table: xr.Dataset, view: str | None) -> xr.Dataset:
 
 
 def _name_rows(table: xr.Dataset, scores: Sequence[Score]) -> xr.Dataset:
-    """The table with names for rows that a reducer of a user's own has numbered."""
+    """Return the table with text labels for rows that a user's own reducer has numbered."""
     dims = {score.row_dimension(table) for score in scores if score.variable in table} - {""}
     return table.assign_coords({dim: table[dim].astype(str) for dim in dims if table[dim].dtype.kind in "iuf"})
 
 
 def _align_permutations(tables: Sequence[xr.Dataset]) -> list[xr.Dataset]:
-    """Tables with as many permutations as the one with most; NaN behind those that a table has."""
+    """Return the tables with the same number of permutations, the largest of all; added ones are NaN."""
     most = max(table.sizes.get("permutation", 0) for table in tables)
     return [
         table.pad(permutation=(0, most - table.sizes["permutation"]), keep_attrs=True)
@@ -136,11 +136,11 @@ def _align_permutations(tables: Sequence[xr.Dataset]) -> list[xr.Dataset]:
 
 
 def side_by_side(tables: Sequence[xr.Dataset], dim: str, labels: Sequence[str]) -> xr.Dataset:
-    """Tables of several attention types or runs as one; NaN where one has fewer layers or heads than another."""
-    # Not an index of pandas, whose text is of another kind where pyarrow is installed, which arrays cannot hold.
+    """Join tables of several attention types or runs; NaN where one has fewer layers or heads than another."""
+    # Not a pandas index: where pyarrow is installed, its text is of a type that arrays cannot hold.
     along = xr.Variable(dim, np.array(labels))
-    # A permutation is of heads too: it holds the best of them.
+    # Values by permutation belong to heads too: they hold the best head.
     by_head = [name for name, values in tables[0].data_vars.items() if {"layer", "permutation"} & set(values.dims)]
-    # What is counted without attention (links, offsets) is the same in every one.
+    # Counts that need no attention (links, offsets) are the same in every table.
     together = xr.concat([table[by_head] for table in tables], along, join="outer")
     return together.merge(tables[0].drop_vars(by_head), join="left")

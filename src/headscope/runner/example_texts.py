@@ -1,7 +1,7 @@
-"""Single texts: what the heads score on each, and the attention of all heads on some of them.
+"""Single texts: the scores of the heads on each text, and the attention of all heads on some texts.
 
-documents --measure_apart--> what the heads score on each
-those that were chosen --read_texts--> words, the attention of all heads, and what each head gets right
+documents --measure_apart--> the scores of the heads on each document
+chosen documents --read_texts--> words, the attention of all heads, and the items that each head gets right
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from headscope.runner.completed_table import tabulate
 from headscope.runner.local import open_stream
 
 HIDDEN_KINDS = frozenset({"upos"})
-"""Kinds of spans that are of every word, and so mark nothing in a text."""
+"""The kinds of spans that every word has, so that they mark nothing in a text."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class RowRule:
     """The best rule of a row of a score.
 
     Attributes:
-        name: of the rival.
-        options: those that were chosen, by dimension.
-        direction: the place of the direction in which the row is scored.
+        name: The name of the rival.
+        options: The options of the rival that were chosen, by dimension.
+        direction: The index of the direction in which the row is scored.
     """
 
     name: str
@@ -55,7 +55,7 @@ class RowRule:
 def measure_apart(
     model: Model, documents: Sequence[Document], reducers: Sequence[Reducer], plan: Plan
 ) -> Iterator[tuple[Sequence[Document], xr.Dataset]]:
-    """Documents, no more than there are folds, with a head table in which each has a fold of its own."""
+    """Yield documents, at most `FOLDS` at a time, with a head table in which each document has its own fold."""
     for start in range(0, len(documents), FOLDS):
         part = documents[start : start + FOLDS]
         apart = [keep_apart(reducer, part) for reducer in reducers]
@@ -69,16 +69,16 @@ def read_texts(
     model: Model, documents: Sequence[Document], plan: Plan, reducers: Sequence[Reducer] = (),
     rules: Mapping[str, RowRule] = MappingProxyType({}),
 ) -> list[Text]:  # fmt: skip
-    """The documents as texts with the attention of all heads, and what these get right, in their order.
+    """Read documents as texts with the attention of all heads and the items that these get right, in their order.
 
     Documents that the model cannot read, or for which its attention is not finite, are left out.
 
     Args:
-        model: whose attention it is.
-        documents: to read.
-        plan: how to batch.
-        reducers: those that score items (`ItemReducer`) say what is right.
-        rules: by key of a row, the one whose picks are kept.
+        model: The model whose attention is read.
+        documents: The documents to read.
+        plan: How to batch.
+        reducers: The reducers; those that score items (`ItemReducer`) judge which items are right.
+        rules: The rule whose picks are kept, by the key of a row.
     """
     texts: dict[str, Text] = {}
     judging = [reducer for reducer in reducers if isinstance(reducer, ItemReducer)]
@@ -103,7 +103,7 @@ def read_texts(
 def _read_batch(
     model: Model, capture: Capture, batch: Batch, reducers: Sequence[ItemReducer]
 ) -> Iterator[tuple[dict[str, np.ndarray], tuple[Item, ...], dict[str, Judged]]]:
-    """Of each text of a batch, its items and, by attention type, weights and right items of all heads of all layers."""
+    """Yield for each text of a batch, over all layers, its weights, its items, and the items that heads get right."""
     maps: dict[str, dict[int, list[np.ndarray]]] = {name: {} for name in model.layers}
     right: dict[str, dict[int, np.ndarray]] = {name: {} for name in model.layers}
     facts: dict[tuple[str, torch.device], list[tuple[ItemReducer, Any]]] = {}
@@ -149,7 +149,7 @@ def _read_batch(
 def _list_picks(
     document: Document, items: Sequence[Item], reducers: Sequence[ItemReducer], rules: Mapping[str, RowRule]
 ) -> dict[str, tuple[tuple[int, int], ...]]:
-    """What the rule of each row picks for each of its items; nothing where it is no rule of words."""
+    """Return the picks of the rule of each row for its items; leave out a rule that picks no words."""
     picks: dict[str, tuple[tuple[int, int], ...]] = {}
     for reducer in reducers:
         for key, rule in rules.items():
@@ -161,19 +161,19 @@ def _list_picks(
 
 
 def _join_layers(layers: Mapping[int, np.ndarray], count: int) -> np.ndarray:
-    """Return the values of layers 1 to `count`; 0 in a layer without attention."""
+    """Return the values of layers 1 to `count`; 0 for a layer without attention."""
     nothing = np.zeros_like(next(iter(layers.values())))
     return np.stack([layers.get(number, nothing) for number in range(1, count + 1)])
 
 
 def _number_directions(values: Bool[Tensor, "*of direction"]) -> UInt8[np.ndarray, " *of"]:
-    """The directions in which something is so as a number: 1 for the first, 2 for the second, 3 for both."""
+    """Return as a number the directions in which values are true: 1 for the first, 2 for the second, 3 for both."""
     bits: np.ndarray = np.packbits(values.cpu().numpy(), axis=-1, bitorder="little")
     return bits[..., 0]
 
 
 def _read_maps(attention: Attention) -> list[np.ndarray]:
-    """The weights of all heads of a layer on each text of a batch, without padding."""
+    """Return the weights of all heads of a layer on each text of a batch, without padding."""
     weights = attention.weights().detach().float().cpu().numpy()
     real = [side.real.cpu().numpy() for side in (attention.queries, attention.keys)]
     return [maps[:, queries][:, :, keys] for maps, queries, keys in zip(weights, *real, strict=True)]
@@ -202,13 +202,13 @@ def _describe_text(
 
 
 def describe_side(tokenizer: PreTrainedTokenizerFast, tokens: Tokens, row: int, words: int) -> Side:
-    """Return one side of a text; the words of a translation are shown as tokens.
+    """Return one side of a text: its tokens and the word of each; -1 for a token of no word or of a translation.
 
     Args:
-        tokenizer: that made the tokens.
-        tokens: of a batch.
-        row: of the text in it.
-        words: of the text.
+        tokenizer: The tokenizer that made the tokens.
+        tokens: The tokens of a batch.
+        row: The index of the text in the batch.
+        words: The number of words of the text.
     """
     real = tokens.real[row]
     return Side(

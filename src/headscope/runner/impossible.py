@@ -1,7 +1,7 @@
-"""Sums that cannot be, in a file of a run, are refused: the sentence names the file and the sum.
+"""Checks for impossible sums in the file of a run; an error names the file and the sum.
 
-What can be follows from what is declared: sums that need no attention are counts; a score is a ratio of sums by fold,
-none of which has more hits than items where its unit is a share; and the unit of a variable says where its values lie.
+The checks follow from declarations: sums that need no attention are counts; a score is a ratio of sums by fold, with no
+more hits than items if its unit is a share; and the unit of a variable limits its values.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,23 +19,23 @@ from headscope.runner.row_sample import DEVIATION
 from headscope.score import Rival, Score, add_up
 
 ROUNDING = 1e-4
-"""By which sums of weights in float32 may miss a bound, as a share of it."""
+"""The tolerance by which sums of weights in float32 may miss a bound, as a share of the bound."""
 
 SHARE = "share of "
-"""How the unit of what lies from 0 to 1 begins."""
+"""The beginning of a unit whose values lie from 0 to 1."""
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "probability": (0, 1), "cosine": (-1, 1), "nats": (0, np.inf), "tokens": (0, np.inf), "sum of weights": (0, np.inf),
     "multiple of the output's length": (0, np.inf),
 }  # fmt: skip
-"""Where the values of headscope's own reducers lie, by other units."""
+"""The limits of the values of built-in reducers, by other units."""
 
 
 def refuse_impossible_numbers(done: RunSums, name: str, advice: str) -> None:
-    """Raise an error if a sum is no number, is not finite, or is a count below 0; it names the sum and its file.
+    """Raise an error if a sum is not a number, is not finite, or is a count below 0; name the sum and its file.
 
-    A reducer may have no value for a head: then all sums of the head are NaN. The whole numbers that a reducer of a
-    user's own makes of attention may be below 0.
+    A reducer may have no value for a head: then all sums of the head are NaN. The whole numbers that a user's own
+    reducer computes from attention may be below 0.
     """
     for key, values in done.values.items():
         if fault := _find_fault(key, values):
@@ -43,7 +43,7 @@ def refuse_impossible_numbers(done: RunSums, name: str, advice: str) -> None:
 
 
 def _find_fault(key: Key, values: np.ndarray) -> str:
-    """Return the fault of a sum, in words; empty if it has none."""
+    """Return the fault of a sum in words, or an empty text."""
     of_run, needs_no_attention = len(key) == 2, len(key) == 4 and key[2] == COUNTED
     if not of_run and len(key) != 4:
         return "belongs to no reducer"
@@ -68,10 +68,10 @@ def _find_fault(key: Key, values: np.ndarray) -> str:
 def refuse_impossible_values(
     done: RunSums, shape: Shape, reducers: Sequence[Reducer], summary: CorpusSummary, name: str, advice: str
 ) -> None:
-    """Raise an error if sums say more than their corpus has, or give a value that its unit rules out.
+    """Raise an error if sums count more than their corpus has, or give a value that its unit rules out.
 
-    Of estimates from a sample of rows, which may miss a bound, nothing more is asked than that they are numbers. The
-    sums may be of a part of the corpus; the summary is of the whole. Sums of other reducers are refused too.
+    Estimates from a sample of rows may miss a limit, so their values are not checked. The sums may be of a part of the
+    corpus; the summary is of the whole. Sums that these reducers did not add up are refused too.
     """
     seen = done.select_run("seen")
     limits = {"portions": summary.documents, "documents": summary.documents}
@@ -91,7 +91,7 @@ def refuse_impossible_values(
                 sums = done.collect_layers(reducer.name, attention_type, layers)
                 table = reducer.result(sums, done.select_counts(reducer.name, attention_type))
             except Exception as error:
-                # A part of a corpus need not be enough for a result, and the code of a user may say so in any way.
+                # A part of a corpus may be too small for a result, and a user's code may raise any error for that.
                 if isinstance(error, HeadscopeError) or reducer.name not in REDUCERS:
                     continue
                 raise HeadscopeError(
@@ -102,7 +102,7 @@ def refuse_impossible_values(
 
 
 def _find_impossible(table: xr.Dataset, reducer: Reducer) -> Iterator[tuple[str, str]]:
-    """Yield the variables of a table whose values cannot be, and the reason."""
+    """Yield the variables of a table whose values are impossible, and the reason."""
     for score in reducer.scores:
         if score.is_ratio and score.variable in table and _get_unit(table[score.variable]).startswith(SHARE):
             ratios: list[Score | Rival] = [score, *(rival for rival in score.rivals if rival.applies(table))]
@@ -119,7 +119,7 @@ def _find_impossible(table: xr.Dataset, reducer: Reducer) -> Iterator[tuple[str,
 
 
 def _find_excess(table: xr.Dataset, ratio: Score | Rival, items: str) -> Iterator[tuple[str, str]]:
-    """Yield the sums of a share that have more hits than items in a fold, or fewer than 0."""
+    """Yield the sums of a share that have more hits than items in a fold, or hits below 0, and the reason."""
     hits, total = xr.broadcast(add_up(table, ratio.numerator), add_up(table, ratio.denominator))
     outside = ((hits < -ROUNDING) | (hits > total * (1 + ROUNDING) + ROUNDING)).values
     if outside.any():

@@ -1,4 +1,4 @@
-"""What each head reads from each part of a prompt while the model writes, by document order.
+"""The attention of each head to each part of a prompt while the model writes, for each order of the documents.
 
 prompt --tokenize--> tokens in each order --capture--> Attention --> shares of attention by part, token and head
 """
@@ -27,10 +27,10 @@ class Ledger:
     """The attention to each part of a prompt, in each order of its documents.
 
     Attributes:
-        shares: of attention, at the prediction of each token of the model's own text. They sum to 1 over the parts, or
-            to less where the model has attention sinks that are no tokens.
-        uniform: the same where attention is spread evenly over all that a decoder can see.
-        lengths: the number of tokens of each part of the prompt in each order.
+        shares: The shares of attention at the prediction of each token of the model's own text. They sum to 1 over the
+            parts, or to less if the model has attention sinks that are not tokens.
+        uniform: The same shares if attention is spread evenly over all tokens that a decoder can see.
+        lengths: The number of tokens of each part of the prompt in each order.
     """
 
     shares: Float32[np.ndarray, "order token layer head part"]
@@ -42,13 +42,13 @@ def observe_ledger(
     capture: Capture, name: str, prompts: Sequence[PromptTokens], own: Sequence[int], parts: Sequence[str],
     *, batch_tokens: int, fused: bool | None = None,
 ) -> Ledger:  # fmt: skip
-    """The attention to each part of a prompt while the model writes, in each order of its documents.
+    """Measure the attention to each part of a prompt while the model writes, in each order of its documents.
 
     The tokens of the model's own text are the same in each order; its task head is not needed. Batches of orders have
-    at most `batch_tokens`, padding included.
+    at most `batch_tokens` tokens, padding included.
 
     Raises:
-        ModelError: the model's outputs are not finite.
+        ModelError: The model's outputs are not finite.
     """
     place = {part: number for number, part in enumerate(parts)}
     numbers = [[*(place[part] for part in each.parts), *[place[OWN]] * (len(own) - 1)] for each in prompts]
@@ -56,7 +56,7 @@ def observe_ledger(
     size = max(1, batch_tokens // longest)
 
     def observe(rows: Sequence[int]) -> Float32[np.ndarray, "order token layer head part"]:
-        # The last token of the text predicts nothing that is read.
+        # The prediction at the last token is not read, so the token is left out.
         batch = collate(capture.model, [make_text(name, prompts[row], own[:-1]) for row in rows])
         starts = torch.tensor([len(prompts[row].ids) - 1 for row in rows], device=batch.encoder.ids.device)
         queries = starts[:, None] + torch.arange(len(own), device=starts.device)
@@ -76,7 +76,7 @@ def _observe_batch(
     capture: Capture, batch: Batch, numbers: Sequence[Sequence[int]], queries: Int[Tensor, "order token"], parts: int,
     fused: bool | None, with_matrix: Reasons,
 ) -> Float32[np.ndarray, "order token layer head part"]:  # fmt: skip
-    """The shares of the texts of a batch, given the part of each token, and the tokens that predict the model's own."""
+    """Return the shares of a batch, given the part of each token and the tokens that predict the model's own text."""
     columns = torch.zeros(len(numbers), batch.encoder.length, parts, device=queries.device)
     for row, of_text in enumerate(numbers):
         columns[row, range(len(of_text)), of_text] = 1
@@ -103,7 +103,7 @@ def _observe_batch(
 
 
 def _spread_evenly(numbers: Sequence[int], tokens: int, parts: int) -> Float[np.ndarray, "token part"]:
-    """The share of each part in what is seen at the prediction of each token."""
+    """Return the share of each part in the tokens that can be seen at the prediction of each token."""
     seen = np.cumsum(np.eye(parts)[list(numbers)], axis=0)[-tokens:]
     shares: Float[np.ndarray, "token part"] = seen / seen.sum(1, keepdims=True)
     return shares

@@ -40,10 +40,10 @@ from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, r
 from headscope.runner.row_sample import find_shortest
 
 SAVE_EVERY = 20.0
-"""Seconds between two savings of the sums so far."""
+"""The number of seconds between two savings of the sums so far."""
 
 Progress = Callable[[int, int], None]
-"""Called after each batch with the number of words done and the number of all words."""
+"""A function that is called after each batch with the number of words that are done and of all words."""
 
 
 def measure(
@@ -61,25 +61,25 @@ def measure(
     """Measure every head of a model on a corpus.
 
     Args:
-        model: a loaded model, or what `headscope.load` takes.
-        documents: a corpus that `headscope.read` gave, or any documents.
-        reducers: names from `REDUCERS`, ``module:Reducer``, or reducers.
-        plan: how to batch; the defaults suit most.
-        checkpoint: where to keep the sums so far, every `SAVE_EVERY` seconds and at the end. The file
-            stays there for the caller to delete once the table is safe.
-        resume: go on from `checkpoint` if it exists; the table is the same to the last bit.
-        progress: is called with the words done and those there are.
-        summary: the result of `headscope.corpora.summarize` for `documents`, if that is known already.
-        before: what the model was tuned from, for reducers that compare two models.
+        model: A loaded model, or an argument of `headscope.load`.
+        documents: A corpus from `headscope.read`, or any documents.
+        reducers: Names from `REDUCERS`, ``module:Reducer``, or reducers.
+        plan: How to batch; the defaults suit most cases.
+        checkpoint: The file in which the sums so far are kept, every `SAVE_EVERY` seconds and at the end. It stays
+            there for the caller to delete once the table is safe.
+        resume: Continue from `checkpoint` if it exists; the table is the same to the last bit.
+        progress: Is called with the number of words that are done and of all words.
+        summary: The result of `headscope.corpora.summarize` for `documents`, if that is known already.
+        before: The model from which `model` was tuned, for reducers that compare two models.
 
     Returns:
         A head table (`headscope.heads`) with all variables of all reducers.
 
     Raises:
-        CorpusError: the corpus cannot be read or lacks what a reducer needs.
-        ModelError: a model cannot be loaded, its attention cannot be captured faithfully, or two cannot be compared.
-        HeadscopeError: the checkpoint belongs to another run or holds sums that cannot be, or there is nothing to
-            compare with.
+        CorpusError: The corpus cannot be read or lacks what a reducer needs.
+        ModelError: A model cannot be loaded, its attention cannot be captured faithfully, or two cannot be compared.
+        HeadscopeError: The checkpoint belongs to another run or holds impossible sums, or there is no model to compare
+            with.
     """
     run = Run.open(model, documents, reducers, plan=plan, summary=summary, before=before)
     done = run.add_up(checkpoint=checkpoint, resume=resume, progress=progress)
@@ -88,14 +88,14 @@ def measure(
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Documents, a model and reducers that go together, all of them checked.
+    """Documents, a model and reducers that go together and are checked.
 
     Attributes:
-        stream: of the batches; the first of its models is the one that is measured.
-        reducers: those that are asked.
-        summary: of the whole corpus, also where a shard of it is read.
-        identity: what the run is of, which says whether sums are its own.
-        shard: the part of the corpus that is read; None for all of it.
+        stream: The stream of batches; the first of its models is measured.
+        reducers: The reducers that are measured.
+        summary: The summary of the whole corpus, also if only a shard of it is read.
+        identity: The identity of the run, which decides whether saved sums belong to it.
+        shard: The part of the corpus that is read; None for all of it.
     """
 
     stream: Stream
@@ -115,12 +115,12 @@ class Run:
         summary: CorpusSummary | None = None,
         before: Loadable | None = None,
     ) -> "Run":
-        """The run of these arguments, which are those of `measure`.
+        """Open a run; the arguments are those of `measure`.
 
         Raises:
-            CorpusError: the corpus cannot be read or lacks what a reducer needs.
-            ModelError: a model cannot be loaded, or has no loss where gradients are asked for.
-            HeadscopeError: a reducer has no such view, or there is nothing to compare with.
+            CorpusError: The corpus cannot be read or lacks what a reducer needs.
+            ModelError: A model cannot be loaded, or has no loss although gradients are needed.
+            HeadscopeError: A reducer has no such view, or there is no model to compare with.
         """
         model = load(model)
         if isinstance(documents, Iterator):
@@ -137,7 +137,7 @@ class Run:
         return cls(stream, resolved, summary, _identify(stream, resolved))
 
     def select(self, shard: Shard) -> "Run":
-        """The same run over a shard of the corpus; of a run over a whole corpus."""
+        """Return the same run over a shard of the corpus; this run must be over the whole corpus."""
         stream = replace(self.stream, documents=shard.select(self.stream.documents))
         return replace(self, stream=stream, identity={**self.identity, "shard": str(shard)}, shard=shard)
 
@@ -149,17 +149,17 @@ class Run:
     def add_up(
         self, *, checkpoint: Path | None = None, resume: bool = False, progress: Progress | None = None
     ) -> RunSums:
-        """The sums over all that is read; the arguments are those of `measure`.
+        """Return the sums over everything that is read; the arguments are those of `measure`.
 
         Raises:
-            HeadscopeError: the checkpoint belongs to another run, or holds sums that cannot be.
+            HeadscopeError: The checkpoint belongs to another run, or holds impossible sums.
         """
         done = RunSums({})
         if resume and checkpoint is not None and checkpoint.exists():
             done = resume_sums(checkpoint, self.identity)
             refuse_impossible_numbers(done, str(checkpoint), ADVICE)
             refuse_impossible_values(done, self.model.shape, self.reducers, self.summary, str(checkpoint), ADVICE)
-        # Shards have about as many words each.
+        # All shards have about the same number of words.
         words = self.summary.words // (1 if self.shard is None else self.shard.count)
         sums: Mapping[Key, Tensor] = {}
         saved = time.monotonic()
@@ -180,9 +180,9 @@ class Run:
 def count_read(
     model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, summary: CorpusSummary
 ) -> dict[str, int]:
-    """The numbers of ``documents`` and ``tokens`` that `measure` would read, without measuring any.
+    """Count the ``documents`` and ``tokens`` that `measure` would read, without measuring any.
 
-    A document for which the model's outputs are not finite is among them; that is seen only when it runs.
+    Documents for which the model's outputs are not finite are included; they are known only when the model runs.
     """
     total: Counter[str] = Counter()
     for portion in open_stream(model, documents, reducers, _decide_cut(plan, summary)):
@@ -191,18 +191,18 @@ def count_read(
 
 
 def _decide_cut(plan: Plan, summary: CorpusSummary) -> Plan:
-    """The plan, which cuts documents where the corpus has coreference unless it says otherwise."""
+    """Return the plan; if it does not say whether to cut documents, cut them where the corpus has coreference."""
     return replace(plan, cut="mention" in summary.spans) if plan.cut is None else plan
 
 
 def open_stream(
     model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, *, before: Model | None = None
 ) -> Stream:
-    """The stream of batches that suits the model, these reducers and the model to compare with, if there is one."""
+    """Open the stream of batches that suits the model, these reducers and a model to compare with, if there is one."""
     limits = [reducer.max_tokens for reducer in reducers if reducer.max_tokens is not None]
     if plan.view is not None and (longest := VIEWS[plan.view].max_tokens) is not None:
         limits.append(longest)
-    # The weights of all layers are there until the backward pass.
+    # The weights of all layers stay in memory until the backward pass.
     every_layer = needs_head(reducers, plan.view) or any(reducer.scope == "pass" for reducer in reducers)
     beside = () if before is None else (before,)
     held = (model, *beside) if every_layer else beside
@@ -216,11 +216,11 @@ def open_stream(
 def try_views(
     model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, views: Iterable[str]
 ) -> None:
-    """See the first batch of a corpus through each of some views, before anything is measured.
+    """Check on the first batch of a corpus that the model can be seen through each of some views.
 
     Raises:
-        HeadscopeError: a reducer has no such view.
-        ModelError: the model cannot be seen through one of them.
+        HeadscopeError: A reducer has no such view.
+        ModelError: The model cannot be seen through one of them.
     """
     for view in views:
         refuse_view(reducers, view)
@@ -230,7 +230,7 @@ def try_views(
 
 
 def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reducer]) -> Model | None:
-    """The model to compare with, if there is something to compare."""
+    """Load the model to compare with; return None if no reducer compares two models."""
     comparing = next((reducer for reducer in reducers if reducer.models == 2), None)
     if comparing is None:
         return None
@@ -244,7 +244,7 @@ def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reduc
 
 
 def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
-    """The identity of a run, checked when it is resumed, and kept in the table."""
+    """Return the identity of a run, which is checked when the run is resumed and kept in the table."""
     documents, (model, *beside) = stream.documents, stream.models
     about: dict[str, Any] = {
         **identify_model(model),
@@ -270,7 +270,7 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
     about["versions"] = json.dumps(versions, sort_keys=True)
     return {
         "about": about,
-        # Bytes that are read in another format are other documents.
+        # The same bytes in another format are other documents.
         "format": documents.format if isinstance(documents, Corpus) else MEMORY,
         "reducers": [repr(reducer) for reducer in reducers],
         "plan": repr(replace(stream.plan, batch_tokens=stream.batch_tokens)),

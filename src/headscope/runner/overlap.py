@@ -1,10 +1,10 @@
-"""Two batches at a time on a GPU: while it works on one, the next is laid out and the one before is added up.
+"""Two batches at a time on a GPU: while it works on one, the next is prepared and the one before is summed.
 
 portions --> two lanes in turn, each a thread with a stream of the GPU --> results, in the order of the portions
 
-Whoever reads a number from a GPU waits for all that was launched before it on the same stream. With one stream the GPU
-would then have nothing to do until the next batch is launched, and of short batches it would stand still most of the
-time.
+A thread that reads a number from a GPU waits for everything that was launched before it on the same stream. With one
+stream the GPU would then have nothing to do until the next batch is launched. With short batches it would be idle most
+of the time.
 """
 
 from collections import deque
@@ -32,7 +32,7 @@ _make_stream: Callable[[torch.device], torch.cuda.Stream] = torch.cuda.Stream
 
 
 def find_gpu(model: Model) -> torch.device | None:
-    """Return the GPU on which two batches are run at a time; None where batches are run one after the other."""
+    """Return the GPU on which two batches run at a time; None if batches run one after the other."""
     (device, *others) = model.devices
     if others or device.type != "cuda" or is_held_here(list_configs(model.module)):
         return None
@@ -42,13 +42,13 @@ def find_gpu(model: Model) -> torch.device | None:
 def run_portions(
     model: Model, portions: Iterable[Portion], run: Callable[[Portion], R], batch_tokens: int | None
 ) -> Iterator[list[R]]:
-    """Yield what a function returns of each portion, or of each of its parts where the whole does not fit, in order.
+    """Yield the results of `run` for each portion, or for each of its parts if the whole does not fit, in order.
 
     Args:
-        model: that reads; where it is on one GPU, `run` is called for two portions at a time, each in a thread.
-        portions: of batches.
-        run: must leave nothing on the GPU to be waited for, and keep nothing of a call that fails.
-        batch_tokens: the tokens that were asked for; None for what fits.
+        model: The model that reads. If it is on one GPU, `run` is called for two portions at a time, each in a thread.
+        portions: The portions of batches.
+        run: A function that leaves nothing to wait for on the GPU, and keeps nothing of a call that fails.
+        batch_tokens: The requested tokens of a batch; None for the number that fits.
     """
     gpu = find_gpu(model)
     room = Room.measure(model, batch_tokens, 1 if gpu is None else LANES)
@@ -62,7 +62,7 @@ def run_portions(
 def _run_overlapped(
     gpu: torch.device, portions: Iterator[Portion], run: Callable[[Portion], R], room: Room
 ) -> Iterator[list[R]]:
-    """Do what `run_portions` does, up to the first portions that do not fit into memory together."""
+    """Yield what `run_portions` yields, up to the first portions that do not fit into memory together."""
     begun = deque[tuple[Portion, Future[list[R]]]]()
     with ExitStack() as threads:
         lanes = [_Lane(gpu, threads.enter_context(ThreadPoolExecutor(1)), _make_stream(gpu)) for _ in range(LANES)]
@@ -81,7 +81,7 @@ def _run_overlapped(
 def _finish(
     begun: deque[tuple[Portion, "Future[list[R]]"]], run: Callable[[Portion], R], room: Room
 ) -> tuple[list[R], bool]:
-    """Return the results of the portion that was begun first, and whether it fit into memory beside the next."""
+    """Return the results of the portion that was begun first, and whether it fit into memory next to the other."""
     portion, future = begun.popleft()
     try:
         return future.result(), True
@@ -98,9 +98,9 @@ class _Lane:
     """A thread with a stream of a GPU.
 
     Attributes:
-        gpu: the GPU.
-        thread: runs one portion after the other.
-        stream: on which the thread launches.
+        gpu: The GPU.
+        thread: The thread, which runs one portion after the other.
+        stream: The stream on which the thread launches.
     """
 
     gpu: torch.device
@@ -108,7 +108,7 @@ class _Lane:
     stream: torch.cuda.Stream
 
     def begin(self, portion: Portion, run: Callable[[Portion], R], room: Room) -> "Future[list[R]]":
-        """Return what will be the results of a portion, which is laid out on the stream of all others."""
+        """Start a portion, which was prepared on the current stream, and return its future results."""
         laid_out = torch.cuda.current_stream(self.gpu).record_event()
 
         def run_here() -> list[R]:

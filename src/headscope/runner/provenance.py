@@ -1,4 +1,4 @@
-"""Where numbers come from: the model and the versions of the packages that computed them."""
+"""The origin of numbers: the model, and the versions of the packages that computed them."""
 
 import json
 import platform
@@ -18,13 +18,13 @@ from headscope.identity import GPU_UNUSED, PLACEMENT
 from headscope.layers import write_without_attention
 
 PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
-"""Those whose versions every table states."""
+"""The packages whose versions every table states."""
 
 
 def identify_model(model: Model) -> dict[str, Any]:
-    """Return the attributes of a table that say which model it is of, how that was run, and within which edits.
+    """Return the attributes of a table that identify its model, how the model was run, and the edits it ran with.
 
-    `headscope.identity.MODEL_PARTS` lists those by which two models are told apart.
+    `headscope.identity.MODEL_PARTS` lists the attributes by which two models are distinguished.
     """
     about: dict[str, Any] = {
         "model": model.name,
@@ -52,10 +52,10 @@ def identify_model(model: Model) -> dict[str, Any]:
 
 
 def identify_reading(model: Model, plan: Plan) -> dict[str, str]:
-    """Return the attribute of a table that says in which form the model read texts."""
+    """Return the attribute of a table for the form in which the model read texts."""
     return {"text": Alignment.for_model(model, text=plan.text).text}
 
 
 def list_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """The versions of Python and of some packages."""
+    """Return the versions of Python and of some packages."""
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}

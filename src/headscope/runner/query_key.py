@@ -24,10 +24,10 @@ class QueryKey:
     """The query of one token and the key of another, in one head.
 
     Attributes:
-        query, key: a number for each neuron, behind any rotation.
-        products: of both, times the head's scale.
-        score: the sum of the products. The model may add to it (a bias of distances), or cap it.
-        weight: the attention of the token to the other.
+        query, key: A number for each neuron, after any rotation.
+        products: The products of both, times the head's scale.
+        score: The sum of the products. The model may add to it (a bias of distances), or cap it.
+        weight: The attention of the token to the other.
     """
 
     query: tuple[float, ...]
@@ -41,13 +41,13 @@ def read_query_key(
     model: Model, document: Document, head: str, source: int, target: int, plan: Plan | None = None, *,
     attention_type: str = "",
 ) -> QueryKey:  # fmt: skip
-    """The query of token `source` and the key of token `target`, in one head.
+    """Return the query of token `source` and the key of token `target`, in one head.
 
-    Tokens are counted from 0, special tokens too. The attention type is empty for a model with one.
+    Tokens are counted from 0, special tokens included. An empty attention type means the first one of the model.
 
     Raises:
-        HeadscopeError: there is no such attention type, head or token, or the model cannot read the text.
-        ModelError: the queries of the model cannot be reached.
+        HeadscopeError: The attention type, head or token does not exist, or the model cannot read the text.
+        ModelError: The queries of the model cannot be reached.
     """
     attention_type = attention_type or next(iter(model.layers))
     if attention_type not in model.layers:

@@ -1,8 +1,8 @@
-"""A corpus measured by the workers of a Ray cluster, shard by shard (extra ``ray``).
+"""The measurement of a corpus by the workers of a Ray cluster, shard by shard (extra ``ray``).
 
 shards --map_batches--> workers, each with the model --sums--> files of all shards --merge_shards--> head table
 
-Descriptions of shards go to the workers, and sums come back: each worker reads the corpus itself.
+The workers get descriptions of shards and send back sums: each worker reads the corpus itself.
 """
 
 import os
@@ -40,30 +40,33 @@ from headscope.runner.ray_cluster import connected, divide_cores, find_missing, 
 from headscope.runner.shards import ShardSums, find_difference, merge_shards
 
 SHARDS_PER_WORKER = 2
-"""With more, less is lost when a worker dies; but the whole corpus is read for each shard."""
+"""The number of shards for each worker.
+
+With more, less is lost when a worker dies, but the whole corpus is read for each shard.
+"""
 
 DEATHS = 3
-"""How often a worker may die before a shard is finished; the run then ends."""
+"""The number of times that a worker may die before a shard is finished; the run then ends."""
 
 POLL = 0.5
-"""Seconds between two questions how far the workers are."""
+"""The number of seconds between two reads of the reports of the workers."""
 
 
 class WorkerDeathError(HeadscopeError):
-    """A worker died as often as it may."""
+    """A worker died for the last time that is allowed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What all workers measure.
+    """The measurement that all workers share.
 
     Attributes:
-        model: its name or path, which each worker loads.
-        loading: the other arguments of `headscope.load`.
-        documents, reducers, plan, summary: those of `headscope.runner.Run.open`.
-        corpus_sha256: of the documents, as they are here.
-        folder: in which relative paths begin.
-        versions: of the packages here.
+        model: The name or path of the model, which each worker loads.
+        loading: The other arguments of `headscope.load`.
+        documents, reducers, plan, summary: Arguments of `headscope.runner.Run.open`.
+        corpus_sha256: The hash of the documents on this machine.
+        folder: The folder in which relative paths begin.
+        versions: The versions of the packages on this machine.
     """
 
     model: str
@@ -87,20 +90,20 @@ class Work:
         summary: CorpusSummary,
         **loading: Any,
     ) -> "Work":
-        """The work of these arguments, which are those of `headscope.runner.Run.open` and `headscope.load`."""
-        # A copy, since a corpus remembers its hash, and each worker is to look at its own files.
+        """Return the work; the arguments are those of `headscope.runner.Run.open` and `headscope.load`."""
+        # A copy without the remembered hash of the corpus, since each worker must hash its own files.
         return cls(model, loading, replace(documents), reducers, plan, summary, documents.sha256)
 
     @property
     def on_gpus(self) -> bool:
-        """Whether the model is to be on GPUs."""
+        """Whether the model runs on GPUs."""
         return bool(self.loading["device"] != PROCESSOR)
 
     def open(self) -> Run:
-        """The run over the whole corpus, on the machine on which this is called.
+        """Open the run over the whole corpus, on the machine on which this is called.
 
         Raises:
-            HeadscopeError: this machine has other versions or another corpus, or the run cannot be opened there.
+            HeadscopeError: This machine has other versions or another corpus, or the run cannot be opened on it.
         """
         where = f"the worker on {platform.node()}"
         ours = list_versions()
@@ -121,11 +124,11 @@ class Work:
 
 
 class Overview:
-    """How far the workers are, and whether their runs are one and the same, as they report it.
+    """The progress of the workers, and a check that all of them report the same run.
 
     Args:
-        name: of whose run the identity is.
-        identity: of the run that the shards belong to; None if the first worker is to say it.
+        name: The name of the run with this identity, for error messages.
+        identity: The identity of the run that the shards belong to; None to take it from the first worker.
     """
 
     def __init__(self, name: str, identity: Mapping[str, Any] | None) -> None:
@@ -138,10 +141,10 @@ class Overview:
         return sum(self.shards.values())
 
     def add(self, report: Mapping[str, Any]) -> None:
-        """Add what a worker reports: the identity of its run, or the number of words that are done of a shard.
+        """Add a report of a worker: the identity of its run, or the number of words that are done of a shard.
 
         Raises:
-            HeadscopeError: its run is another than that of the first.
+            HeadscopeError: The run of the worker differs from the first one.
         """
         if "shard" in report:
             self.shards[report["shard"]] = report["words"]
@@ -159,8 +162,8 @@ class Overview:
 class Worker:
     """An actor of the cluster, which holds the model and measures one shard after another.
 
-    What is wrong is given back beside the sums, since Ray keeps no more than the text of an exception. What it reports
-    is plain data, so that the queue need not import what the worker does.
+    An error comes back with the sums, since Ray keeps only the text of an exception. Reports are plain data, so that
+    the queue need not import the code of the worker.
     """
 
     def __init__(self, work: Work, reports: Queue) -> None:
@@ -171,7 +174,7 @@ class Worker:
         """The run over the whole corpus.
 
         Raises:
-            HeadscopeError: it cannot be opened here.
+            HeadscopeError: The run cannot be opened on this machine.
         """
         if Path(self.work.folder).is_dir():
             os.chdir(self.work.folder)
@@ -180,7 +183,7 @@ class Worker:
         return run
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, list[Any]]:
-        """The file of a shard as bytes, or what was wrong."""
+        """Return the file of a shard as bytes, or the error message."""
         shard = Shard(int(batch["number"][0]), int(batch["count"][0]))
         sums, wrong = b"", ""
         try:
@@ -207,27 +210,27 @@ def measure(
     progress: Progress | None = None,
     waiting: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
-    """The head table of a corpus that the workers of a Ray cluster measure.
+    """Measure a corpus with the workers of a Ray cluster.
 
-    It is that of `merge_shards`: the same to the last bit however often a worker or this process was killed, and the
-    same as that of one run but for rounding. The cluster is the one that RAY_ADDRESS names, or else one that is started
-    for the time on this machine.
+    The head table is that of `merge_shards`: it is the same to the last bit however often a worker or this process was
+    killed, and differs from that of one run only by rounding. The cluster is the one that RAY_ADDRESS names, or else
+    one that is started on this machine for the time of the run.
 
     Args:
-        work: what is measured.
-        sums: beside it the files of shards are kept, as ``STEM.1-of-4.npz``; the caller removes them.
-        workers: how many there are. Default: one for each GPU if the model is to be on GPUs, else for each core. With
-            the device ``auto`` it is if the cluster has a GPU for each worker.
-        resume: go on with the shards that a killed run left.
-        progress: is called with the words done and those there are.
-        waiting: is called with the cores or GPUs that are waited for, where others hold them.
+        work: The work to do.
+        sums: The files of shards are kept next to this path, as ``STEM.1-of-4.npz``; the caller removes them.
+        workers: The number of workers. Default: one for each GPU if the model runs on GPUs, else one for each core.
+            With the device ``auto`` it runs on GPUs if the cluster has a GPU for each worker.
+        resume: Continue with the shards that a killed run left.
+        progress: Is called with the number of words that are done and of all words.
+        waiting: Is called with the cores or GPUs that the workers wait for, if others hold them.
 
     Raises:
-        HeadscopeError: there is no such cluster or it has no room, the workers are not fit for the work, are not the
-            same or die again and again, or something is wrong with the model, the corpus or a reducer.
+        HeadscopeError: There is no such cluster or it has no room, the workers are not fit for the work, differ from
+            each other or die again and again, or the model, the corpus or a reducer is faulty.
     """
     with ThreadPoolExecutor(1) as pool, connected():
-        # Without a GPU for each worker, all are on processors.
+        # Without a GPU for each worker, all workers use processors.
         if work.loading["device"] == AUTO and not has_gpus(workers):
             work = replace(work, loading={**work.loading, "device": PROCESSOR})
         workers, cores = divide_cores(workers, gpu=work.on_gpus)
@@ -238,7 +241,7 @@ def measure(
             kept = {}
         count = next(iter(kept)).count if kept else min(SHARDS_PER_WORKER * workers, work.summary.documents)
         paths = {Shard(number, count): _name_kept(sums, Shard(number, count)) for number in range(1, count + 1)}
-        # The last one is measured again if all are there, so that somebody compares them with the model and the corpus.
+        # If all shards are there, the last is measured again, so that a worker checks the model and the corpus.
         left = [shard for shard in paths if shard not in kept] or [Shard(count, count)]
         before = {shard: ShardSums.read(kept[shard]) for shard in paths if shard in kept and shard not in left}
         name, identity = next(((str(kept[shard]), done.identity) for shard, done in before.items()), ("", None))
@@ -276,7 +279,7 @@ def _name_kept(sums: Path, shard: Shard) -> Path:
 
 
 def _find_kept(sums: Path) -> dict[Shard, Path]:
-    """The files of shards that a killed run left."""
+    """Return the files of shards that a killed run left."""
     name = re.compile(rf"{re.escape(sums.stem)}\.([0-9]+)-of-([0-9]+){re.escape(sums.suffix)}")
     matches = ((name.fullmatch(path.name), path) for path in sums.parent.glob(f"{escape(sums.stem)}.*{sums.suffix}"))
     return {Shard(int(match[1]), int(match[2])): path for match, path in matches if match is not None}
@@ -288,27 +291,27 @@ def _start_queue() -> Queue:
 
 
 def _take_all(reports: Queue) -> list[Mapping[str, Any]]:
-    """All that the queue holds; nobody else takes from it."""
+    """Take all reports that the queue holds; nobody else takes from it."""
     try:
         return list(reports.get_nowait_batch(reports.qsize()))
-    except Empty:  # it has died in between, and what it held is lost
+    except Empty:  # the queue died in between, and its reports are lost
         return []
 
 
 def _map_shards(
     shards: Sequence[Shard], work: Work, reports: Queue, workers: int, cores: int
 ) -> Generator[Mapping[str, Any], None, None]:
-    """Yield a row for each shard when it is measured; Ray starts a dead worker anew and gives it the shard again.
+    """Yield a row for each shard when it is measured; Ray restarts a dead worker and gives it the shard again.
 
     Raises:
-        WorkerDeathError: a worker died for the last time.
-        HeadscopeError: something else is wrong with the workers.
+        WorkerDeathError: A worker died for the last time.
+        HeadscopeError: The workers failed for another reason.
     """
     rows = [{"number": shard.number, "count": shard.count} for shard in shards]
     # One block for each shard, and one shard at a time for each worker, so that none waits while another has several.
     pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=1)
     with warnings.catch_warnings():
-        # Ray has no other way yet to say how often a worker may be started anew.
+        # Ray has no other way yet to limit the restarts of a worker.
         warnings.filterwarnings("ignore", ".*ray_remote_args")
         dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
             Worker, batch_size=1, compute=pool, fn_constructor_args=(work, reports), num_cpus=cores,
@@ -316,7 +319,7 @@ def _map_shards(
         )  # fmt: skip
     try:
         yield from dataset.iter_rows()
-    except ray.exceptions.RayTaskError:  # the error of somebody's own reducer, which is for who wrote it
+    except ray.exceptions.RayTaskError:  # the error of a user's own reducer, which is for its author
         raise
     except (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
         raise WorkerDeathError(
@@ -332,14 +335,14 @@ def _map_shards(
 
 
 def _quote(error: Exception) -> str:
-    """Return the first sentence of the last line, where Ray has the reason."""
+    """Return the first sentence of the last line, where Ray puts the reason."""
     return first_line(ValueError(str(error).strip().splitlines()[-1].partition(". ")[0]))
 
 
 def _await_each(
     rows: Iterator[Mapping[str, Any]], pool: ThreadPoolExecutor, *, meanwhile: Callable[[], None]
 ) -> Iterator[Mapping[str, Any]]:
-    """The rows, which a thread waits for, so that something can be done `meanwhile`, and once more before each row."""
+    """Yield the rows, which a thread waits for; call `meanwhile` while it waits, and once more before each row."""
     while True:
         row, waits = pool.submit(partial(next, rows, None)), True
         while waits:

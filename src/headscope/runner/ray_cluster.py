@@ -19,18 +19,18 @@ PATIENCE = 10.0
 """Seconds in which a cluster must answer. Ray itself tries for a quarter of an hour."""
 
 TOKEN_ERROR = "AuthenticationError"
-"""What Ray calls a missing or wrong token, among the causes of an error, or in the text of one."""
+"""Ray's name for a missing or wrong token, in the causes of an error or in its text."""
 
 UV_SETTING = "RAY_ENABLE_UV_RUN_RUNTIME_ENV"
-"""The environment variable that says whether workers under `uv run` get an environment of their own, made anew."""
+"""The environment variable that decides whether workers under `uv run` get a new environment of their own."""
 
 
 @contextmanager
 def connected() -> Iterator[None]:
-    """The connection to the cluster that RAY_ADDRESS names, or to one that is started here.
+    """Connect to the cluster that RAY_ADDRESS names, or to one that is started on this machine.
 
     Raises:
-        HeadscopeError: this process is connected already, or no cluster answers.
+        HeadscopeError: This process is connected already, or no cluster answers.
     """
     if ray.is_initialized():
         raise HeadscopeError("this process is connected to a Ray cluster already; call ray.shutdown() first.")
@@ -48,11 +48,11 @@ def connected() -> Iterator[None]:
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    context.max_consecutive_actor_init_deaths = 0  # each is a death already after which none is started anew
+    context.max_consecutive_actor_init_deaths = 0  # such a death comes after all restarts of the worker
     if UV_SETTING not in os.environ:
-        # Under `uv run` Ray would make an environment anew for each worker. It read its setting when it was imported.
+        # Under `uv run` Ray would make a new environment for each worker. It read its setting when it was imported.
         setattr(ray_constants, UV_SETTING, False)
-    # Ray would end the process where headscope says how to go on.
+    # Ray would end the process at SIGTERM, and headscope could not print how to continue.
     ended = signal.getsignal(signal.SIGTERM)
     try:
         with _silenced():
@@ -61,7 +61,7 @@ def connected() -> Iterator[None]:
                 logging_level=logging.CRITICAL,
             )  # fmt: skip
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        # Ray says "Failed to connect" of a wrong token as well; the reason is below.
+        # Ray says "Failed to connect" for a wrong token as well; the causes name the reason.
         if TOKEN_ERROR in "".join(traceback.format_exception(error)):
             raise HeadscopeError(
                 f"the Ray cluster at {address or 'this machine'} wants a token, and has not got the right one; set "
@@ -82,7 +82,7 @@ def connected() -> Iterator[None]:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Hide the line in which the compiled part of Ray says at what level it logs."""
+    """Hide the line in which the compiled part of Ray prints its log level."""
     sys.stderr.flush()
     shown, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -95,15 +95,15 @@ def _silenced() -> Iterator[None]:
 
 
 def has_gpus(workers: int | None) -> bool:
-    """Return True if the cluster has a GPU for each of the workers that are asked for; of None, if it has one."""
+    """Return True if the cluster has a GPU for each of `workers`, or at least one GPU if `workers` is None."""
     return sum(int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]) >= (workers or 1)
 
 
 def divide_cores(workers: int | None, *, gpu: bool) -> tuple[int, int]:
-    """The number of workers, and the number of cores that each can have so that all find a place.
+    """Return the number of workers, and the number of cores that each can have so that all of them fit.
 
     Raises:
-        HeadscopeError: there is not a core or a GPU for each.
+        HeadscopeError: There is not a core or a GPU for each worker.
     """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     kind, named = ("GPU", "GPUs") if gpu else ("CPU", "cores")
@@ -121,7 +121,7 @@ def divide_cores(workers: int | None, *, gpu: bool) -> tuple[int, int]:
 
 
 def find_missing(workers: int, cores: int, *, gpu: bool) -> str:
-    """Return the cores or GPUs that others hold and the workers need, such as ``2 cores``; empty if there are none."""
+    """Return the cores or GPUs that the workers need and others hold, such as ``2 cores``; empty if there are none."""
     kind, named = ("GPU", "GPU") if gpu else ("CPU", "core")
     needed = workers if gpu else workers * cores
     missing = needed - int(ray.available_resources().get(kind, 0))

@@ -18,22 +18,22 @@ from headscope.runner.row_sample import LEAST_ROWS
 
 DECLARED = {name: get_args(hint)[0] for name, hint in get_type_hints(Reducer).items()}
 CHOICES = {name: get_args(kind) for name, kind in DECLARED.items() if get_origin(kind) is Literal}
-"""What a reducer declares as one of a few values."""
+"""The allowed values of the attributes for which a reducer declares one of a few values."""
 
 
 def list_reducers(reducers: str | Reducer | Sequence[str | Reducer]) -> list[str | Reducer]:
-    """The reducers as a list; a single one, or a single name, may be given without brackets."""
+    """Return the reducers as a list; a single reducer or a single name may come without brackets."""
     if isinstance(reducers, str) or not isinstance(reducers, Sequence):
         return [reducers]
     return list(reducers)
 
 
 def refuse_view(reducers: Sequence[Reducer], view: str | None) -> None:
-    """Refuse a view with reducers that cannot be measured through it.
+    """Raise an error if a reducer cannot be measured through a view.
 
     Raises:
-        HeadscopeError: one of them reads gradients and no attention, reads values, or compares with a model that has
-            no loss.
+        HeadscopeError: A reducer reads gradients and no attention, reads values, or compares two models, which have no
+            loss in common.
     """
     if view is None:
         return
@@ -58,10 +58,10 @@ def refuse_view(reducers: Sequence[Reducer], view: str | None) -> None:
 
 
 def refuse_sample(reducers: Sequence[Reducer], plan: Plan) -> None:
-    """Refuse too small a sample of query rows, and reducers or a view that cannot be estimated from one.
+    """Raise an error if a sample of query rows is too small, or if a reducer or a view needs all rows.
 
     Raises:
-        HeadscopeError: the sample has fewer than `LEAST_ROWS` rows, or a reducer or the view needs all rows of a text.
+        HeadscopeError: The sample has fewer than `LEAST_ROWS` rows, or a reducer or the view needs all rows of a text.
     """
     if plan.sample_queries is None:
         return
@@ -84,22 +84,22 @@ def refuse_sample(reducers: Sequence[Reducer], plan: Plan) -> None:
 
 
 def needs_head(reducers: Sequence[Reducer], view: str | None = None) -> bool:
-    """True if one of the reducers, or the view, needs gradients, and so a model with a task head."""
+    """Return True if a reducer or the view needs gradients, and so a model with a task head."""
     return any(reducer.scope == "gradient" for reducer in reducers) or (view is not None and VIEWS[view].of_loss)
 
 
 def resolve_reducers(reducers: Sequence[object], summary: CorpusSummary) -> list[Reducer]:
-    """The reducers that are named, made for a corpus that was summarized, or given as objects.
+    """Return the named reducers, made for a corpus; reducers that are objects stay as they are.
 
     Args:
-        reducers: names from `REDUCERS`, with settings or without, such as ``surface:offsets=-2|3``
+        reducers: Names from `REDUCERS`, with or without settings, such as ``surface:offsets=-2|3``
             (`headscope.reducers.settings.parse_settings`); ``module:Reducer``, which is imported with the current
-            folder on the path; or reducers, which stay as they are.
-        summary: what the corpus has, for which a class makes its reducer (`Reducer.for_corpus`).
+            folder on the path; or reducers.
+        summary: The summary of the corpus, for which a class makes its reducer (`Reducer.for_corpus`).
 
     Raises:
-        HeadscopeError: a name is unknown, what it stands for is no reducer, or two have one name.
-        CorpusError: the corpus lacks the annotation that one needs.
+        HeadscopeError: A name is unknown or does not refer to a reducer, or two reducers have the same name.
+        CorpusError: The corpus lacks the annotation that a reducer needs.
     """
     resolved = [_resolve(reducer, summary) for reducer in reducers]
     names = [reducer.name for reducer in resolved]
@@ -132,13 +132,13 @@ def _resolve(reducer: object, summary: CorpusSummary) -> Reducer:
 
 
 def _import(reference: str) -> Any:
-    """The object that ``module:name`` stands for."""
+    """Import the object that ``module:name`` refers to."""
     module_name, _, name = reference.partition(":")
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:
         module = import_module(module_name)
-    except Exception as error:  # a script of somebody's own may fail in any way
+    except Exception as error:  # a user's script may fail in any way
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
             raise HeadscopeError(
                 f"the reducer {reference!r} needs a module {module_name!r}, and none was found in {folder} or among "
@@ -158,7 +158,7 @@ def _import(reference: str) -> Any:
 
 
 def _check_kind(kind: type, shown: str) -> type[Reducer]:
-    """Return the class if it is a complete reducer."""
+    """Return the class if it is a complete reducer; else raise an error."""
     if not issubclass(kind, Reducer):
         raise HeadscopeError(
             f"{shown} is not a reducer: it does not inherit from `headscope.reducers.Reducer`; "
@@ -174,7 +174,7 @@ def _check_kind(kind: type, shown: str) -> type[Reducer]:
 
 
 def _checked(reducer: Any, shown: str) -> Reducer:
-    """The reducer, if it is one and its declarations hold together."""
+    """Return the reducer if it is one and its declarations are consistent; else raise an error."""
     if isinstance(reducer, type):
         raise HeadscopeError(
             f"{shown} is not a reducer: it is a class and not an object; see `headscope.reducers.Reducer`."

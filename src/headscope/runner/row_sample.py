@@ -1,14 +1,14 @@
-"""Statistics of long texts, estimated from a random sample of their query rows, and how far off they may be.
+"""Statistics of long texts, estimated from a random sample of their query rows, with the error of the estimate.
 
 text --RowSample.draw--> blocks of rows --observe--> sums of each block --estimate--> sums, and how samples deviate
 
-Each text has rows of its own, whatever it is read with: texts that shared theirs would be wrong together, where a
-head prefers some places, and yet count as independent. So a text of which rows are sampled is a batch by itself. It
-is sampled `SAMPLES` times. Each sample is of every so manieth row, from a random row on, so that it has rows
+Each text has its own rows, whatever else is in its batch. If texts shared their rows, they would be wrong together
+where a head prefers some positions, and yet count as independent. So a text whose rows are sampled is a batch of its
+own. It is sampled `SAMPLES` times. Each sample takes rows at a fixed step from a random row on, so that it has rows
 from all over the text: systematic samples with several random starts (Gautschi 1957, Some remarks on systematic
-sampling). Each estimates the sum over all rows without bias; their mean is the estimate, and how far they lie apart
-says how far off it may be, whatever the reducer makes of the sums. The rows that are like no others, the first and
-those of special tokens, are measured in any case.
+sampling). Each sample estimates the sum over all rows without bias. The mean of the samples is the estimate, and their
+spread gives its error, whatever the reducer computes from the sums. The rows that are unlike all others, the first rows
+and the rows of special tokens, are always measured.
 """
 
 import hashlib
@@ -29,26 +29,29 @@ from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner.checkpoint import Key, add_sums
 
 SAMPLES = 16
-"""Samples of each text."""
+"""The number of samples of each text."""
 
 LEAST_ROWS = 2 * SAMPLES
-"""Rows of all samples together, at least."""
+"""The least number of rows of all samples together."""
 
 FIRST_ROWS = 64
-"""The first rows of a text are measured in any case: where a token sees few others, its attention is like no other's,
-and some heads give most of what they give to a neighbour there."""
+"""The number of first rows of a text, which are always measured.
+
+There a token sees few others, so its attention is unlike that of other rows, and most of what some heads give to a
+neighbour comes from these rows.
+"""
 
 PARTS = 4
-"""Parts of a text, at most; the rows of a sample in each of them are a block."""
+"""The largest number of parts of a text; the rows of a sample in each part are a block."""
 
 PART_ROWS = 1024
-"""Rows of a part, at least: where rows see few keys, fewer blocks are faster than blocks that leave keys out."""
+"""The fewest rows of a part: where rows see few keys, fewer blocks are faster than blocks that leave keys out."""
 
 LEVEL = 0.95
-"""Of the intervals."""
+"""The coverage of the intervals."""
 
 DEVIATION = ":deviation"
-"""What the names of deviations end in; before it stands the name of the sum. Their last axis is that of the samples."""
+"""The end of the names of deviations, after the name of the sum. The last axis of deviations is the sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +59,11 @@ class RowSample:
     """The rows of a text that are measured.
 
     Attributes:
-        length: all rows.
-        step: each sample is of every so manieth row.
-        starts: the first row of each sample, counted from 0.
-        special: the rows behind the first ones that are measured beside the samples: those of special tokens, which
-            are few, and of which some statistics are.
+        length: The number of all rows.
+        step: The step between the rows of a sample.
+        starts: The first row of each sample, counted from 0.
+        special: The rows of special tokens after the first rows. They are measured in addition to the samples, since
+            they are few and some statistics describe only them.
     """
 
     length: int
@@ -70,7 +73,7 @@ class RowSample:
 
     @classmethod
     def draw(cls, batch: Batch, attention_type: str, rows: int, seed: int) -> "RowSample | None":
-        """Return about `rows` rows, the same for the same text and seed; None for all rows, and of several texts."""
+        """Draw about `rows` rows, the same for one text and seed; None if that is all rows, or for several texts."""
         if len(batch.documents) > 1:
             return None
         queries = batch.queries(attention_type)
@@ -85,7 +88,7 @@ class RowSample:
 
     @property
     def blocks(self) -> Iterator[slice]:
-        """The rows in blocks: the first ones, each special one, and those of each sample."""
+        """The rows in blocks: the first rows, each special row, and the rows of each sample."""
         yield slice(0, FIRST_ROWS)
         for row in self.special:
             yield slice(row, row + 1)
@@ -99,9 +102,9 @@ class RowSample:
                     yield block
 
     def estimate(self, observed: Sequence[tuple[slice, Sums]]) -> Sums:
-        """The sums over all rows, and the deviation of each sample from them, given those of each block.
+        """Estimate the sums over all rows, and the deviation of each sample from them, from the sums of each block.
 
-        Samples are drawn without replacement, so that their deviations shrink with the share of the rows that is drawn
+        Samples are drawn without replacement, so their deviations shrink with the share of the rows that is drawn
         (Cochran 1977, section 2.6).
         """
         certain: Sums = {}
@@ -113,7 +116,7 @@ class RowSample:
                 continue
             add_sums(certain, _weigh(sums, 1))
             if rows.start >= FIRST_ROWS:
-                add_sums(sample, _weigh(sums, -self.step))  # a sample that has this special row too
+                add_sums(sample, _weigh(sums, -self.step))  # do not count the row twice in a sample that has it
         shrink = (1 - len(self.starts) / self.step) ** 0.5
         estimates: Sums = {}
         for name, total in certain.items():
@@ -124,22 +127,22 @@ class RowSample:
 
 
 def find_shortest(rows: int) -> int:
-    """Return from how many tokens on a text may have more rows than are measured of it.
+    """Return the number of tokens from which on a text may have more rows than are measured.
 
-    A decoder reads up to two tokens more than its text has: one to start with, and one of padding.
+    A decoder reads up to two tokens more than its text has: a start token and a token of padding.
     """
     return FIRST_ROWS + rows - 1
 
 
 def add_no_deviations(sums: Sums) -> Sums:
-    """Return the sums over all rows of texts, from which no sample deviates."""
+    """Return the sums over all rows of texts with deviations of 0."""
     return sums | {f"{name}{DEVIATION}": value.new_zeros((*value.shape, SAMPLES)) for name, value in sums.items()}
 
 
 def find_other_kind(first: Mapping[Key, Any], other: Mapping[Key, Any]) -> Key | None:
-    """The first sum that has another shape or type in two runs; where rows are sampled, types may differ.
+    """Return the key of the first sum that has another shape or type in two runs; None if there is none.
 
-    Estimates of a sample of rows have fractions where the sums of a short text have none.
+    Types may differ where rows are sampled: estimates have fractions where the sums of a short text have none.
     """
     for key, ours in first.items():
         theirs = other.get(key, ours)
@@ -150,7 +153,7 @@ def find_other_kind(first: Mapping[Key, Any], other: Mapping[Key, Any]) -> Key |
 
 
 def find_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-    """The result of a reducer; of estimated sums with the ends of the interval of each value of a head."""
+    """Return the result of a reducer; for estimated sums, with both ends of the interval of each value of a head."""
     deviations = {name.removesuffix(DEVIATION): sums[name] for name in sums if name.endswith(DEVIATION)}
     if not deviations:
         return reducer.result(sums, counts)
@@ -162,7 +165,7 @@ def find_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mappin
     ]
     ends: dict[str, xr.Variable] = {}
     for name, value in values.data_vars.items():
-        # Sums by fold are what scores are made of, and no values themselves.
+        # Sums by fold are parts of scores and not values themselves.
         if {"layer", "head"} <= {*value.dims} and "fold" not in value.dims:
             interval = find_interval(value.values, np.stack([sample[name].values for sample in samples]))
             for side, end in zip(("lower", "upper"), interval, strict=True):
@@ -175,17 +178,18 @@ def find_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mappin
 def find_interval(
     value: Float64[np.ndarray, "..."], samples: Float64[np.ndarray, "..."]
 ) -> tuple[Float64[np.ndarray, "..."], Float64[np.ndarray, "..."]]:
-    """The ends of the intervals of values, given what each of several independent samples says, along a first axis.
+    """Return both ends of the intervals of values, given the values of several independent samples on a first axis.
 
-    Student's t, turned so that it allows for skewness (Hall 1992, On the removal of skewness by transformation): much
-    of what a head gives to a neighbour comes from few rows, and samples that have missed them lie close together.
+    The interval is Student's t, transformed to allow for skewness (Hall 1992, On the removal of skewness by
+    transformation): much of what a head gives to a neighbour comes from few rows, and samples without these rows lie
+    close together.
     """
     count = len(samples)
     deviations = samples - value
     spread = samples.std(0, ddof=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         skewness = np.nan_to_num((deviations**3).mean(0) / spread**3)
-    # Where there is no skewness the transformation is none.
+    # Without skewness the transformation is the identity, but its formula divides by 0.
     skewness = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness)
     quantiles = stdtrit(count - 1, [(1 + LEVEL) / 2, (1 - LEVEL) / 2])
     low, high = (

@@ -32,7 +32,7 @@ from headscope.runs import TEST, Run, Runs
 from headscope.runs import read as read_runs
 
 _READ_ALIKE = ("documents", "words", "tokens", "tokens_unknown", "skipped")
-"""Attributes about the corpus, which are the same for all runs."""
+"""The attributes about the corpus that must be the same for all runs."""
 
 
 def measure_runs(
@@ -50,22 +50,21 @@ def measure_runs(
 ) -> xr.Dataset:
     """Measure every head of every run of a folder on a corpus.
 
-    The arguments are those of `measure`, but `model` (as for `headscope.load`) is what the runs were tuned from: they
-    are put on its device, and reducers that compare two models compare each of them with it. `corpus` is as for
-    `headscope.read`. `runs` are their folder, or what
-    `headscope.runs.read` returns for it, of which `trust_remote_code` runs the Python. Reducers that are named are
-    measured without permutations; each run has a checkpoint of its own (`checkpoints`), and progress is that in all
-    runs together.
+    The arguments are those of `measure`, with these differences. `model` (as for `headscope.load`) is the model from
+    which the runs were tuned: they are put on its device, and reducers that compare two models compare each run with
+    it. `corpus` is as for `headscope.read`. `runs` is the folder of the runs, or the result of `headscope.runs.read`
+    for it; `trust_remote_code` allows their Python code to run. Named reducers are measured without permutations. Each
+    run has its own checkpoint (`checkpoints`), and progress counts all runs together.
 
     Returns:
         A head table in which values of heads have the dimension ``run``, with the coordinates ``run`` (names) and
-        ``seed``. What depends on the corpus alone does not have it.
+        ``seed``. Values that depend only on the corpus do not have it.
 
     Raises:
-        CorpusError: the corpus cannot be read or lacks what a reducer needs.
-        ModelError: a run is damaged, is not a model of the same layers, heads and vocabulary, or reads the corpus in
+        CorpusError: The corpus cannot be read or lacks what a reducer needs.
+        ModelError: A run is damaged, is not a model of the same layers, heads and vocabulary, or reads the corpus as
             other tokens.
-        HeadscopeError: the folder holds no runs, or they were tuned from another model.
+        HeadscopeError: The folder holds no runs, or the runs were tuned from another model.
     """
     model, reducers = load(model, trust_remote_code=trust_remote_code), list_reducers(reducers)
     runs = runs if isinstance(runs, Runs) else read_runs(runs)
@@ -85,7 +84,7 @@ def measure_runs(
             if progress is not None:
                 progress(place * total + done, len(runs.runs) * total)
 
-        # The run is not given a name here, so that it is gone before the next one is loaded.
+        # The run is not assigned to a variable, so that it is freed before the next one is loaded.
         table = measure(
             load(
                 runs.path(run), device=str(model.device), dtype=model.dtype_asked, trust_remote_code=trust_remote_code,
@@ -124,13 +123,13 @@ def measure_pair(
     >>> table["similarity"]  # 1 where a head attends as before
 
     The arguments are those of `measure`; `after` was tuned from `before`. Both are as for `headscope.load`, and
-    `corpus` as for `headscope.read`. Documents of more than 512 tokens are left out and counted.
+    `corpus` is as for `headscope.read`. Documents of more than 512 tokens are left out and counted.
 
     Returns:
         A head table of the model after. Its cosine is 1 where nothing has changed.
 
     Raises:
-        ModelError: the models differ in layers, heads or vocabulary, or turn a document into different tokens.
+        ModelError: The models differ in layers, heads or vocabulary, or turn a document into different tokens.
     """
     comparing = [name for name, reducer in REDUCERS.items() if reducer.models == 2 and not reducer.on_sample]
     return measure(
@@ -140,16 +139,16 @@ def measure_pair(
 
 
 def checkpoints(checkpoint: Path, runs: Runs) -> list[Path]:
-    """Where `measure_runs` keeps the sums of each run, beside `checkpoint`."""
+    """Return the files in which `measure_runs` keeps the sums of each run, next to `checkpoint`."""
     return [checkpoint.with_name(f"{checkpoint.stem}.{run.name}{checkpoint.suffix}") for run in runs.runs]
 
 
 def refuse_other_runs(model: Model, runs: Runs, *, trust_remote_code: bool) -> None:
-    """Refuse runs that are damaged or that were not tuned from this model, before any of them is measured.
+    """Raise an error if runs are damaged or were not tuned from this model, before any of them is measured.
 
     Raises:
-        HeadscopeError: the folder holds no runs, or they were tuned from another model.
-        ModelError: a run is damaged, or is not a model of the same layers, heads and vocabulary.
+        HeadscopeError: The folder holds no runs, or the runs were tuned from another model.
+        ModelError: A run is damaged, or is not a model of the same layers, heads and vocabulary.
     """
     if not runs.runs:
         raise HeadscopeError(f"{runs.folder} lists no finished run; let `headscope tune` finish one.")
@@ -161,7 +160,7 @@ def refuse_other_runs(model: Model, runs: Runs, *, trust_remote_code: bool) -> N
     twice = [name for name, times in Counter(run.name for run in runs.runs).items() if times > 1]
     if twice:
         raise HeadscopeError(f"{runs.folder} lists the run {twice[0]} twice; take one out of the list.")
-    expected = Shape.from_config(model.module.config, model.tokenizer)  # as `read_identity` reads that of a run
+    expected = Shape.from_config(model.module.config, model.tokenizer)  # as `read_identity` reads the shape of a run
     for run in runs.runs:
         try:
             shape, digest = read_identity(runs.path(run), trust_remote_code=trust_remote_code)
@@ -189,7 +188,7 @@ def _refuse_other_reading(runs: Runs, run: Run, first: xr.Dataset, table: xr.Dat
 
 
 def _about(model: Model, runs: Runs, tables: Sequence[xr.Dataset]) -> dict[str, object]:
-    """Where the table came from: the model, and what makes each run what it is."""
+    """Return the attributes for the origin of the table: the model, and what identifies each run."""
     about = {name: value for name, value in tables[0].attrs.items() if not str(name).startswith("before")}
     paths: Counter[str] = Counter()
     for table in tables:
@@ -203,7 +202,7 @@ def _about(model: Model, runs: Runs, tables: Sequence[xr.Dataset]) -> dict[str, 
 
 
 def identify_runs(model: Model, runs: Runs) -> dict[str, object]:
-    """The attributes of a table of runs that say which they are, and what they were tuned from."""
+    """Return the attributes of a table of runs that identify the runs and the model from which they were tuned."""
     each = [
         {"name": run.name, "seed": run.seed, "weights_sha256": run.weights_sha256, "best_epoch": run.best_epoch}
         | ({ATTRIBUTE: run.predicted[TEST]} if TEST in run.predicted else {})

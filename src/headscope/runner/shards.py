@@ -1,8 +1,8 @@
-"""The sums over a shard of a corpus, in a file of its own, and the head table of all shards.
+"""The sums over a shard of a corpus, in a file, and the head table of all shards.
 
 Run over a shard --ShardSums--> file;  files of all shards --merge_shards--> head table
 
-A file says all that the table needs, so that neither the weights nor the corpus are read again.
+A file holds everything that the table needs, so that neither the weights nor the corpus are read again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,33 +34,36 @@ from headscope.runner.resolve import list_reducers, resolve_reducers
 from headscope.runner.row_sample import find_other_kind
 
 DEVICE = "device"
-"""Several devices of one kind measure a corpus together."""
+"""The name of the device, which may differ between shards: several devices of one kind measure a corpus together."""
 
 MODEL = "model"
-"""Each machine has it in a place of its own; its weights are compared. The names of files are in those of texts."""
+"""The name of the model, which may differ between shards: each machine has its own path, and weights are compared.
+
+The names of corpora must not differ, since the names of their files are part of the names of texts.
+"""
 
 SHOWN = 200
-"""Characters of values that differ; more would hide what is said."""
+"""The most characters of differing values that are shown; more would hide the message."""
 
 CONTENT = "the sums of a shard"
 REMEASURE = "measure its shard again"
-"""What to do with sums that cannot be."""
+"""The advice for impossible sums."""
 
 ADVICE = "give files that `headscope measure --shard` wrote"
 
 
 @dataclass(frozen=True, eq=False)
 class ShardSums:
-    """The sums over a shard, and what the table of all of them needs.
+    """The sums over a shard, and what the table of all shards needs.
 
     Attributes:
-        shard: which of how many.
-        done: the sums.
-        identity: of the run, the same in all shards.
-        summary: of the whole corpus.
-        shape: of the model, without its vocabulary.
-        reducers: the name and the settings of each (`headscope.reducers.settings`).
-        view: what was measured in place of the weights; None for the weights.
+        shard: The number of the shard, and of all shards.
+        done: The sums.
+        identity: The identity of the run, the same in all shards.
+        summary: The summary of the whole corpus.
+        shape: The shape of the model, without its vocabulary.
+        reducers: The name and the settings of each reducer (`headscope.reducers.settings`).
+        view: The view that was measured in place of the weights; None for the weights.
     """
 
     shard: Shard
@@ -73,16 +76,16 @@ class ShardSums:
 
     @classmethod
     def of_run(cls, run: Run, done: RunSums) -> "ShardSums":
-        """What a run over a shard has added up.
+        """Return what a run over a shard has added up.
 
         Raises:
-            HeadscopeError: the run was over a whole corpus.
+            HeadscopeError: The run was over a whole corpus.
         """
         if run.shard is None:
             raise HeadscopeError("the run was over a whole corpus and has no shard; open it with one.")
         settings = [(reducer.name, write_settings(reducer)) for reducer in run.reducers]
         identity = {name: value for name, value in run.identity.items() if name != "shard"}
-        # Nobody reads the documents again.
+        # The documents are not read again, so nothing needs their originals.
         summary = replace(run.summary, originals=Originals())
         return cls(run.shard, done, identity, summary, run.model.shape, settings, run.stream.plan.view)
 
@@ -93,10 +96,10 @@ class ShardSums:
         return {name: seen.get(name, 0) for name in ("documents", "words", "tokens")}
 
     def write(self, path: Path) -> None:
-        """Write the file, whole or not at all.
+        """Write the file in one step, so that no partial file remains.
 
         Raises:
-            HeadscopeError: the disk refuses it.
+            HeadscopeError: The disk refuses the file.
         """
         shape = {field.name: dict(getattr(self.shape, field.name)) for field in fields(Shape)} | {"vocabulary": {}}
         summary = {name: values for name, values in asdict(self.summary).items() if name != "originals"}
@@ -108,10 +111,10 @@ class ShardSums:
 
     @classmethod
     def read(cls, path: Path) -> "ShardSums":
-        """The sums that `write` wrote.
+        """Read the sums that `write` wrote.
 
         Raises:
-            HeadscopeError: the file holds no sums of a shard, those of another version, or some that cannot be.
+            HeadscopeError: The file holds no sums of a shard, sums of another version, or impossible sums.
         """
         check_regular(path)
         if not path.is_file():
@@ -122,7 +125,7 @@ class ShardSums:
             written = parse_json(run["versions"])["headscope"]
             number, count = about["shard"]
             shape = about["shape"]
-            # JSON has only text for keys.
+            # The keys of JSON are always text.
             others = {int(layer): kind for layer, kind in shape["without_attention"].items()}
             reducers = [(name, settings) for name, settings in about["reducers"]]
             whole = all(isinstance(run[name], str) for name in (DEVICE, MODEL)) and isinstance(identity["plan"], str)
@@ -144,18 +147,18 @@ class ShardSums:
 
 
 def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str | Reducer] = ()) -> xr.Dataset:
-    """The head table of all shards of a corpus.
+    """Merge all shards of a corpus into one head table.
 
-    They are added up in the order of their numbers, whatever that of the files, so that the table is always the same
-    to the last bit. It differs from that of one run over the whole corpus by rounding alone.
+    The sums are added up in the order of the shard numbers, whatever the order of the files, so that the table is
+    always the same to the last bit. It differs from the table of one run over the whole corpus only by rounding.
 
     Args:
-        paths: the files of all shards.
-        reducers: your own ones, which no file can bring, by ``module:Reducer`` or as objects.
+        paths: The files of all shards.
+        reducers: Your own reducers, which no file can hold, by ``module:Reducer`` or as objects.
 
     Raises:
-        HeadscopeError: a shard is missing or given twice, two are of different runs, one holds sums that cannot be, or
-            a reducer is not known.
+        HeadscopeError: A shard is missing or given twice, two shards are of different runs, a shard holds impossible
+            sums, or a reducer is unknown.
     """
     shards = {path: ShardSums.read(path) for path in paths}
     _refuse_other_shards(paths, shards)
@@ -168,7 +171,7 @@ def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str |
         done = reduce(add, (sums.done for sums in ordered))
         table = complete_table(done, first.summary, first.shape, resolved, first.identity, first.view)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        if list_reducers(reducers):  # whose own errors are for who wrote them
+        if list_reducers(reducers):  # the errors of a user's own reducers are for their author
             raise
         raise HeadscopeError(
             f"{paths[0]} and the shards next to it do not hold what their reducers add up ({first_line(error)}); "
@@ -179,7 +182,7 @@ def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str |
 
 
 def _refuse_other_shards(paths: Sequence[Path], shards: Mapping[Path, ShardSums]) -> None:
-    """Refuse shards that are not those of one run, each of them once."""
+    """Raise an error if the shards are not all shards of one run, each of them once."""
     if not paths:
         raise HeadscopeError("no shard was given; give the files of all shards of a corpus.")
     path, first = next(iter(shards.items()))
@@ -213,7 +216,7 @@ def _refuse_other_shards(paths: Sequence[Path], shards: Mapping[Path, ShardSums]
 
 
 def find_difference(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """In what two identities differ that shards of one run have in common; empty if in nothing."""
+    """Return a difference between two identities that rules out one run; empty if there is none."""
     ours, theirs = (drop_remarks(identity["about"]) for identity in (first, other))
     kinds = [about.pop(DEVICE).partition(":")[0] for about in (ours, theirs)]
     compared = (ours.keys() | theirs.keys()) - {MODEL}
@@ -231,7 +234,7 @@ def find_difference(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def _find_difference(first: ShardSums, other: ShardSums) -> str:
-    """In what two shards differ that those of one run have in common; empty if in nothing."""
+    """Return a difference between two shards that rules out one run; empty if there is none."""
     if first.shard.count != other.shard.count:
         return f"the number of shards, {first.shard.count} and {other.shard.count}"
     different = find_difference(first.identity, other.identity)
@@ -239,7 +242,7 @@ def _find_difference(first: ShardSums, other: ShardSums) -> str:
 
 
 def _make_reducers(sums: ShardSums, own: str | Reducer | Sequence[str | Reducer]) -> list[Reducer]:
-    """The reducers that added up a shard: headscope's own, and in the place of others those that are given."""
+    """Return the reducers that added up a shard: built-in ones, and in place of others the user's own."""
     given = list_reducers(own)
     brought = {reducer.name: reducer for reducer in (resolve_reducers(given, sums.summary) if given else [])}
     objects = {name for name, reducer in zip(brought, given, strict=True) if not isinstance(reducer, str)}
