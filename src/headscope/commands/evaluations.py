@@ -46,7 +46,7 @@ class EvaluationSource:
         last_words: of the texts the last word alone is predicted.
         split: of the task.
         seed: of the sample of examples.
-        limit: take so many examples, texts, or pairs of each paradigm. None: all.
+        limit: Take at most this number of examples, of texts, or of pairs of each paradigm. None: all.
         label_names: the task's label for each of the model's, where their names differ.
     """
 
@@ -150,7 +150,7 @@ def find_evaluation(
         data: the file or folder of a task or of ``blimp``.
         split: of a task.
         paradigms: of the minimal pairs. Default: all.
-        limit: take so many examples or last words at random, the first texts, or the first pairs of each paradigm.
+        limit: Take this number of random examples or last words, of first texts, or of first pairs of each paradigm.
         seed: of the random sample.
         labels: which label of the model is which of the task (`headscope.intervene.label_names`).
 

@@ -45,7 +45,7 @@ def run_model(model: Model, inputs: Mapping[str, Any], **options: Any) -> Any:
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error, or one of its causes, says that there is not enough memory."""
+    """Return whether an error, or one of its causes, says that memory is too small."""
     while error is not None:
         kinds = torch.OutOfMemoryError | MemoryError
         if isinstance(error, kinds) or (isinstance(error, RuntimeError) and MEMORY.search(str(error))):

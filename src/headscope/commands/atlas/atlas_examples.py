@@ -92,7 +92,7 @@ def make_examples(
 def choose_candidates(
     documents: Iterable[Document], size: int, seed: int, count_tokens: Callable[[Sequence[Document]], Sequence[int]]
 ) -> list[Document]:
-    """So many documents at random; those of another than the `GOOD_LENGTH` only if there are too few."""
+    """Draw random documents; documents of another than the `GOOD_LENGTH` only if there are too few."""
     places = Selection(sample=POOL * size, seed=seed).choose(documents)
     pool = [document for place, document in enumerate(documents) if places is None or place in places]
     order = np.random.default_rng(seed).permutation(len(pool))

@@ -38,7 +38,7 @@ def annotate(
 
     Args:
         folder: as `headscope.learn.map_labels.write_maps` wrote it.
-        second: show so many of the labelled maps, in random order, and keep their labels as those of a second pass.
+        second: The number of labelled maps that are shown again, in random order; their labels are kept apart.
         seed: of that choice.
         port: of the page; 0 takes a free one.
         ready: called with the address of the page.

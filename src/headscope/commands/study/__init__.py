@@ -1,1 +1,1 @@
-"""`headscope study`: a paper's results and one's own, side by side."""
+"""`headscope study`: a paper's results and yours, side by side."""

@@ -38,7 +38,7 @@ class Study(
     Request[StudyResult],
     function="study",
 ):
-    """Measure what a paper measured, and write its results and one's own side by side.
+    """Measure what a paper measured, and write its results and yours side by side.
 
     The folder holds STUDY.md (read this), STUDY.csv, a head table for each corpus (netCDF) and STUDY.json;
     with `seeds` also the tuned models, in runs/.
