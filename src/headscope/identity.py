@@ -17,6 +17,12 @@ GPU_UNUSED = "gpu_unused"
 PLACEMENT = "placement"
 """The attribute with the device of each part of a model that runs on several devices; `device` lists the devices."""
 
+ADAPTER_OF = "adapter_of_sha256"
+"""The attribute with the hashes of the weights of the model that an adapter was trained for, with spaces between."""
+
+PLACEBO_OF = "placebo_of"
+"""The attribute of a table of placebo adapters: the hash of the weights of the adapter that they are placebos of."""
+
 REMARKS = frozenset({GPU_UNUSED, PLACEMENT})
 """Attributes that change no number: runs that differ only in them are the same."""
 

@@ -66,6 +66,55 @@ def test_a_loaded_model_of_peft_is_the_folder(base: Path, adapter: Path) -> None
     )
 
 
+def test_a_loaded_model_of_peft_says_what_it_was_tuned_from(base: Path, adapter: Path) -> None:
+    """As the folder does, by the file of the weights; and by the weights in memory, which a plain model has too."""
+    words = tiny.make("llama")[1]
+    given = peft.PeftModel.from_pretrained(hf.AutoModel.from_pretrained(base), adapter)
+    table, folder = measure((given, words)), measure(adapter)
+    assert table.attrs["adapter_of"] == folder.attrs["adapter_of"] == str(base)
+    assert table.attrs["model"] == f"adapter of {base}"
+    plain = load((hf.AutoModel.from_pretrained(base), words))
+    assert table.attrs["adapter_of_sha256"].split() == [plain.weights_sha256, load(base).weights_sha256]
+    assert folder.attrs["adapter_of_sha256"] == load(base).weights_sha256
+    other = load(load((given, words)), words)
+    assert (other.adapter_of, other.adapter_of_sha256) == (str(base), table.attrs["adapter_of_sha256"])
+
+
+def test_a_loaded_model_of_peft_is_compared_with_what_it_was_tuned_from(base: Path, adapter: Path) -> None:
+    given = peft.PeftModel.from_pretrained(hf.AutoModel.from_pretrained(base), adapter)
+    expected = headscope.measure(adapter, DOCUMENTS, "similarity")
+    for model in ((given, tiny.make("llama")[1]), load(given, tiny.make("llama")[1])):
+        table = headscope.measure(model, DOCUMENTS, "similarity")
+        np.testing.assert_allclose(table["similarity"], expected["similarity"], atol=1e-5)
+        assert table.attrs["before"] == str(base)
+
+
+def test_the_model_of_an_adapter_with_a_classifier_is_known(base: Path) -> None:
+    words, classifier = tiny.make("llama")[1], hf.AutoModelForSequenceClassification
+    config = peft.LoraConfig(**{**WANTED, "task_type": "SEQ_CLS"})
+    given = peft.get_peft_model(classifier.from_pretrained(base, pad_token_id=2), config)
+    plain = load((hf.AutoModel.from_pretrained(base), words))
+    for task in (None, "classification"):
+        model = load(given, words, task=task)
+        assert model.adapter_of == str(base)
+        assert model.adapter_of_sha256.split()[0] == plain.weights_sha256
+
+
+@pytest.mark.parametrize("method", ["merge_and_unload", "unload"])
+def test_a_model_out_of_which_the_adapter_was_taken_has_none(base: Path, adapter: Path, method: str) -> None:
+    given = peft.PeftModel.from_pretrained(hf.AutoModel.from_pretrained(base), adapter)
+    model = load(getattr(given, method)(), tiny.make("llama")[1])
+    assert (model.adapter_of, model.adapter_of_sha256, model.name) == ("", "", str(base))
+
+
+def test_an_adapter_of_a_model_without_a_name_is_known_by_its_weights() -> None:
+    module, words = tiny.make("llama")
+    plain = load((module, words)).weights_sha256
+    model = load(peft.get_peft_model(module, peft.LoraConfig(**WANTED)), words)
+    assert (model.adapter_of, model.adapter_of_sha256) == ("", plain)
+    assert model.name == "adapter of LlamaModel"
+
+
 def test_one_call_compares_an_adapter_with_its_model(base: Path, adapter: Path) -> None:
     table = headscope.measure(adapter, DOCUMENTS, ["similarity", "head_distances_before"])
     before = headscope.runner.measure(load(adapter), DOCUMENTS, ["similarity"], before=base)

@@ -14,7 +14,7 @@ from headscope.capture.model.model import Model
 from headscope.capture.passes.stream import Plan
 from headscope.capture.tokens.align import Alignment
 from headscope.heads import EDITED, KEY_VALUE_HEADS, KEY_VALUE_HEADS_BY_LAYER
-from headscope.identity import GPU_UNUSED, PLACEMENT
+from headscope.identity import ADAPTER_OF, GPU_UNUSED, PLACEBO_OF, PLACEMENT
 from headscope.layers import write_without_attention
 
 PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
@@ -38,7 +38,8 @@ def identify_model(model: Model) -> dict[str, Any]:
     }
     placed = describe_placement(model.module)
     placement = {PLACEMENT: json.dumps(placed)} if placed else {}
-    adapter = {"adapter_of": model.adapter_of} if model.adapter_of else {}
+    parts = {"adapter_of": model.adapter_of, ADAPTER_OF: model.adapter_of_sha256, PLACEBO_OF: model.placebo_of}
+    adapter = {name: value for name, value in parts.items() if value}
     shape = model.shape
     groups = {*shape.key_value_heads.values()}
     if shape.key_value_heads_by_layer:

@@ -36,6 +36,9 @@ class Model:
             parameters themselves if the model did not come from a file.
         adapter_of: The name of the model that an adapter was trained for, if the module has an adapter; otherwise
             empty.
+        adapter_of_sha256: The SHA-256 of the weights of that model, as far as it is known: of its file, or of the
+            parameters of a model in memory, or both with a space between them.
+        placebo_of: The SHA-256 of the adapter of which this one is a placebo; otherwise empty.
         saved: The texts whose attention another engine saved, if these are measured in place of a model; otherwise
             None.
         dtype_asked: The numerical type that the user chose for loading; None for the type of the weights.
@@ -48,6 +51,8 @@ class Model:
     revision: str
     weights_sha256: str
     adapter_of: str = ""
+    adapter_of_sha256: str = ""
+    placebo_of: str = ""
     saved: SavedTexts | None = None
     dtype_asked: str | None = None
     gpu_unused: str = ""

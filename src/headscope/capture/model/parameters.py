@@ -16,17 +16,26 @@ PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, 
 """Types whose `repr` describes a value completely."""
 
 
-def hash_parameters(module: nn.Module, name: str) -> str:
-    """Return the SHA-256 of the whole state of a model; `name` is the model's name in errors.
+def hash_parameters(module: nn.Module, name: str, names: Mapping[str, str] | None = None) -> str:
+    """Return the SHA-256 of the whole state of a model, or of some parts of it under other names.
+
+    Args:
+        module: The model.
+        name: The model's name in errors.
+        names: The new names of the parts to hash, by their names in the state. By default all parts are hashed, under
+            their own names.
 
     Raises:
         ModelError: A part of the state is of a type that cannot be hashed.
     """
     digest = hashlib.sha256()
-    for key, part in sorted(module.state_dict().items()):
+    state = module.state_dict()
+    names = {key: key for key in state} if names is None else names
+    for own, key in sorted((own, key) for key, own in names.items()):
+        part = state[key]
         try:
             is_empty = isinstance(part, Tensor) and part.device.type == NOWHERE
-            for piece in _write(key, read_weights(module, key) if is_empty else part):
+            for piece in _write(own, read_weights(module, key) if is_empty else part):
                 digest.update(piece)
         except Exception as error:  # each type of object raises its own errors
             raise ModelError(

@@ -5,8 +5,11 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+from torch import nn
 from transformers import PreTrainedModel
 
+from headscope.capture.model.parameters import hash_parameters
+from headscope.capture.model.unwrap import unwrap
 from headscope.capture.model.weights import hash_files, quiet
 from headscope.errors import ModelError, first_line
 
@@ -31,7 +34,7 @@ def attach_adapter(module: PreTrainedModel, folder: Path, base: str) -> frozense
         with quiet():
             loading = module.load_adapter(str(folder))
     except Exception as error:  # PEFT, safetensors and torch each raise their own
-        raise _refuse(folder, base, first_line(error)) from error
+        raise _refuse(folder, base, first_line(error)) from None
     faults = {"lacks": loading.missing_keys, "has too many": loading.unexpected_keys}
     faults["has of another size"] = {str(key[0]) for key in loading.mismatched_keys}
     for fault, keys in faults.items():
@@ -52,6 +55,43 @@ def unwrap_adapted(module: Any) -> Any:
         if is_prompt(config):
             raise _refuse_prompt("the adapter of the loaded model", config)
     return module.get_base_model()
+
+
+def list_adapted(module: nn.Module) -> dict[str, Any]:
+    """Return the layers that adapters change, by their names: those within which PEFT keeps the layer as it was."""
+    return {
+        name: part
+        for name, part in module.named_modules()
+        if hasattr(part, "base_layer") and hasattr(part, "active_adapters")
+    }
+
+
+def name_base(module: Any) -> str:
+    """Return the name of the model that adapters in memory were trained for; empty without any, or without its name."""
+    names = [str(config.base_model_name_or_path or "") for config in find_configs(module)]
+    return next(filter(None, names), "")
+
+
+def find_configs(model: Any) -> list[Any]:
+    """Return the configurations of the adapters in a loaded model, or in a pair of one and its tokenizer."""
+    module, _ = unwrap(model[0] if isinstance(model, tuple) else model)
+    configs = getattr(module, "peft_config", None)
+    return [*configs.values()] if configs and isinstance(module, nn.Module) and list_adapted(module) else []
+
+
+def hash_without_adapters(module: nn.Module, name: str) -> str:
+    """Return the hash of the weights of a model as it was before it got its adapters; empty where these are merged."""
+    adapted = list_adapted(module)
+    if any(getattr(part, "merged", False) for part in adapted.values()):
+        return ""
+    kept = dict.fromkeys(adapted, "base_layer")
+    kept |= {place: "original_module" for place, part in module.named_modules() if hasattr(part, "original_module")}
+    names = {}
+    for key in module.state_dict():
+        around = {place: within for place, within in kept.items() if key.startswith(f"{place}.")}
+        if all(key.startswith(f"{place}.{within}.") for place, within in around.items()):
+            names[key] = ".".join(part for part in key.split(".") if part not in around.values())
+    return hash_parameters(module, name, names)
 
 
 def is_prompt(config: Any) -> bool:

@@ -31,10 +31,18 @@ from headscope.capture.model.model_names import (
 from headscope.capture.model.placement import put_model, refuse_device, warn_of_half_precision
 from headscope.capture.model.saved import SavedTexts
 from headscope.capture.model.shape import Shape
+from headscope.capture.model.tokenizer import refuse_tokenizer
 from headscope.capture.model.unwrap import Holder, unwrap
 from headscope.capture.model.weights import quiet, refuse_eight_bits, refuse_other_weights, sha256_of_weights
 from headscope.capture.open import gguf
-from headscope.capture.open.adapters import attach_adapter, hash_adapted, unwrap_adapted
+from headscope.capture.open.adapters import (
+    attach_adapter,
+    hash_adapted,
+    hash_without_adapters,
+    list_adapted,
+    name_base,
+    unwrap_adapted,
+)
 from headscope.capture.open.replay import make_model, make_tokenizer
 from headscope.capture.open.unread import refuse_unread_fields
 from headscope.errors import HeadscopeError, ModelError, first_line
@@ -107,7 +115,10 @@ def load(
         model, tokenizer = _split_pair(model, tokenizer)
     if isinstance(model, Model):
         _refuse_other_dtype(model, chosen)
-        return model if tokenizer is None else Model.from_module(model.module, tokenizer, name=model.name)
+        if tokenizer is None:
+            return model
+        refuse_tokenizer(model.module, tokenizer, model.name)
+        return replace(model, tokenizer=tokenizer)
     if not isinstance(model, str | Path):
         wrapped = _wrap(model, tokenizer, task)
         _refuse_other_dtype(wrapped, chosen)
@@ -162,8 +173,9 @@ def load(
     warn_of_half_precision(name, module.device, module.dtype)
     revision = getattr(module.config, "_commit_hash", None) or ""
     digest = sha256_of_gguf or sha256_of_weights(folder)
-    digest = hash_adapted(Path(name), digest) if base else digest
-    loaded = Model.from_module(module, tokenizer, name=name, revision=revision, weights_sha256=digest, adapter_of=base)
+    adapted = hash_adapted(Path(name), digest) if base else digest
+    loaded = Model.from_module(module, tokenizer, name=name, revision=revision, weights_sha256=adapted, adapter_of=base)
+    loaded = replace(loaded, adapter_of_sha256=digest) if base else loaded
     return replace(loaded, dtype_asked=dtype, gpu_unused=reason)
 
 
@@ -217,7 +229,24 @@ def _wrap(module: Any, tokenizer: PreTrainedTokenizerBase | None, task: str | No
                 f"the loaded model {name!r} comes without its tokenizer; give both, as in "
                 "headscope.load(model, tokenizer)."
             ) from error
-    return Model.from_module(module if task else module.base_model, tokenizer, name=name)
+    if not list_adapted(module.base_model):
+        return Model.from_module(module if task else module.base_model, tokenizer, name=name)
+    base = name_base(module)
+    model = Model.from_module(
+        module if task else module.base_model, tokenizer, name=f"adapter of {base or name}", adapter_of=base
+    )
+    known = [hash_without_adapters(module.base_model, name), _hash_named(base) if base else ""]
+    return replace(model, adapter_of_sha256=" ".join(filter(None, known)))
+
+
+def _hash_named(name: str) -> str:
+    """Return the hash of the weights of a model in a folder or in the cache of the hub; empty where it is not there."""
+    try:
+        where, sha256_of_gguf = _locate(name)
+        config = Path(str(cached_file(where, "config.json", local_files_only=True)))
+        return sha256_of_gguf or sha256_of_weights(config.parent)
+    except (HeadscopeError, OSError, ValueError):  # the name may be of what was there when the adapter was trained
+        return ""
 
 
 def read_identity(folder: Path, *, trust_remote_code: bool = False) -> tuple[Shape, str]:

@@ -19,6 +19,7 @@ from rich.markup import escape
 from headscope import heads
 from headscope.analyse import add_replication, assess
 from headscope.capture.model.model_names import find_base
+from headscope.capture.open.adapters import name_base
 from headscope.commands.folder import reserve_file
 from headscope.commands.inputs import find_head, make_plan
 from headscope.commands.measure.engine import RAY
@@ -151,7 +152,9 @@ def _is_adapter(model: object) -> bool:
     Raises:
         ModelError: the folder of an adapter does not say which model it was trained for.
     """
-    return bool(find_base(str(model)) if isinstance(model, str | Path) else getattr(model, "adapter_of", ""))
+    if isinstance(model, str | Path):
+        return bool(find_base(str(model)))
+    return bool(getattr(model, "adapter_of", "") or name_base(model))
 
 
 def show(request: TypedMeasure, result: Measured, console: Console) -> None:
