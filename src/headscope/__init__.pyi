@@ -19,6 +19,7 @@ from .analyse.significance import add_significance as add_significance
 from .attention_maps import attend as attend
 from .capture.model.model import Model as Model
 from .capture.open.loading import load as load
+from .capture.open.placebo import placebo_adapter as placebo_adapter
 from .capture.open.untrained import untrained_model as untrained_model
 from .commands.align.request import align as align
 from .commands.atlas.request import atlas as atlas
