@@ -66,7 +66,7 @@ DIMENSIONS: Mapping[str, str] = {
     "target": "what the words of a question that name an aspect attend to (its terms, phrase and others)",
     "length": "signed length of a link in words; -6 and 6 are that and longer",
     "permutation": "one of the permutations of the gold annotation",
-    "run": "one of several fine-tuned models that differ in their seed",
+    "run": "one of several fine-tuned models, or placebos of an adapter, that differ in their seed",
     "group": "task or control: what runs were fine-tuned on",
     "fold": "part of the corpus; the groups of documents are assigned to the folds by a hash",
     "side": "left or right of a word, or either; then, which of two equally near comes first",

@@ -126,7 +126,7 @@ def test_a_command_has_the_parameters_and_defaults_of_its_function(name: str) ->
 def test_a_shard_is_measured_with_the_parameters_and_defaults_of_measure() -> None:
     whole, shard = defaults(headscope.measure), defaults(headscope.measure_shard)
     assert {"out", "shard"} == {name for name in shard if name not in whole or shard[name] != whole[name]}
-    assert {"runs", "replicate", "engine", "workers"} == set(whole) - set(shard)
+    assert {"runs", "replicate", "placebos", "engine", "workers"} == set(whole) - set(shard)
 
 
 def test_the_settings_of_training_have_the_defaults_of_tune() -> None:

@@ -3,6 +3,7 @@
 ==================  ============================================================================
 `measure`           model and documents -> head table; ``headscope.measure`` adds the analysis
 `measure_runs`      the same for all models of a folder of runs, with the dimension ``run``
+`measure_placebos`  the same for placebos of an adapter
 `measure_pair`      two models of one shape, compared; this is ``headscope.measure_pair``
 `Run`               a model, documents and reducers, checked together -> sums, of a shard if there is one
 `ShardSums`         the sums of a run over a shard, in a file
@@ -20,6 +21,7 @@
 
 from headscope.capture.passes.stream import Plan
 from headscope.runner.local import Run, count_read, measure, try_views
+from headscope.runner.placebos import measure_placebos
 from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, refuse_view, resolve_reducers
 from headscope.runner.several_runs import measure_pair, measure_runs
 from headscope.runner.shards import ShardSums, merge_shards
@@ -32,6 +34,7 @@ __all__ = [
     "list_reducers",
     "measure",
     "measure_pair",
+    "measure_placebos",
     "measure_runs",
     "merge_shards",
     "needs_head",

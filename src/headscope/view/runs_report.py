@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from headscope.analyse import list_highest
+from headscope.identity import PLACEBO_OF
 from headscope.predictions import find_single_labels
 from headscope.score import HEAD, read_scores
 from headscope.view.headings import name_head
@@ -18,10 +19,14 @@ SHOWN = 12
 
 
 def print_runs(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print the average head and the best head by each score, as mean and deviation over the runs."""
-    kind = "a control of " if table.attrs["control"] else ""
+    """Print the average head and the best head of the runs by each score, as mean and deviation over the runs."""
     count = table.sizes["run"]
-    console.print(f"{count} run{'s' * (count > 1)}, tuned on {kind}{escape(str(table.attrs['task']))}", soft_wrap=True)
+    if PLACEBO_OF in table.attrs:
+        which = f"{count} placebo{'s' * (count > 1)} of its adapter: random ones that change as much"
+    else:
+        kind = "a control of " if table.attrs["control"] else ""
+        which = f"{count} run{'s' * (count > 1)}, tuned on {kind}{escape(str(table.attrs['task']))}"
+    console.print(which, soft_wrap=True)
     columns = ("score", "average head", "best head", "most often")
     grid = make_grid(*columns, left=("most often",), wraps=columns, apart=1)
     rows = [(label, *_over_runs(scores)) for label, scores in _list_scores(table, whole=whole)]

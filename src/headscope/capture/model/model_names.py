@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 from headscope.capture.model.model_files import refuse_other_formats, refuse_part
 from headscope.errors import HeadscopeError, ModelError, suggest
@@ -85,22 +86,48 @@ def find_base(name: str) -> str:
     Raises:
         ModelError: The adapter's file does not name the model.
     """
-    file = Path(name) / _ADAPTER
     try:
-        if not file.exists():
-            return ""
-    except OSError:  # a name that is too long for a path
+        base = _read_adapter(name).get("base_model_name_or_path")
+    except FileNotFoundError:
         return ""
-    try:
-        base = parse_json(read_bytes(file, ADAPTER))["base_model_name_or_path"]
-    except (ValueError, KeyError, TypeError):
-        base = None
     if not isinstance(base, str) or not base:
         raise ModelError(
-            f"{file} does not name the model that the adapter was trained for; write it there as "
+            f"{Path(name) / _ADAPTER} does not name the model that the adapter was trained for; write it there as "
             "base_model_name_or_path, or save the adapter again."
         )
     return base
+
+
+def check_lora(name: str) -> None:
+    """Refuse what is no folder of an adapter by LoRA, of which there are placebos.
+
+    Raises:
+        ModelError: it is none, or its file does not say of which kind it is.
+    """
+    wanted = "give the folder of an adapter by LoRA"
+    if not find_base(name):
+        raise ModelError(f"{name!r} is no folder of an adapter, and a placebo is a random one in its place; {wanted}.")
+    if (kind := _read_adapter(name).get("peft_type")) != "LORA":
+        raise ModelError(f"no placebo can be made of {name!r}, whose adapter is of the kind {kind!r:.60}; {wanted}.")
+
+
+def _read_adapter(name: str) -> dict[str, Any]:
+    """Return the settings of the adapter in a folder; empty ones where they are damaged.
+
+    Raises:
+        FileNotFoundError: there are none.
+    """
+    file = Path(name) / _ADAPTER
+    try:
+        if not file.exists():
+            raise FileNotFoundError(file)
+    except OSError as error:  # a name that is too long for a path
+        raise FileNotFoundError(file) from error
+    try:
+        settings = parse_json(read_bytes(file, ADAPTER))
+    except ValueError:
+        return {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def refuse_pipes(name: str) -> None:

@@ -43,7 +43,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         MEASURED,
         PERMUTATIONS,
         default=None,
-        unset="what the number of rows needs, 999 at least, and 0 with `runs`",
+        unset="what the number of rows needs, 999 at least, and 0 with `runs` and `placebos`",
         at_least=0,
         python="A reducer that is given as an object keeps its own number. On `replicate` there are none, since "
         "nothing is chosen there.",
@@ -96,6 +96,14 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
 class WholeCorpus(Replicable, RunsOptions):
     """What is measured on a whole corpus alone, and who measures it."""
 
+    placebos: int | None = option(
+        MODEL,
+        "Measure N placebos of the adapter in place of `model`, such as 19: random adapters that change as much. "
+        "`headscope compare --placebo` holds the adapter against them.",
+        default=None,
+        at_least=1,
+        python="The table has the dimension ``run``; `headscope.placebo_adapter` says how they are made.",
+    )
     engine: str = option(
         SPEED,
         "Who measures: local, or ray for the workers of a Ray cluster (extra `ray`), the one that RAY_ADDRESS names or "
@@ -128,6 +136,9 @@ class Measure(Measuring, WholeCorpus, Request[HeadTable], function="measure"):
         """Raise an error for runs, reducers, a model, an engine, a file or a corpus that cannot be used."""
         if self.out is None and self.resume:
             raise HeadscopeError("`resume` continues a file, and none is named; name it as `out`.")
+        others = {"runs": self.runs, "replicate": self.replicate}
+        if given := next((name for name, value in others.items() if value is not None and self.placebos), None):
+            raise HeadscopeError(f"placebos are of one adapter, on one corpus; leave out `{given}` or `placebos`.")
         if self.runs is not None and self.replicate is not None:
             raise HeadscopeError(
                 "the heads of runs are not replicated, only those of one model; measure the runs on each corpus, and "
@@ -137,11 +148,32 @@ class Measure(Measuring, WholeCorpus, Request[HeadTable], function="measure"):
             raise HeadscopeError("runs have the head of the task that they were tuned on; leave out `task`.")
         self.check_measuring()
         check_engine(
-            self.engine, self.workers, self.model, self.device, runs=self.runs, replicate=self.replicate is not None
-        )
+            self.engine, self.workers, self.model, self.device, runs=self.runs, replicate=self.replicate is not None,
+            placebos=self.placebos,
+        )  # fmt: skip
+        self.check_placebos()
         if self.out is not None:
             check_file(Path(self.out))
         self.check_corpora(self.corpus, self.replicate)
+
+    def check_placebos(self) -> None:
+        """Raise an error for placebos of what has no adapter by LoRA.
+
+        Raises:
+            HeadscopeError: an edit is at work on the model.
+            ModelError: it has no adapter, or one of which no placebo can be made.
+        """
+        if self.placebos is None:
+            return
+        if isinstance(self.model, str | Path):
+            from headscope.capture.model.model_names import check_lora
+
+            check_lora(str(self.model))
+        else:  # so that torch is loaded already
+            from headscope.capture.open.loading import load
+            from headscope.capture.open.placebo import find_factors
+
+            find_factors(load(self.model), self.model)
 
 
 class MeasureShard(Measuring, Request[ShardSums], function="measure_shard", module="shard"):
@@ -196,6 +228,7 @@ class TypedMeasure(Measuring, WholeCorpus, Listing, Request[Measured], command="
         "headscope measure minilm grammar:300 -r relations --replicate grammar:300:7 -o heads.nc",
         "headscope measure minilm grammar:300 -r scope --runs negation -o after.nc",
         "headscope measure minilm grammar:300 -r scope --runs negation/control -o control.nc",
+        "headscope measure my-lora grammar:300 -r relations --placebos 19 -o placebo.nc",
         "headscope measure minilm grammar:300 -r surface --shard 1/2 -o first.npz",
         "headscope measure minilm grammar:300 -r surface --shard 2/2 -o second.npz",
     )
@@ -232,7 +265,9 @@ class TypedMeasure(Measuring, WholeCorpus, Listing, Request[Measured], command="
 
     def check(self, progress: Progress) -> None:
         """Raise an error for what a shard, or an engine, cannot do."""
-        whole = {"runs": self.runs, "replicate": self.replicate, "explain": self.explain}
+        whole = {
+            "runs": self.runs, "replicate": self.replicate, "placebos": self.placebos, "explain": self.explain,
+        }  # fmt: skip
         if self.part is not None and (given := next((name for name, value in whole.items() if value), None)):
             raise HeadscopeError(
                 f"`{given}` needs the whole corpus, and a shard is a part of it; leave out `{given}` or `shard`."

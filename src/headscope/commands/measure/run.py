@@ -35,6 +35,7 @@ from headscope.runner import (
     ShardSums,
     list_reducers,
     measure,
+    measure_placebos,
     measure_runs,
     refuse_sample,
     refuse_view,
@@ -50,7 +51,7 @@ def run(request: Measure, progress: Progress) -> xr.Dataset:
     with nullcontext() if request.out is None else reserve_file(Path(request.out)) as sums:
         progress("reading the corpus", 0, 0)
         summary = summarize(request.documents)
-        reducers = choose_reducers(request, summary, request.tuned)
+        reducers = choose_reducers(request, summary, request.tuned, placebos=request.placebos is not None)
         if request.engine == RAY:
             table = _measure_on_ray(request, reducers, summary, sums, progress)
         else:
@@ -79,7 +80,10 @@ def _measure_here(
             "plan": plan, "summary": summary, "checkpoint": checkpoint, "resume": request.resume, "progress": shown,
         }  # fmt: skip
 
-    if runs is None:
+    if request.placebos is not None:
+        settings = make_settings(f"measuring {request.placebos} placebos of {name_model(model.name)}", summary, sums)
+        table = assess(measure_placebos(model, request.placebos, documents, reducers, **settings))
+    elif runs is None:
         settings = make_settings(f"measuring {name_model(model.name)}", summary, sums)
         table = assess(measure(model, documents, reducers, **settings))
     else:
@@ -123,7 +127,9 @@ def _measure_on_ray(
         return assess(table)
 
 
-def choose_reducers(request: Measuring, summary: CorpusSummary, runs: Runs | None) -> list[Reducer]:
+def choose_reducers(
+    request: Measuring, summary: CorpusSummary, runs: Runs | None, *, placebos: bool = False
+) -> list[Reducer]:
     """Return the named reducers for this corpus, with the requested number of permutations.
 
     Raises:
@@ -139,7 +145,7 @@ def choose_reducers(request: Measuring, summary: CorpusSummary, runs: Runs | Non
                 f"the reducer `{reducer.name}` compares a model with what it was tuned from; add `runs`, or give "
                 "the folder of an adapter."
             )
-        skipped = request.permutations is None and runs is not None and isinstance(name, str)
+        skipped = request.permutations is None and (runs is not None or placebos) and isinstance(name, str)
         chosen.append(with_permutations(reducer, 0 if skipped else request.permutations))
     refuse_view(chosen, request.view)
     refuse_sample(chosen, make_plan(request))

@@ -1,0 +1,82 @@
+"""Any reducers on placebos of an adapter, side by side: a head table with the dimension ``run``."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from headscope.capture.model.model_names import OWN_HEAD
+from headscope.capture.open.loading import Loadable, load
+from headscope.capture.open.placebo import placebo_adapter
+from headscope.capture.passes.stream import Plan
+from headscope.corpora.corpus import read
+from headscope.corpora.summary import CorpusSummary, summarize
+from headscope.reducers import DEFAULT
+from headscope.reducers.reducer import Reducer
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner.completed_table import side_by_side
+from headscope.runner.local import Progress, measure
+from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
+
+
+def measure_placebos(
+    model: Loadable,
+    placebos: int,
+    corpus: str | Path | Iterable[Any],
+    reducers: str | Reducer | Sequence[str | Reducer] = DEFAULT,
+    *,
+    plan: Plan | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    summary: CorpusSummary | None = None,
+) -> xr.Dataset:
+    """Measure every head of some placebos of an adapter on a corpus.
+
+    The arguments are those of `measure`, but `model` has an adapter, and `placebos` is how many random ones are
+    measured in its place (`headscope.placebo_adapter`, with the seeds from 0 on). Reducers that are named are measured
+    without permutations; each placebo has a checkpoint of its own, and progress is that in all of them together.
+
+    Returns:
+        A head table in which values of heads have the dimension ``run``, with the coordinates ``run`` (names) and
+        ``seed``. Its attributes are those of the adapter, but ``placebo_of`` has the hash of its weights.
+
+    Raises:
+        CorpusError: the corpus cannot be read or lacks what a reducer needs.
+        ModelError: no placebo can be made of the model.
+    """
+    reducers, documents = list_reducers(reducers), read(corpus)
+    summary = summary or summarize(documents)
+    resolved = [
+        with_permutations(reducer, 0) if isinstance(given, str) else reducer
+        for given, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True)
+    ]
+    loaded = load(model, task=OWN_HEAD if needs_head(resolved, plan.view if plan else None) else None)
+    tables: list[xr.Dataset] = []
+    names = [f"placebo-{seed}" for seed in range(placebos)]
+    for seed, name in enumerate(names):
+
+        def show_progress(done: int, total: int, seed: int = seed) -> None:
+            if progress is not None:
+                progress(seed * total + done, placebos * total)
+
+        file = checkpoint and checkpoint.with_name(f"{checkpoint.stem}.{name}{checkpoint.suffix}")
+        table = measure(
+            placebo_adapter(loaded, seed=seed), documents, resolved, plan=plan, checkpoint=file, resume=resume,
+            progress=show_progress, summary=summary,
+        )  # fmt: skip
+        show_progress(summary.words, summary.words)
+        tables.append(table)
+    runs = [
+        {"name": name, "seed": seed, "weights_sha256": table.attrs["weights_sha256"]}
+        for seed, (name, table) in enumerate(zip(names, tables, strict=True))
+    ]
+    call = (
+        f"measure_placebos(model={loaded.name!r}, placebos={placebos}, "
+        f"reducers={[reducer.name for reducer in resolved]}, plan={plan or Plan()})"
+    )
+    about = {"model": loaded.name, "weights_sha256": loaded.weights_sha256, "runs": json.dumps(runs), "call": call}
+    together = side_by_side(tables, "run", names).assign_coords(seed=("run", [*range(placebos)]))
+    return together.drop_attrs(deep=False).assign_attrs(tables[-1].attrs | about)
