@@ -15,6 +15,7 @@ from headscope.predictions import find_single_labels
 from headscope.view.comparison_frames import make_frames, read_means
 from headscope.view.difference_report import list_sure
 from headscope.view.headings import name_corpus, name_model, name_row
+from headscope.view.placebo_report import list_placebo_section
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
     check_comparison,
@@ -64,6 +65,7 @@ def render_markdown(
     figures: Mapping[str, str] | None = None,
     other: str = "the other corpus",
     differences: pd.DataFrame | None = None,
+    placebo: xr.Dataset | None = None,
 ) -> str:
     """Return a page (Markdown) about what fine-tuning changed in the heads of a model.
 
@@ -77,6 +79,7 @@ def render_markdown(
         figures: The path of each figure, relative to the page, by its caption.
         other: The name of the second corpus of `agreements`.
         differences: For a single run, the data frame of `headscope.difference`.
+        placebo: The changes by an adapter against those by placebos, if there are placebos.
 
     Raises:
         TableError: `comparisons` has a table that is not a comparison.
@@ -95,6 +98,8 @@ def render_markdown(
     ]
     for what, path in (figures or {}).items():
         lines += ["", f"![{what}]({path})"]
+    if placebo is not None:
+        lines += ["", *list_placebo_section(placebo)][:-1]
     return "\n".join([*lines, "", *list_sections(comparisons, agreements, other, differences)]) + "\n"
 
 

@@ -51,12 +51,13 @@ def print_comparisons(
     *,
     differences: pd.DataFrame | None = None,
     whole: bool = False,
+    sentence: str = "",
 ) -> None:
     """Print what fine-tuning changed: the verdicts, and the average head and the best head by each variable.
 
-    For a single run, `differences` has its differences from the model before, judged text by text
-    (`headscope.difference`). With `whole`, each variable also has its layers, its tests with their null hypotheses, and
-    the heads that change most.
+    A `sentence` may come first. For a single run, `differences` has its differences from the model before, judged text
+    by text (`headscope.difference`). With `whole`, each variable also has its layers, its tests with their null
+    hypotheses, and the heads that change most.
 
     Raises:
         TableError: `comparisons` has a table that is not a comparison.
@@ -69,7 +70,7 @@ def print_comparisons(
     console.print(f"[bold]{model}[/] before and after fine-tuning on {task}", soft_wrap=True, highlight=False)
     runs = "; ".join(describe_group(first, group) for group in list_groups(first))
     write(f"{name_corpus(first.attrs['corpus'])}: {first.attrs['heads']} heads{describe_left_out(first)}; {runs}")
-    print_findings(_list_findings(comparisons, differences), console)
+    print_findings((sentence, *_list_findings(comparisons, differences)), console)
     write(f"\nMean ± standard deviation over runs; p: {describe_test(first)[1]}")
     print_grid(_lay_out_means(comparisons), console)
     if not whole:

@@ -35,7 +35,10 @@ class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", lo
     """
 
     contents = Contents("the comparison", "comparison.json")
-    usage = ("headscope compare before.nc after.nc --control control.nc -o changes",)
+    usage = (
+        "headscope compare before.nc after.nc --control control.nc -o changes",
+        "headscope compare before.nc after.nc --placebo placebo.nc -o changes",
+    )
     before: "str | Path | xr.Dataset" = argument(
         "BEFORE",
         "Head table of the model before it was tuned, such as before.nc of `headscope measure`.",
@@ -56,6 +59,13 @@ class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", lo
         default=None,
         kw_only=False,
         basic=True,
+    )
+    placebo: "str | Path | xr.Dataset | list[xr.Dataset] | None" = table_option(
+        MEASURED,
+        "Head table of placebos of the adapter in AFTER, such as placebo.nc of `headscope measure --placebos 19`: does "
+        "the adapter change any head more than they do?",
+        default=None,
+        python="Or the table, or several.",
     )
     other_before: "str | Path | xr.Dataset | None" = table_option(
         CORPUS,
@@ -92,6 +102,13 @@ class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", lo
             return None
         return _read_tables(self.other_before, self.other_after, self.other_control)
 
+    @cached_property
+    def placebos(self) -> "list[xr.Dataset]":
+        """The tables of placebos, read where they are paths."""
+        if self.placebo is None:
+            return []
+        return [*map(_read, self.placebo)] if isinstance(self.placebo, list) else [_read(self.placebo)]
+
     def check(self, progress: Progress) -> None:
         """Raise an error for tables without counterparts, for a folder, or for tables that cannot be read."""
         if (self.other_before is None) != (self.other_after is None) or (
@@ -104,7 +121,7 @@ class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", lo
             )
         progress("reading the tables", 0, 0)
         check_folder(self)
-        _ = self.tables, self.others
+        _ = self.tables, self.others, self.placebos
 
 
 def _read_tables(

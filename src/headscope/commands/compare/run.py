@@ -16,6 +16,7 @@ from rich.console import Console
 
 from headscope.analyse import Consistencies, compare_variable, consistencies
 from headscope.analyse.comparable import name_table, runs_of, split_runs
+from headscope.analyse.placebos import compare_with_placebos
 from headscope.commands.compare.entries import Entry, Tables, choose_entries
 from headscope.commands.compare.request import Compare
 from headscope.commands.output import FIGURES, open_folder
@@ -32,6 +33,7 @@ from headscope.view.difference import can_pair, compare_tables, make_frame
 from headscope.view.figures.draw_changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
 from headscope.view.figures.draw_runs import draw_pairs, pair_comparisons
 from headscope.view.page import write_comparison_page
+from headscope.view.placebo_report import make_placebo_frame
 from headscope.view.wording import check_comparison, describe_comparison, is_of_score
 
 
@@ -43,6 +45,10 @@ class ComparisonResult:
         comparisons: the result of `headscope.compare_variable` for each variable.
         agreements: for the model before tuning and for each group of runs, the rank agreement of the heads between the
             two corpora, variable by variable.
+        placebo: a row for each change of a head by an adapter, the largest first: the score, its row, the head, the
+            values before and after, the size of the change, how often a placebo changes any head as much (``p``), and
+            the verdict. Its ``attrs`` have a sentence (``verdict``), the largest change of each placebo (``largest``)
+            and the method (`headscope.analyse.placebos`). None without placebos.
         other: name of the other corpus; empty if there is none.
         differences: of a single run, the result of `headscope.difference` for the scores; None of several, and where
             nothing can be paired.
@@ -58,6 +64,7 @@ class ComparisonResult:
     left_out: tuple[str, ...]
     folder: Path | None = None
     files: tuple[str, ...] = ()
+    placebo: pd.DataFrame | None = None
 
 
 def run(request: Compare, progress: Progress) -> ComparisonResult:
@@ -66,6 +73,7 @@ def run(request: Compare, progress: Progress) -> ComparisonResult:
     with open_folder(request, progress) as folder:
         entries, left_out = choose_entries(tables, request.variables)
         recorded = _record(request)
+        placebo = _compare_with_placebos(request, entries)
         comparisons = []
         for done, entry in enumerate(entries):
             progress("comparing", done, len(entries))
@@ -87,24 +95,36 @@ def run(request: Compare, progress: Progress) -> ComparisonResult:
         figures = _list_figures(stems) if request.has_figures else {}
         pictures = {title: f"{FIGURES}/{name}.png" for title, (name, _) in figures.items()}
         files = _list_files(stems) | {
-            "comparison.md": render_markdown(comparisons, agreements, pictures, other, differences),
+            "comparison.md": render_markdown(comparisons, agreements, pictures, other, differences, placebo),
             "comparison.html": partial(
                 write_comparison_page, tables.before, tables.after, tables.control, changes=changes
             ),
         }
+        frame = None if placebo is None else make_placebo_frame(placebo)
         files |= {} if differences is None else {"differences.csv": differences}
+        files |= {} if frame is None else {"tables/placebo.csv": frame}
         written = folder.write(files, facts)
         result = ComparisonResult(
-            tuple(comparisons), agreements, other, differences, tuple(left_out), folder.out, written
+            tuple(comparisons), agreements, other, differences, tuple(left_out), folder.out, written, frame
         )
         request.hand_over(result)
         drawings = folder.draw(dict(figures.values()), pdf=request.pdf)
     return replace(result, files=tuple(sorted({*written, *drawings})))
 
 
+def _compare_with_placebos(request: Compare, entries: Sequence[Entry]) -> xr.Dataset | None:
+    """The changes by an adapter against those by placebos: of all rows of a score, unless some are named."""
+    if not request.placebos:
+        return None
+    whole: dict[str, Mapping[str, str | int]] = {entry.variable: {} for entry in entries}
+    values = [(entry.variable, entry.where) for entry in entries] if request.variables else [*whole.items()]
+    return compare_with_placebos(request.tables.before, request.tables.after, request.placebos, values)
+
+
 def _record(request: Compare) -> dict[str, str]:
     """Return the request as an attribute; each comparison adds a call of its own, with its variable."""
     names = {name: name_table(value, name) for name, value in vars(request).items() if isinstance(value, xr.Dataset)}
+    names |= {"placebo": "placebo"} if isinstance(request.placebo, list) else {}
     return {REQUEST: record_request(request, **names)[REQUEST]}
 
 
@@ -181,7 +201,10 @@ def _list_figures(comparisons: Mapping[str, xr.Dataset]) -> dict[str, tuple[str,
 
 def show(request: Compare, result: ComparisonResult, console: Console) -> None:
     """Print each comparison, the agreement between corpora, what was left out, and what to read."""
-    print_comparisons(result.comparisons, console, differences=result.differences, whole=request.whole)
+    sentence = "" if result.placebo is None else result.placebo.attrs["verdict"]
+    print_comparisons(
+        result.comparisons, console, differences=result.differences, whole=request.whole, sentence=sentence
+    )
     for name, agreements in result.agreements.items():
         for agreement in agreements:
             console.print(f"On {result.other}, {name}: {agreement}", soft_wrap=True, markup=False, highlight=False)
