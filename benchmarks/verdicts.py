@@ -23,6 +23,7 @@ from headscope.analyse.probes import score_best_layer
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from worlds import (
+    adapters,
     differences,
     gains,
     layers,
@@ -238,13 +239,23 @@ def judge_intervals(worlds: int) -> Iterator[Row]:
         yield Row("interval misses the truth", where, False, round(missed[worst] * worlds), worlds)
 
 
+def judge_adapters(worlds: int) -> Iterator[Row]:
+    """Whether an adapter, or a placebo in its place, changes any head more than 19 placebos do."""
+    judged = [adapters.judge_world(seed) for seed in range(worlds)]
+    verdict, head = "changed more than by placebos", f"{adapters.LAYER}-{adapters.HEAD}"
+    yield Row(verdict, "a placebo adapter", False, sum(bool(placebo) for _, placebo in judged), worlds)
+    others = sum(bool(real - {head}) for real, _ in judged)
+    yield Row(verdict, "a head to which the adapter gives no rule", False, others, worlds)
+    yield Row(verdict, "a head to which it gives a rule", True, sum(head in real for real, _ in judged), worlds)
+
+
 VERDICTS: Mapping[str, Callable[[int], Iterator[Row]]] = {
     "lesions": judge_lesions, "pairs": judge_pairs, "stars": judge_stars, "sampled": judge_sampled,
     "replication": judge_replication, "differences": judge_differences, "gain": judge_gain, "layers": judge_layers,
-    "trees": judge_trees, "intervals": judge_intervals, "placebos": judge_placebos,
+    "trees": judge_trees, "intervals": judge_intervals, "placebos": judge_placebos, "adapters": judge_adapters,
 }  # fmt: skip
 
-WORLDS = {"placebos": 100, "trees": 100, "pairs": 300, "sampled": 700}
+WORLDS = {"placebos": 100, "adapters": 100, "trees": 100, "pairs": 300, "sampled": 700}
 """Worlds of verdicts of which 1,000 take hours."""
 
 
