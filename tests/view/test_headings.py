@@ -24,6 +24,10 @@ from view.tables import head_table
         ("BERT-base shape", "BERT-base shape"),
         ("/", "/"),
         (".", "."),
+        ("adapter of /models/bert", "adapter of bert"),
+        ("placebo (seed 3) of adapter of ./lora/bert", "placebo (seed 3) of adapter of bert"),
+        ("/box of models/bert", "bert"),
+        ("random weights (seed 1) of owner/name", "random weights (seed 1) of owner/name"),
     ],
 )
 def test_a_folder_is_called_by_its_name_and_a_hub_id_as_it_is(model, name) -> None:

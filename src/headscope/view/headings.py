@@ -22,7 +22,13 @@ def name_corpus(corpus: object) -> str:
 
 
 def name_model(model: object) -> str:
-    """Return the name of a model: of a path, the last folder; a hub id, ``owner/name``, stays as it is."""
+    """Return the name of a model: of a path, the last folder; a hub id, ``owner/name``, stays as it is.
+
+    Words before the name stay too, as in ``adapter of /models/bert``.
+    """
+    kind, _, within = str(model).partition(" of ")
+    if within and "/" not in kind:
+        return f"{kind} of {name_model(within)}"
     path = Path(str(model))
     is_path = path.is_absolute() or str(model).startswith((".", "~")) or len(path.parts) > 2
     return path.name or str(model) if is_path else str(model)
