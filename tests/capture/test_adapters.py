@@ -139,6 +139,20 @@ def test_a_head_that_came_with_the_adapter_is_not_missing(base: Path, tmp_path: 
         load(plain, task="classification")
 
 
+@pytest.mark.parametrize("family", ["llama", "bert"])
+def test_the_adapter_of_a_classifier_is_measured_without_it(tmp_path: Path, family: str) -> None:
+    """Merged by PEFT, and then without the classifier."""
+    base, names = tiny.save(tmp_path / "base", family), {"llama": ["q_proj"], "bert": ["query"]}[family]
+    settings = {"task_type": "SEQ_CLS", "target_modules": names, "model": hf.AutoModelForSequenceClassification}
+    folder = save_adapter(tmp_path / "adapter", base, **settings)
+    assert json.loads((folder / "adapter_config.json").read_text())["modules_to_save"]
+    classifier = settings["model"].from_pretrained(base)
+    merged = peft.PeftModel.from_pretrained(classifier, folder).merge_and_unload()
+    table, expected = measure(folder), measure((merged, tiny.make(family)[1]))
+    np.testing.assert_allclose(table["entropy"], expected["entropy"], atol=1e-5)
+    assert float(abs(table["entropy"] - measure(base)["entropy"]).max()) > 0.01
+
+
 def test_a_tokenizer_of_its_own_is_taken(base: Path, tmp_path: Path) -> None:
     folder = save_adapter(tmp_path / "adapter", base)
     tokenizer = tiny.make("llama")[1]

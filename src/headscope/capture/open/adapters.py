@@ -35,12 +35,16 @@ def attach_adapter(module: PreTrainedModel, folder: Path, base: str) -> frozense
             loading = module.load_adapter(str(folder))
     except Exception as error:  # PEFT, safetensors and torch each raise their own
         raise _refuse(folder, base, first_line(error)) from None
-    faults = {"lacks": loading.missing_keys, "has too many": loading.unexpected_keys}
+    trained = frozenset(name for config in module.peft_config.values() for name in config.modules_to_save or ())
+    # A classifier that was trained beside the adapter has no place in the model below it.
+    absent = trained - {part for name, _ in module.named_modules() for part in name.split(".")}
+    unexpected = {key for key in loading.unexpected_keys if absent.isdisjoint(key.split("."))}
+    faults = {"lacks": loading.missing_keys, "has too many": unexpected}
     faults["has of another size"] = {str(key[0]) for key in loading.mismatched_keys}
     for fault, keys in faults.items():
         if keys:
             raise _refuse(folder, base, f"it {fault} {len(keys)} weights, such as {min(keys)}")
-    return frozenset(name for config in module.peft_config.values() for name in config.modules_to_save or ())
+    return trained
 
 
 def unwrap_adapted(module: Any) -> Any:
