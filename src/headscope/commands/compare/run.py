@@ -113,7 +113,7 @@ def run(request: Compare, progress: Progress) -> ComparisonResult:
 
 
 def _compare_with_placebos(request: Compare, entries: Sequence[Entry]) -> xr.Dataset | None:
-    """The changes by an adapter against those by placebos: of all rows of a score, unless some are named."""
+    """Compare the changes by an adapter with those by placebos, for all rows of a score unless some are named."""
     if not request.placebos:
         return None
     whole: dict[str, Mapping[str, str | int]] = {entry.variable: {} for entry in entries}
