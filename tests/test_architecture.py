@@ -32,8 +32,8 @@ DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 # Each file or folder of the package imports only from those before it.
 CHAINS = (
-    "errors files guards netcdf layers own_files predictions text_forms heads corpora capture reducers runner learn "
-    "studies commands cli",
+    "errors files guards netcdf layers own_files predictions results text_forms heads corpora capture reducers runner "
+    "learn studies commands cli",
     "errors files guards score runs examples headlists analyse view studies commands cli",
     "errors files guards identity heads score capture reducers runner intervene attention_maps commands cli",
 )

@@ -192,6 +192,18 @@ def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str,
     return xr.Dataset(variables, coords, {str(key): value for key, value in about.items()})
 
 
+def select_texts(dataset: xr.Dataset, places: Sequence[int]) -> xr.Dataset:
+    """Some texts of a dataset that `pack` made, at least one, by their places counted from 0.
+
+    Raises:
+        TableError: it is damaged.
+    """
+    texts, examples = unpack(dataset)
+    numbers = {place: number for number, place in enumerate(places)}
+    kept = [replace(example, text=numbers[example.text]) for example in examples if example.text in numbers]
+    return pack([texts[place] for place in places], kept, {str(name): each for name, each in dataset.attrs.items()})
+
+
 def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
     """Return the texts and the examples in a dataset of `pack`.
 

@@ -87,6 +87,12 @@ class Runs:
     settings: Mapping[str, Any]
     runs: tuple[Run, ...]
 
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """The score of the best epoch of each run on the test split, or on the split on which it was chosen."""
+        best = {run.name: run.scores for run in self.runs}
+        return {name: splits[TEST if TEST in splits else self.select][self.metric] for name, splits in best.items()}
+
     def path(self, run: Run) -> Path:
         """Return the folder of a run's model."""
         return self.folder / run.name

@@ -10,7 +10,7 @@ from rich.console import Console
 import headscope
 import tiny
 from headscope.commands import function
-from headscope.view.progress_display import progress_bars
+from headscope.view.progress_display import FINISHED, progress_bars
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,39 @@ def test_times_are_called_what_they_are_and_an_unknown_size_has_no_share() -> No
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue()).replace("\r", "\n").splitlines()
     assert any("measuring" in line and "25%" in line and "elapsed 0:00:" in line for line in lines)
     assert not any("reading" in line and "%" in line for line in lines)
+
+
+def test_in_a_notebook_there_is_a_bar_of_which_nothing_is_left(monkeypatch) -> None:
+    shown: list[dict[str, str]] = []
+
+    class Handle:
+        def update(self, data: dict[str, str], *, raw: bool) -> None:
+            assert raw
+            shown.append(data)
+
+    def display(data: dict[str, str], *, raw: bool, display_id: bool) -> Handle:
+        assert raw
+        assert display_id
+        return Handle()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    times = iter([0, 1, 1.01, 3, 5])
+    monkeypatch.setattr("headscope.view.progress_display.time.monotonic", lambda: next(times))
+    with progress_bars(Console(force_jupyter=True)) as update:
+        update("reading <b>", 0, 0)
+        update("measuring", 0, 200)
+        update("measuring", 1, 200)  # too soon to be seen
+        update("measuring", 50, 200)
+    texts = [re.sub("<style>.*</style>|<[^>]*>", " ", data["text/html"]).split() for data in shown]
+    assert texts == [
+        ["reading", "&lt;b&gt;"],  # nobody says how long it has been
+        ["measuring", "0%,", "elapsed", "0:00:00"],
+        ["measuring", "25%,", "elapsed", "0:00:02,", "remaining", "0:00:06"],
+        [],
+    ]
+    values = [re.search(r"<progress aria-label='[^']*' (.*?)style", data["text/html"])[1] for data in shown[:-1]]
+    assert values == [" ", "value='0' max='200' ", "value='50' max='200' "]
+    assert shown[-1] == {"text/html": FINISHED, "text/plain": ""}
 
 
 def test_elsewhere_there_is_a_line_for_each_step() -> None:

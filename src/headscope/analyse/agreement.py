@@ -13,14 +13,15 @@ from headscope.analyse.rank import values_of_heads
 from headscope.analyse.student import LEVEL
 from headscope.analyse.uncertainty import ALPHA, sums_of_heads
 from headscope.errors import TableError
+from headscope.results import Facts, Result
 from headscope.score import main_score
 
 RESAMPLED = 1000
 """The number of bootstrap samples of the folds of each corpus."""
 
 
-@dataclass(frozen=True)
-class Consistency:
+@dataclass(frozen=True, repr=False)
+class Consistency(Result):
     """The agreement of the scores of a model's heads on two corpora.
 
     Attributes:
@@ -40,6 +41,11 @@ class Consistency:
     p: float
     lower: float
     upper: float
+
+    @property
+    def facts(self) -> Facts:
+        """The fields, as they are named."""
+        return vars(self)
 
     def __str__(self) -> str:
         """Return one line with tau, its interval, the p-value and the assumption of the p-value."""
@@ -85,8 +91,8 @@ def consistency(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Co
     return Consistency(variable, int(known.sum()), float(tau), float(p), lower, upper)
 
 
-@dataclass(frozen=True)
-class Consistencies:
+@dataclass(frozen=True, repr=False)
+class Consistencies(Result):
     """The agreement of the scores of the heads on two corpora, in each of several runs.
 
     Attributes:
@@ -102,6 +108,12 @@ class Consistencies:
     runs: tuple[str, ...]
     taus: tuple[float, ...]
     ps: tuple[float, ...]
+
+    @property
+    def facts(self) -> Facts:
+        """The mean and the standard deviation, and the figures of each run."""
+        figures = {"variable": self.variable, "heads": self.heads, "mean": self.mean, "sd": self.sd}
+        return figures | {"runs": self.runs, "taus": self.taus, "ps": self.ps}
 
     @property
     def mean(self) -> float:

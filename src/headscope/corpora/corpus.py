@@ -20,6 +20,7 @@ from headscope.corpora.spacy_patterns import Patterns
 from headscope.corpora.spacy_patterns import read as read_patterns
 from headscope.errors import CorpusError, quote, suggest
 from headscope.files import check_regular, expand_home, hash_lines, hash_texts, reading, sha256, suggest_path
+from headscope.results import Described
 
 GRAMMAR = "grammar"
 GENERATED = {
@@ -39,7 +40,7 @@ _BEGINNING = 1 << 16
 
 
 @dataclass(frozen=True, repr=False)
-class Corpus:
+class Corpus(Described):
     """Documents that can be read again and again. Documents of files and generated documents are not kept in memory.
 
     Attributes:
@@ -332,8 +333,7 @@ def _is_missing(path: Path) -> bool:
 def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
     formats: dict[Path, str | None] = {}
     for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix()):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.is_file() and not hidden:
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
             formats[path] = _detect_format_in_folder(path, format)
     if "text-lines" in formats.values():  # next to paragraphs, a file without a pair is no list of sentences
         formats = {path: "text-lines" if value == "sentences" else value for path, value in formats.items()}

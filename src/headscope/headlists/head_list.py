@@ -11,6 +11,7 @@ from headscope.errors import TableError, list_some, quote
 from headscope.files import has_surrogate, write_text
 from headscope.headlists.json_file import load_json
 from headscope.own_files import HEAD_LIST_FORMAT
+from headscope.results import Facts, Result
 
 VERSION = 1
 """The version of the format. `read_head_list` rejects a file of another version."""
@@ -86,8 +87,8 @@ class ListedModel:
     key_value_heads: int | None = None
 
 
-@dataclass(frozen=True)
-class HeadList:
+@dataclass(frozen=True, repr=False)
+class HeadList(Result):
     """Heads of a model with their scores, and the origin of the scores.
 
     Attributes:
@@ -108,6 +109,13 @@ class HeadList:
     headscope: str = ""
     created: str = ""
     method: str = ""
+
+    @property
+    def facts(self) -> Facts:
+        """Whose heads they are, how many, and the first of each row."""
+        first = {entry.key: f"{entry.row} {entry.place}".strip() for entry in reversed(self.entries)}
+        about = {"model": self.model.name, "corpus": self.corpus, "unit": self.unit, "heads": len(self.entries)}
+        return {**about, "rows": [first[key] for key in self.keys], "method": self.method}
 
     @property
     def keys(self) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from headscope.corpora.document import Document
 from headscope.corpora.written_text import join_texts, split_text
+from headscope.results import Facts, Result
 from headscope.text_forms import SPACED, WRITTEN
 
 Kind = Literal["tagging", "classification", "regression"]
@@ -47,8 +48,8 @@ class Example:
         return Document(self.name, tuple(chain.from_iterable(words)), boundary=boundary, written=join_texts(texts))
 
 
-@dataclass(frozen=True)
-class Task:
+@dataclass(frozen=True, repr=False)
+class Task(Result):
     """A task for fine-tuning.
 
     Attributes:
@@ -76,6 +77,12 @@ class Task:
     notes: tuple[str, ...] = ()
     control: bool = False
     spaced: bool = False
+
+    @property
+    def facts(self) -> Facts:
+        """Return what it is, and the number of examples in each split."""
+        sizes = {split: len(examples) for split, examples in self.splits.items()}
+        return {"name": self.name, "kind": self.kind, "labels": self.labels, "metric": self.metric, **sizes}
 
     @property
     def text(self) -> str:

@@ -31,6 +31,7 @@ from headscope.learn.splits import merge_validation, sample_training
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 from headscope.learn.training_settings import Settings, check_seeds
 from headscope.learn.validation import check
+from headscope.results import Facts, Result
 from headscope.runner.provenance import list_versions
 from headscope.runs import CONTROL, ON_TASK, Run, Runs
 
@@ -43,8 +44,8 @@ PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "accelerate")
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
-class Tuned:
+@dataclass(frozen=True, repr=False)
+class Tuned(Result):
     """The runs in the folder of `tune`, including earlier runs.
 
     Attributes:
@@ -54,6 +55,15 @@ class Tuned:
 
     task: Runs
     control: Runs | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """The task and the model, and the scores of the runs."""
+        control = None if self.control is None else self.control.scores
+        return {
+            "task": self.task.task, "model": self.task.model, "metric": self.task.metric, "runs": self.task.scores,
+            "control": control, "folder": self.task.folder,
+        }  # fmt: skip
 
 
 def tune(

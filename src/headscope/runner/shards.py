@@ -26,6 +26,7 @@ from headscope.identity import drop_remarks
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.settings import apply_settings, write_settings
+from headscope.results import Facts, Result
 from headscope.runner.checkpoint import RunSums, describe_key, load, save
 from headscope.runner.completed_table import complete_table
 from headscope.runner.impossible import refuse_impossible_numbers, refuse_impossible_values
@@ -52,8 +53,8 @@ REMEASURE = "measure its shard again"
 ADVICE = "give files that `headscope measure --shard` wrote"
 
 
-@dataclass(frozen=True, eq=False)
-class ShardSums:
+@dataclass(frozen=True, eq=False, repr=False)
+class ShardSums(Result):
     """The sums over a shard, and what the table of all shards needs.
 
     Attributes:
@@ -88,6 +89,12 @@ class ShardSums:
         # The documents are not read again, so nothing needs their originals.
         summary = replace(run.summary, originals=Originals())
         return cls(run.shard, done, identity, summary, run.model.shape, settings, run.stream.plan.view)
+
+    @property
+    def facts(self) -> Facts:
+        """Which shard it is, what it measured, and how much."""
+        names = tuple(name for name, _ in self.reducers)
+        return {"shard": f"{self.shard.number}/{self.shard.count}", "reducers": names, "view": self.view, **self.counts}
 
     @property
     def counts(self) -> dict[str, int]:

@@ -1,11 +1,13 @@
 """A page inside a notebook: in a frame that needs no kernel, or in a widget that asks it.
 
-page --frame_page--> HTML of a cell
+page --frame_page--> HTML --Cell--> what a notebook shows
 page --make_widget--> widget --a question--> `Answer` --> the page
 """
 
 import html
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module, resources
 from typing import Any
 
@@ -13,6 +15,9 @@ from headscope.errors import HeadscopeError
 
 HEIGHT = 900
 """Pixels of the frame."""
+
+LIMIT = 1_000_000
+"""Bytes of a cell with a page that is not asked for whole: a notebook with many of them still opens."""
 
 Answer = Callable[[str, Any], Any]
 """Of the name of a question and what is asked, as JSON, the answer; a `HeadscopeError` says why there is none."""
@@ -33,6 +38,30 @@ def frame_page(page: str, title: str) -> str:
         f"<iframe title='{html.escape(title)}' sandbox='allow-scripts allow-downloads' "
         f"style='width: 100%; height: {HEIGHT}px; border: 0' srcdoc='{content}'></iframe>"
     )
+
+
+@dataclass(frozen=True, repr=False)
+class Cell:
+    """What a cell of a notebook shows.
+
+    Attributes:
+        title: of what is shown.
+        content: HTML.
+        notes: sentences below it; names of Python are in backticks.
+    """
+
+    title: str
+    content: str
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """The title and the size, on one line."""
+        return f"Cell({self.title!r}, {len(self.content.encode()):,} bytes)"
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        text = re.sub("`(.*?)`", r"<code>\1</code>", html.escape(" ".join(self.notes), quote=False))
+        return f"{self.content}<p>{text}</p>" if text else self.content
 
 
 def make_widget(page: str, title: str, answer: Answer) -> Any:

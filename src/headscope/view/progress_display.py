@@ -1,7 +1,10 @@
 """The progress of a long job, on a terminal, in a notebook, or as a line for each step."""
 
+import html
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 from rich.console import Console
 from rich.markup import escape
@@ -16,9 +19,7 @@ class _Remaining(ProgressColumn):
         """Return a text such as ``remaining 0:01:30``; an empty one if the time cannot be estimated."""
         if task.time_remaining is None or task.finished:
             return Text("")
-        minutes, seconds = divmod(int(task.time_remaining), 60)
-        hours, minutes = divmod(minutes, 60)
-        return Text(f"remaining {hours}:{minutes:02}:{seconds:02}")
+        return Text(f"remaining {_spell_time(task.time_remaining)}")
 
 
 class _Share(ProgressColumn):
@@ -29,14 +30,76 @@ class _Share(ProgressColumn):
         return Text("" if task.total is None else f"{task.percentage:3.0f}%")
 
 
+Update = Callable[[str, int, int], None]
+"""Of a step, how much of it is done and how much there is; 0 if that is not known."""
+
+PAUSE = 0.1
+"""Seconds between two pictures of a bar in a notebook, each of which is sent to the browser."""
+
+
+FINISHED = (
+    "<style>.jp-OutputArea-child:has(.headscope-finished), .jp-Cell-outputWrapper:has(.headscope-finished)"
+    ":not(:has(.jp-OutputArea-child:not(:has(.headscope-finished)))) {display: none}</style>"
+    "<i class='headscope-finished'></i>"
+)
+"""What is left of a bar: nothing to see. JupyterLab keeps a line for an output, even an empty one, unless a style hides
+it, and with it the room for outputs where a cell has no other."""
+
+
+def _spell_time(seconds: float) -> str:
+    """Return a time as ``0:01:30``."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def draw_bar(step: str, done: int, total: int, elapsed: float) -> str:
+    """Return a bar as HTML, which needs no widget; it pulses where the size of the step is not known."""
+    share = f"value='{done}' max='{total}'" if total else ""
+    times = [f"{done / total:.0%}", f"elapsed {_spell_time(elapsed)}"] if total else []
+    if 0 < done < total:
+        times += [f"remaining {_spell_time(elapsed * (total - done) / done)}"]
+    return (
+        "<div style='display: flex; gap: 1em; align-items: center; font-size: 13px'>"
+        f"<span>{html.escape(step)}</span>"
+        f"<progress aria-label='{html.escape(step)}' {share} style='flex: 0 1 20em'></progress>"
+        f"<span style='opacity: 0.7'>{', '.join(times)}</span></div>"
+    )
+
+
 @contextmanager
-def progress_bars(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function that shows progress: call it with a step, the amount done, and the total (0 if not known).
+def _notebook_bar() -> Iterator[Update]:
+    """A bar in the cell of a notebook, of which nothing is left in the end, not even an empty line."""
+    shown = import_module("IPython.display").display({"text/plain": ""}, raw=True, display_id=True)
+    started: dict[str, float] = {}
+    last = -PAUSE
+
+    def update(step: str, done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if step in started and now - last < PAUSE:
+            return
+        last = now
+        bar = draw_bar(step, done, total, now - started.setdefault(step, now))
+        shown.update({"text/html": bar, "text/plain": step}, raw=True)
+
+    try:
+        yield update
+    finally:
+        shown.update({"text/html": FINISHED, "text/plain": ""}, raw=True)
+
+
+@contextmanager
+def progress_bars(console: Console) -> Iterator[Update]:
+    """A function to be called with a step, how much of it is done and how much there is (0 if not known).
 
     On a terminal or in a notebook it draws a bar, which pulses if the total is not known. Elsewhere it prints a line
     for each step.
     """
-    shows_bars = console.is_terminal or console.is_jupyter
+    if console.is_jupyter:
+        with _notebook_bar() as bar:
+            yield bar
+        return
+    shows_bars = console.is_terminal
     columns = (TextColumn("{task.description}"), BarColumn(), _Share(), TextColumn("elapsed"), TimeElapsedColumn())
     started: dict[str, TaskID] = {}
     with Progress(*columns, _Remaining(), console=console, transient=True, disable=not shows_bars) as bars:

@@ -18,13 +18,14 @@ from headscope.capture.model.shape import WITHOUT_ATTENTION, Shape
 from headscope.capture.model.sizes import find_limit, read_first, refuse_form
 from headscope.capture.model.tokenizer import refuse_tokenizer
 from headscope.errors import ModelError
+from headscope.results import Described
 
 _UNLIMITED = 10**6
 """The number of tokens above which a limit means that there is no limit: such tokenizers state a huge number."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model:
+class Model(Described):
     """A transformer ready to be observed.
 
     Attributes:

@@ -1,17 +1,20 @@
 """The results of an atlas. No torch here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.capture.passes.views import VIEWS
 from headscope.commands.output import FIGURES, Contents
 from headscope.errors import TableError
+from headscope.results import Facts, write_line, write_table
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from headscope.view.notebook import Cell
     from headscope.view.page import Live
 
 TABLE, DISTANCES, PROBES = "heads.nc", "head-distances.nc", "probe.nc"
@@ -38,7 +41,7 @@ def refuse_incomplete(folder: Path) -> None:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AtlasResult:
     """The results of `headscope.atlas`.
 
@@ -116,12 +119,76 @@ class AtlasResult:
         names = {name: name.removesuffix(".nc").removeprefix("heads-") for name in self.tables}
         return {view: self.tables[name] for name, view in names.items() if view in VIEWS}
 
+    @property
+    def facts(self) -> Facts:
+        """Of which model and corpus it is, and where."""
+        attrs, sizes = self.table.attrs, self.table.sizes
+        about = {"model": attrs["model"], "layers": sizes["layer"], "heads": sizes["head"], "corpus": attrs["corpus"]}
+        return {**about, "documents": int(attrs["documents"]), "folder": self.folder}
+
+    @property
+    def title(self) -> str:
+        """The name of the page."""
+        from headscope.view.headings import name_model
+
+        return f"Head atlas of {name_model(self.table.attrs['model'])}"
+
+    def show(self, *, whole: bool = False) -> "Cell":
+        """Return the page as a cell of a notebook shows it.
+
+        Args:
+            whole: the page with all texts and figures, however large it is. By default the cell has at most 1 MB: a
+                larger page is without figures, and has as many texts as fit, the short ones first.
+        """
+        source = "atlas" if self.folder is None else f'"{self.folder}"'
+        return self.make_cell(whole=whole, live=f"headscope.explore({source}).widget()")
+
+    def make_cell(self, *, whole: bool, live: str) -> "Cell":
+        """Return what `show` does; `live` is the Python that shows the page with the model behind it."""
+        from headscope.view.notebook import LIMIT, Cell, frame_page
+
+        notes = [f"`{live}` is this page with the model behind it: type texts of your own there."]
+        content = frame_page(self.render(), self.title)
+        if not whole and (size := len(content.encode())) > LIMIT:
+            content, without = self._fit(LIMIT)
+            file = f", as {self.folder / PAGE} does" if self.folder else ""
+            notes = [f"{without} `.show(whole=True)` shows all of it{file}: {size / 1e6:.1f} MB.", *notes]
+        return Cell(self.title, content, tuple(notes))
+
+    def _fit(self, limit: int) -> tuple[str, str]:
+        """Return HTML of so many bytes at most, and a sentence on what it is without."""
+        from headscope.examples import select_texts
+        from headscope.view.notebook import frame_page
+        from headscope.view.page import measure_texts
+
+        def frame(examples: "xr.Dataset | None") -> str:
+            return frame_page(replace(self, folder=None, examples=examples).render(), self.title)
+
+        content = frame(self.examples)
+        if len(content.encode()) <= limit:
+            return content, "Without figures, so that the notebook stays small."
+        bare = frame(None)
+        room = limit - len(bare.encode())
+        if room < 0:
+            return write_table(self.title, self.facts), "The page is too large for a notebook."
+        sizes = [] if self.examples is None else measure_texts(self.examples)
+        shortest = sorted(range(len(sizes)), key=lambda place: sizes[place])
+        count = sum(total <= room for total in accumulate(sizes[place] for place in shortest))
+        while count and self.examples is not None:
+            content = frame(select_texts(self.examples, sorted(shortest[:count])))
+            if len(content.encode()) <= limit:
+                left = len(sizes) - count
+                return content, f"Without figures and {left} of {len(sizes)} texts, so that the notebook stays small."
+            count -= max(1, count // 10)  # the examples that name the texts take room too
+        return bare, "Without figures and texts, so that the notebook stays small."
+
+    def __repr__(self) -> str:
+        """The model, the corpus and the folder, on one line."""
+        return write_line("AtlasResult", self.facts)
+
     def _repr_html_(self) -> str:
         """Show the page in a notebook."""
-        from headscope.view.headings import name_model
-        from headscope.view.notebook import frame_page
-
-        return frame_page(self.render(), f"Head atlas of {name_model(self.table.attrs['model'])}")
+        return self.show()._repr_html_()
 
 
 def _find_difference(table: "xr.Dataset", part: "xr.Dataset", name: str) -> str:

@@ -29,6 +29,7 @@ from headscope.errors import ModelError
 from headscope.heads import EDITED
 from headscope.identity import DIFFERS_IN, name_differences
 from headscope.reducers.reducer import Reducer
+from headscope.results import Facts, Result
 from headscope.runner import Plan, count_read, list_reducers, measure
 from headscope.runner.completed_table import NOT_FINITE
 from headscope.view.check_report import make_check_frame, print_check
@@ -39,8 +40,8 @@ HEADS_LOST, NOT_DECIDED = 3, 4
 """Exit codes; 2 is that of an error."""
 
 
-@dataclass(frozen=True)
-class CheckResult:
+@dataclass(frozen=True, repr=False)
+class CheckResult(Result):
     """What `check` decided.
 
     Attributes:
@@ -53,6 +54,16 @@ class CheckResult:
     table: xr.Dataset
     folder: Path | None = None
     files: tuple[str, ...] = ()
+
+    @property
+    def facts(self) -> Facts:
+        """Which heads still do what they did; of a list, how many heads were ranked."""
+        about = {"model": name_model(self.table.attrs.get("new_model") or self.table.attrs.get("model", ""))}
+        if "verdict" not in self.table:
+            return {**about, "ranked": len(make_ranks_frame(self.table)), "folder": self.folder}
+        return {
+            **about, "kept": self.kept, "lost": self.lost, "undecided": self.undecided, "folder": self.folder
+        }  # fmt: skip
 
     @property
     def kept(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from headscope.commands.recorded_request import REQUEST, record_request
 from headscope.commands.sentences import print_written
 from headscope.errors import TableError
 from headscope.files import tell_apart
+from headscope.results import Facts, Result
 from headscope.view.comparison_frames import make_frames
 from headscope.view.comparison_report import render_markdown
 from headscope.view.comparison_summary import print_comparisons
@@ -37,8 +38,8 @@ from headscope.view.placebo_report import make_placebo_frame
 from headscope.view.wording import check_comparison, describe_comparison, is_of_score
 
 
-@dataclass(frozen=True)
-class ComparisonResult:
+@dataclass(frozen=True, repr=False)
+class ComparisonResult(Result):
     """What `compare` computed and wrote.
 
     Attributes:
@@ -65,6 +66,13 @@ class ComparisonResult:
     folder: Path | None = None
     files: tuple[str, ...] = ()
     placebo: pd.DataFrame | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What was compared."""
+        variables = tuple(describe_comparison(comparison) for comparison in self.comparisons)
+        about = {"variables": variables, "other": self.other, "left_out": self.left_out}
+        return {**about, "folder": self.folder, "files": self.files}
 
 
 def run(request: Compare, progress: Progress) -> ComparisonResult:

@@ -38,10 +38,11 @@ from headscope.commands.recorded_request import find_dtype
 from headscope.errors import HeadscopeError, ModelError, TableError
 from headscope.identity import name_differences
 from headscope.intervene.prediction import SentenceReader
+from headscope.results import write_line
 from headscope.runner.provenance import identify_model
 from headscope.text_forms import GIVEN, WRITTEN, find_form
 from headscope.view import headings
-from headscope.view.notebook import frame_page, make_widget
+from headscope.view.notebook import Cell, make_widget
 from headscope.view.page import Live
 
 
@@ -59,8 +60,8 @@ class Explorer:
         self, atlas: AtlasResult, model: Model | None, port: int, notes: tuple[str, ...] = (), start: str | None = None
     ) -> None:
         self.notes = notes
-        self.title = f"Head atlas of {headings.name_model(atlas.table.attrs['model'])}"
-        self.page = replace(atlas, folder=None).render()  # the figures stay in their folder
+        self._atlas = replace(atlas, folder=None)  # the figures stay in their folder
+        self.title, self.page = atlas.title, self._atlas.render()
         form = find_form(atlas.table.attrs)
         self._model = None if model is None else PageModel(model, WRITTEN if form == GIVEN else form, start)
         token = make_token()
@@ -100,9 +101,18 @@ class Explorer:
         """Close the server."""
         self.close()
 
+    def __repr__(self) -> str:
+        """The model, the corpus and the port, on one line; the address has the token, which a notebook would keep."""
+        return write_line("Explorer", {**self._atlas.facts, "port": urlsplit(self.address).port})
+
     def _repr_html_(self) -> str:
         """Show the page in a notebook, where it needs no server."""
-        return frame_page(self.page, self.title)
+        return self.show()._repr_html_()
+
+    def show(self, *, whole: bool = False) -> Cell:
+        """Return the page without the model as a cell shows it; `whole` is that of an atlas's `show`."""
+        cell = self._atlas.make_cell(whole=whole, live=".widget()")
+        return cell if self._model is not None else replace(cell, notes=(*cell.notes[:-1], *self.notes))
 
     def widget(self) -> Any:
         """Return the page as a widget of a notebook, whose kernel answers in place of the server.

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headscope.results import Facts, Result
+
 if TYPE_CHECKING:
     import xarray as xr
 
 
-@dataclass(frozen=True)
-class RerunResult:
+@dataclass(frozen=True, repr=False)
+class RerunResult(Result):
     """The result of `headscope.rerun`.
 
     Attributes:
@@ -24,6 +26,12 @@ class RerunResult:
     compared: int
     differing: tuple[str, ...]
     versions: tuple[str, ...]
+
+    @property
+    def facts(self) -> Facts:
+        """Whether the numbers are the same, and which are not."""
+        counts = {"is_same": self.is_same, "compared": self.compared, "differing": self.differing}
+        return {"command": self.command, **counts, "versions": self.versions}
 
     @property
     def is_same(self) -> bool:

@@ -1,9 +1,12 @@
 """The results of a study. No torch here."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from headscope.results import Facts, Result
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -13,8 +16,8 @@ if TYPE_CHECKING:
     from headscope.studies.study import Study
 
 
-@dataclass(frozen=True)
-class StudyResult:
+@dataclass(frozen=True, repr=False)
+class StudyResult(Result):
     """The results of `headscope.study`.
 
     Attributes:
@@ -31,12 +34,30 @@ class StudyResult:
     folder: Path | None
     files: tuple[str, ...]
 
+    @property
+    def facts(self) -> Facts:
+        """The paper, how often there is each verdict, and the tables."""
+        return {"study": self.study.title, **_count_verdicts(self.findings), "tables": [*self.tables]} | {
+            "folder": self.folder
+        }
 
-@dataclass(frozen=True)
-class RecordedResult:
+
+@dataclass(frozen=True, repr=False)
+class RecordedResult(Result):
     """The results of `headscope.study_recorded`, by model, and the files that were written, relative to the folder."""
 
     study: "Study"
     models: "tuple[Recorded, ...]"
     folder: Path | None
     files: tuple[str, ...]
+
+    @property
+    def facts(self) -> Facts:
+        """The paper, the models, and how often there is each verdict."""
+        findings = [finding for model in self.models for finding in model.findings]
+        models = tuple(model.name for model in self.models)
+        return {"study": self.study.title, "models": models, **_count_verdicts(findings), "folder": self.folder}
+
+
+def _count_verdicts(findings: "Iterable[Finding]") -> dict[str, int]:
+    return dict(Counter(finding.verdict.replace(" ", "_") for finding in findings))

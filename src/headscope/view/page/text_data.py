@@ -1,5 +1,6 @@
 """The texts of a page, with the attention of all heads: data for ``scripts/texts.js``."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -30,6 +31,15 @@ def describe_texts(examples: xr.Dataset) -> dict[str, Any]:
             for each in chosen
         ],
     }
+
+
+def measure_texts(examples: xr.Dataset) -> list[int]:
+    """Return the number of bytes that each text takes in a page.
+
+    Raises:
+        TableError: the examples are damaged.
+    """
+    return [len(json.dumps(text).encode()) for text in describe_texts(examples)["texts"]]
 
 
 def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
