@@ -38,12 +38,12 @@ PAUSE = 0.1
 
 
 FINISHED = (
-    "<style>.jp-OutputArea-child:has(.headscope-finished), .jp-Cell-outputWrapper:has(.headscope-finished)"
-    ":not(:has(.jp-OutputArea-child:not(:has(.headscope-finished)))) {display: none}</style>"
+    "<style>.jp-OutputArea-child:has(.headscope-finished) {display: none} "
+    ".jp-Cell-outputWrapper:has(.headscope-finished) .jp-Collapser {min-height: 0}</style>"
     "<i class='headscope-finished'></i>"
 )
 """What is left of a bar: nothing to see. JupyterLab keeps a line for an output, even an empty one, unless a style hides
-it, and with it the room for outputs where a cell has no other."""
+it; so does the bar at its left with which one folds outputs."""
 
 
 def _spell_time(seconds: float) -> str:
