@@ -1,9 +1,11 @@
 """The forms in which a model gets a text. This module needs no other of headscope, so options can name the forms."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-WRITTEN, SPACED = "written", "spaced"
+Form: TypeAlias = Literal["written", "spaced"]
+WRITTEN: Form = "written"
+SPACED: Form = "spaced"
 """The text as its author wrote it; or its words with a space before each, as in many papers."""
 
 GIVEN = "given"

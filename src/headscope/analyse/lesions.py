@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,10 @@ STATISTICS: Mapping[str, str] = {
 }  # fmt: skip
 """The endings of the variables ``lesion_<metric>``, and the description of each."""
 
-BY_LAYER, BY_SIZE = MATCHES = ("layer", "size")
+Match: TypeAlias = Literal["layer", "size"]
+BY_LAYER: Match = "layer"
+BY_SIZE: Match = "size"
+MATCHES: tuple[Match, ...] = (BY_LAYER, BY_SIZE)
 """What random sets have in common with a set: the number of heads in each layer, or the total number of heads."""
 
 MATCH = "match"

@@ -1,15 +1,16 @@
 """Options of a model: which one, where it is run, in which numerical type, and how much it reads at once."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from headscope.capture.model.device_names import AUTO, DTYPES
+from headscope.capture.model.device_names import AUTO, Device, Dtype
 from headscope.commands.option import MODEL, SPEED, argument, option
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import Options
 
 if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported when it is checked
     from headscope.capture.model.model import Model
+    from headscope.capture.model.model_names import TaskHead
     from headscope.capture.open.loading import Loadable
 
 MODELS = (
@@ -28,7 +29,7 @@ class DeviceOptions(Options):
     trust_remote_code: bool = option(
         MODEL, "Run the Python code of the model's repository.", default=False, unset="never", recorded=False
     )
-    device: str = option(
+    device: Device = option(
         SPEED,
         "Where to run the model, such as cuda or cuda:1.",
         default=AUTO,
@@ -43,13 +44,12 @@ class DeviceOptions(Options):
 class RunOptions(DeviceOptions):
     """How a model is run."""
 
-    dtype: str | None = option(
+    dtype: Dtype | None = option(
         SPEED,
         "Numerical type in which the model is run, such as bfloat16, which needs half the memory of float32.",
         default=None,
         unset="that of the weights",
         metavar="NAME",
-        choices=DTYPES,
         python="A loaded model stays as it is.",
     )
 
@@ -58,7 +58,11 @@ class RunOptions(DeviceOptions):
         from headscope.capture.open.loading import load
 
         return load(
-            model, device=self.device, dtype=self.dtype or dtype, trust_remote_code=self.trust_remote_code, task=task
+            model,
+            device=self.device,
+            dtype=self.dtype or cast("Dtype | None", dtype),
+            trust_remote_code=self.trust_remote_code,
+            task=cast("TaskHead | None", task),  # or that of a decoder alone, for which nobody else asks
         )
 
     def load_with_head(self, model: "Loadable", *, of_decoder: bool = False, dtype: str | None = None) -> "Model":

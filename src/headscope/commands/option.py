@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from headscope.errors import HeadscopeError, suggest
 
@@ -50,7 +50,7 @@ class Option:
         optional: the function takes None too.
         python: what the function takes beyond that, as a sentence of the docstring.
         unset: what holds without a value, in words. Default: the default.
-        choices: the values that are possible.
+        choices: the values that are possible: those of the `Literal` in the annotation.
         at_least: the smallest value that is possible.
         why: what is wrong with another value, such as ``which is no share of heads``.
         typed_default: the default on the terminal, where it differs.
@@ -72,7 +72,7 @@ class Option:
     optional: bool = False
     python: str = ""
     unset: str | None = None
-    choices: Sequence[str] = ()
+    choices: tuple[str, ...] = ()
     at_least: float | None = None
     why: str = ""
     typed_default: str | None = None
@@ -219,10 +219,19 @@ def read_option(each: "dataclasses.Field[Any]") -> Option:
     kinds = get_args(each.type) if get_origin(each.type) in (Union, types.UnionType) else (each.type,)
     repeated = [get_args(kind)[0] for kind in kinds if get_origin(kind) is Sequence]
     kinds = tuple(repeated or (kind for kind in kinds if kind is not types.NoneType))
+    named = [value for kind in kinds if get_origin(kind) is Literal for value in get_args(kind)]
+    choices = () if str in kinds else tuple(named)  # beside texts of any kind, the names are those to complete
+    kinds = tuple(dict.fromkeys(str if get_origin(kind) is Literal else kind for kind in kinds))
     typed = Path if Path in kinds else kinds[0]
     metavar = "N" if typed is int and described.metavar is None else described.metavar
     checked = all(kind in _PLAIN for kind in kinds)
     optional = types.NoneType in get_args(each.type)
     return dataclasses.replace(
-        described, typed=typed, metavar=metavar, several=bool(repeated), checked=checked, optional=optional
+        described,
+        typed=typed,
+        metavar=metavar,
+        several=bool(repeated),
+        checked=checked,
+        optional=optional,
+        choices=choices,
     )

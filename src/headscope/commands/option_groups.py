@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.commands.option import CORPUS, MEASURED, MODEL, TRAINING, argument, option
 from headscope.commands.record import Options
-from headscope.text_forms import SPACED, WRITTEN
+from headscope.text_forms import WRITTEN, Form
 
 if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported when it is checked
     from headscope.commands.evaluations import EvaluationSource
@@ -70,14 +70,13 @@ class TaskData(Options):
 class TextForm(Options):
     """How a model is given a text."""
 
-    text: str | None = option(
+    text: Form | None = option(
         CORPUS,
         "How a text is read: as `written`, such as don't, or `spaced`, such as do n't: its words with a space before "
         "each, as many papers did.",
         default=None,
         unset=WRITTEN,
         metavar="HOW",
-        choices=(WRITTEN, SPACED),
     )
 
     def check_form(self, model: object) -> None:
@@ -148,12 +147,11 @@ class TrainingOptions(Options):
     max_examples: int | None = option(
         TRAINING, "Train on a random sample of at most N examples, such as 5000.", default=None, unset="all", at_least=1
     )
-    select: str = option(
+    select: Literal["validation", "test"] = option(
         TRAINING,
         "Split on which the best epoch is chosen: validation, or test, which also trains on validation.",
         default="validation",
         metavar="SPLIT",
-        choices=("validation", "test"),
     )
 
 

@@ -37,6 +37,7 @@ from headscope.intervene.collect import average_outputs, record_outputs
 from headscope.intervene.head_names import HeadNames
 from headscope.intervene.replacement import CutEdges, EditedHeads, Replacement, Shuffle, list_edges
 from headscope.intervene.selected_heads import Selection, name_selection, select_heads
+from headscope.intervene.way_names import BlockWay
 
 
 def zero(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
@@ -91,13 +92,22 @@ def cut(model: Loadable, heads: HeadNames, edges: Iterable[tuple[int, int]]) -> 
     return _replace(model, heads, lambda *_: CutEdges(listed), lambda: f"attention without the edges {[*listed]}")
 
 
-WAYS: Mapping[str, Callable[..., AbstractContextManager[Model]]] = {
+WAYS: Mapping[BlockWay, Callable[..., AbstractContextManager[Model]]] = {
     "uniform": uniform, "zero": zero, "mean": mean, "resample": resample, "shuffle": shuffle,
 }  # fmt: skip
 """The ways to disable heads."""
 
 
-def disable(model: Loadable, heads: HeadNames, how: str = "uniform", **options: Any) -> AbstractContextManager[Model]:
+def disable(
+    model: Loadable,
+    heads: HeadNames,
+    how: BlockWay = "uniform",
+    *,
+    corpus: Any = None,
+    by_position: bool | None = None,
+    seed: int | None = None,
+    step: int | None = None,
+) -> AbstractContextManager[Model]:
     """Disable heads of a model during a block.
 
     >>> with headscope.disable(model, ["3-1", "4-10"], how="uniform"):  # doctest: +SKIP
@@ -110,8 +120,10 @@ def disable(model: Loadable, heads: HeadNames, how: str = "uniform", **options: 
         how: The replacement of their output: attention with equal weights (``uniform``), nothing (``zero``), the head's
             ``mean`` output over a corpus, its output on another text of a corpus (``resample``) or on another example
             of the batch (``shuffle``).
-        options: Options of this way: ``corpus`` and ``by_position`` of ``mean``, ``corpus`` and ``seed`` of
-            ``resample``, ``step`` of ``shuffle``.
+        corpus: For ``mean`` and ``resample``: a corpus in any form that `headscope.read` takes.
+        by_position: For ``mean``: True takes the mean at each position of a text. Default: one mean for all positions.
+        seed: For ``resample``: decides which text of the corpus replaces which text of a batch. Default: 0.
+        step: For ``shuffle``: the distance of the other example, earlier in the batch. Default: 1.
 
     Raises:
         HeadscopeError: The head or the way is unknown, or the way lacks an option or has an unknown one.
@@ -119,6 +131,8 @@ def disable(model: Loadable, heads: HeadNames, how: str = "uniform", **options: 
     """
     if how not in WAYS:
         raise HeadscopeError(f"heads cannot be disabled by {how!r}; name one of {', '.join(WAYS)}.")
+    given = {"corpus": corpus, "by_position": by_position, "seed": seed, "step": step}
+    options = {name: value for name, value in given.items() if value is not None}
     try:
         inspect.signature(WAYS[how]).bind(model, heads, **options)
     except TypeError as error:

@@ -1,4 +1,11 @@
 """Names of the replacements of a head's output."""
 
-WAYS = ("uniform", "zero", "mean", "resample")
-"""The ways in which an evaluation disables heads, as in `headscope.intervene.edit`."""
+from typing import Literal, TypeAlias, get_args
+
+Way: TypeAlias = Literal["uniform", "zero", "mean", "resample"]
+"""A way in which an evaluation disables heads, as in `headscope.intervene.edit`."""
+
+WAYS = get_args(Way)
+
+BlockWay: TypeAlias = Literal[Way, "shuffle"]
+"""A way in which a block of Python disables heads, which may know another example of the batch."""

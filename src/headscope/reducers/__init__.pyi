@@ -12,6 +12,9 @@ from .map_patterns import MapPatterns as MapPatterns
 from .nearby_tokens import NearbyTokens as NearbyTokens
 from .negation_scope import NegationScope as NegationScope
 from .reducer import Annotation as Annotation
+from .reducer import Arrays as Arrays
+from .reducer import Attention as Attention
+from .reducer import Batch as Batch
 from .reducer import Reducer as Reducer
 from .reducer import Score as Score
 from .reducer import Sums as Sums

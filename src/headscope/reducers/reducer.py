@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 from torch import Tensor
 
-from headscope.capture.tokens.batch import Batch
+from headscope.capture.rows.attention import Attention as Attention
+from headscope.capture.tokens.batch import Batch as Batch
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError
 from headscope.reducers.support.folds import FoldAssignment, assign_folds
@@ -21,6 +22,9 @@ from headscope.score import Score as Score
 
 Sums = dict[str, Tensor]
 """Named float64 or int64 tensors."""
+
+Arrays = Mapping[str, np.ndarray]
+"""Sums over a whole corpus, as `Reducer.result` is given them."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner.checkpoint import ADVICE, ALL_LAYERS, COUNTED, Key, RunSums, add_sums, bring_home, describe_key
 from headscope.runner.completed_table import NOT_FINITE
 from headscope.runner.overlap import run_portions
+from headscope.runner.own_sums import call_count, call_observe, check_growth
 from headscope.runner.resolve import needs_head
 from headscope.runner.row_sample import RowSample, add_no_deviations, find_other_kind
 
@@ -46,17 +47,20 @@ def accumulate(
     """
     done = done or RunSums({})
     sums = {key: torch.as_tensor(value) for key, value in done.values.items()}
+    by_name = {reducer.name: reducer for reducer in reducers}
     portions = islice(stream, done.select_run("seen").get("portions", 0), None)
     observe = partial(_observe_portion, reducers=reducers, plan=stream.plan)
     for parts in run_portions(stream.models[0], portions, observe, stream.plan.batch_tokens):
         observed: dict[Key, Tensor] = {("seen", "portions"): torch.tensor(1)}
         for part in parts:
+            check_growth(by_name, observed, part)
             add_sums(observed, part)
         if key := find_other_kind({key: sums[key] for key in done.values}, observed):
             raise HeadscopeError(
                 f"the sums of an interrupted run do not hold numbers of the kind that {describe_key(key)} adds up; "
                 f"{ADVICE}."
             )
+        check_growth(by_name, sums, observed)
         add_sums(sums, observed)
         yield sums
 
@@ -105,7 +109,9 @@ def _observe_batch(
     facts: dict[tuple[str, str, torch.device], Any] = {}
 
     def add(reducer: Reducer, attention_type: str, layer: str, values: Sums) -> None:
-        add_sums(sums, {(reducer.name, attention_type, layer, name): value for name, value in values.items()})
+        added = {(reducer.name, attention_type, layer, name): value for name, value in values.items()}
+        check_growth({reducer.name: reducer}, sums, added)
+        add_sums(sums, added)
 
     def prepare(reducer: Reducer, attention_type: str, device: torch.device) -> Any:
         """Return the facts of a reducer on the batch, on the device of the layers that it observes."""
@@ -116,9 +122,14 @@ def _observe_batch(
                 facts[place] = reducer.prepare(read.on(device), attention_type)
         return facts[place]
 
+    def observe(reducer: Reducer, attention_type: str, device: torch.device, *attentions: Any) -> Sums:
+        facts, shape = prepare(reducer, attention_type, device), capture.model.shape
+        layers, heads = len(shape.attention_layers[attention_type]), shape.heads[attention_type]
+        return call_observe(reducer, facts, *attentions, layers=layers, heads=heads)
+
     for reducer in reducers:
         for attention_type in capture.model.layers:
-            add(reducer, attention_type, COUNTED, reducer.count(prepare(reducer, attention_type, batch.device)))
+            add(reducer, attention_type, COUNTED, call_count(reducer, prepare(reducer, attention_type, batch.device)))
     held, outputs_beside = [], []
     for capture_beside, batch_beside in zip(captures_beside, batches_beside, strict=True):
         layers_beside, outputs = _hold_layers(capture_beside, batch_beside, plan)
@@ -135,7 +146,7 @@ def _observe_batch(
         # Each held layer is released after it has been compared.
         attentions = (attention, *(_bring(layers.pop((attention_type, layer)), device) for layers in held))
         for reducer in by_layer:
-            values = reducer.observe(prepare(reducer, attention_type, device), *attentions[: reducer.models])
+            values = observe(reducer, attention_type, device, *attentions[: reducer.models])
             if attention_type in samples:
                 by_place[reducer.name, attention_type, str(layer)].append((attention.rows, values))
             else:
@@ -163,13 +174,13 @@ def _observe_batch(
         differentiated = capture.run(posed, gradients=True, loss=loss, rows=plan.rows, fused=plan.fused)
     for (attention_type, layer), gradient in differentiated.gradients.items():
         for reducer in by_gradient:
-            prepared = prepare(reducer, attention_type, gradient.g.device)
-            add(reducer, attention_type, str(layer), reducer.observe(prepared, gradient))
+            values = observe(reducer, attention_type, gradient.g.device, gradient)
+            add(reducer, attention_type, str(layer), values)
     for reducer in by_pass:
         for attention_type, layers in passes.items():
             # All layers of the model, followed by all layers of the model before.
             attentions = chain.from_iterable(list(zip(*layers, strict=True))[: reducer.models])
-            values = reducer.observe(prepare(reducer, attention_type, batch.device), *attentions)
+            values = observe(reducer, attention_type, batch.device, *attentions)
             add(reducer, attention_type, ALL_LAYERS, values)
     for (attention_type, layer, way), texts in seen.paths.items():
         sums["path", f"{attention_type} {layer} {way}"] = torch.tensor(texts)

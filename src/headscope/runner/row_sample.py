@@ -27,6 +27,7 @@ from headscope import heads
 from headscope.capture.tokens.batch import Batch
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner.checkpoint import Key, add_sums
+from headscope.runner.own_sums import call_result
 
 SAMPLES = 16
 """The number of samples of each text."""
@@ -156,9 +157,9 @@ def find_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mappin
     """Return the result of a reducer; for estimated sums, with both ends of the interval of each value of a head."""
     deviations = {name.removesuffix(DEVIATION): sums[name] for name in sums if name.endswith(DEVIATION)}
     if not deviations:
-        return reducer.result(sums, counts)
+        return call_result(reducer, sums, counts)
     estimates = {name: sums[name] for name in deviations}
-    values = reducer.result(estimates, counts)
+    values = call_result(reducer, estimates, counts)
     samples = [
         reducer.result({name: estimates[name] + deviations[name][..., sample] for name in estimates}, counts)
         for sample in range(SAMPLES)

@@ -9,7 +9,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from headscope.errors import HeadscopeError
-from headscope.text_forms import SPACED
+from headscope.intervene.way_names import Way
+from headscope.text_forms import SPACED, Form
 
 SIGNIFICANT = 0.05
 """A p-value below this is significant. A higher one decides nothing: it shows neither an effect nor its absence."""
@@ -144,7 +145,7 @@ class Measurement:
     tuned: tuple[str, ...] = ()
     hops: int = 1
     loss: tuple[str, ...] = ()
-    disabled_by: tuple[str, ...] = ()
+    disabled_by: tuple[Way, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,7 @@ class Study:
     printed: Mapping[str, Printed] = field(default_factory=dict)
     lesions: Mapping[str, Lesions] = field(default_factory=dict)
     misprints: Sequence[str] = ()
-    text: str = SPACED
+    text: Form = SPACED
     recording: Recording | None = None
 
     def paper_model(self, tables: Mapping[str, xr.Dataset]) -> str:

@@ -1,9 +1,16 @@
 """The names of devices and numerical types that a user can choose; this module does not load torch."""
 
+from typing import Literal, TypeAlias, get_args
+
+Device: TypeAlias = Literal["auto", "cpu", "cuda", "mps"] | str
+"""A device, of which some have a number too: ``cuda:1``. Editors complete those that are named here."""
+
 AUTO = "auto"
 """A GPU that works, or else the processor. This is the default wherever a user can name a device."""
 
 PROCESSOR = "cpu"
 
-DTYPES = ("float32", "bfloat16", "float16")
-"""The numerical types in which a model can be run."""
+Dtype: TypeAlias = Literal["float32", "bfloat16", "float16"]
+"""A numerical type in which a model can be run."""
+
+DTYPES = get_args(Dtype)

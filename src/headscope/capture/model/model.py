@@ -9,6 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from headscope.capture.model.device_names import Dtype
 from headscope.capture.model.direction import sees_ahead
 from headscope.capture.model.dispatched import find_device, list_devices, refuse_unplaced
 from headscope.capture.model.modality import refuse_other_inputs
@@ -55,7 +56,7 @@ class Model(Described):
     adapter_of_sha256: str = ""
     placebo_of: str = ""
     saved: SavedTexts | None = None
-    dtype_asked: str | None = None
+    dtype_asked: Dtype | None = None
     gpu_unused: str = ""
 
     @classmethod

@@ -2,7 +2,7 @@
 
 import importlib.util
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypeAlias, get_args
 
 from headscope.capture.model.model_files import refuse_other_formats, refuse_part
 from headscope.errors import HeadscopeError, ModelError, suggest
@@ -12,11 +12,16 @@ from headscope.guards.formats import ADAPTER, read_bytes
 WANTED = "a hub id, a folder with config.json, weights and tokenizer, a .gguf file, `minilm` or `smollm2`"
 """The names that a user can give for a model, as errors list them."""
 
-TASKS = ("masked-lm", "causal-lm", "classification", "tagging")
-"""The task heads with which a model can be loaded."""
+LoadedHead: TypeAlias = Literal["masked-lm", "causal-lm", "classification", "tagging"]
+"""A task head with which a model can be loaded."""
 
-OWN_HEAD = "own"
-"""The name of whichever task head the weights of a model have."""
+TASKS = get_args(LoadedHead)
+
+TaskHead: TypeAlias = Literal[LoadedHead, "own"]
+"""A task head as one asks for it."""
+
+OWN_HEAD: Literal["own"] = "own"
+"""What stands for the task head that a model's weights have, whichever that is."""
 
 DECODER_HEAD = "own of a decoder"
 """The name of that head in a model with a decoder alone; other models are loaded without a head."""

@@ -14,13 +14,14 @@ from transformers.utils import cached_file
 
 from headscope.capture.forward.loss import find_task, refuse_headless
 from headscope.capture.model.configuration import read_config
-from headscope.capture.model.device_names import AUTO
+from headscope.capture.model.device_names import AUTO, Device, Dtype
 from headscope.capture.model.dtypes import read_dtype, spell_dtype
 from headscope.capture.model.model import Model
 from headscope.capture.model.model_names import (
     DECODER_HEAD,
     OWN_HEAD,
     WANTED,
+    TaskHead,
     check_name,
     check_task,
     find_base,
@@ -71,10 +72,10 @@ def load(
     model: Loadable,
     tokenizer: PreTrainedTokenizerBase | None = None,
     *,
-    device: str = AUTO,
-    dtype: str | None = None,
+    device: Device = AUTO,
+    dtype: Dtype | None = None,
     trust_remote_code: bool = False,
-    task: str | None = None,
+    task: TaskHead | None = None,
 ) -> Model:
     """Load a model with its tokenizer.
 
@@ -143,9 +144,8 @@ def load(
         with quiet():
             config = read_config(where, trust_remote_code=trust_remote_code)
             refuse_unread_fields(name, where, config)
-            if task in (OWN_HEAD, DECODER_HEAD):
-                task = _find_own_task(name, config, task)
-            module, loading = _choose_class(config, task).from_pretrained(
+            head = _find_own_task(name, config, task) if task in (OWN_HEAD, DECODER_HEAD) else task
+            module, loading = _choose_class(config, head).from_pretrained(
                 where,
                 config=config,
                 trust_remote_code=trust_remote_code,
@@ -160,7 +160,7 @@ def load(
         advice = f"delete the folder {where}, so that it is converted again" if sha256_of_gguf else f"give {WANTED}"
         raise ModelError(f"no model could be loaded from {name!r} ({first_line(error)}); {advice}.") from error
     replaced = attach_adapter(module, Path(name), base) if base else frozenset()
-    refuse_other_weights(name, module, loading, task, replaced)
+    refuse_other_weights(name, module, loading, head, replaced)
     folder = _folder(where)
     refuse_eight_bits(name, module, folder)
     # Without tokenizer files, transformers creates a tokenizer without words.

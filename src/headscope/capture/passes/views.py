@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from headscope.errors import HeadscopeError
 
@@ -39,8 +40,13 @@ _ROLLOUT = (
     "of a token in the residual stream and mixes the rest by the mean attention of its heads"
 )
 
-NORM = "norm"
-"""The view whose weights are attention weights times one number for each key."""
+ViewName: TypeAlias = Literal[
+    "norm", "gradient", "gradient-x-attention", "rollout", "rollout-without-sink", "value-zeroing"
+]
+"""What has the key of one of `VIEWS`."""
+
+NORM: ViewName = "norm"
+"""The view whose weights are those of attention times a number of each key."""
 
 VIEWS: Mapping[str, View] = {
     NORM: View(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.commands.function import make_function
 from headscope.commands.model_options import ModelOptions
@@ -72,13 +72,12 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
         unset="that of the tokenizer",
         metavar="LANGUAGE",
     )
-    step: str = option(
+    step: Literal["predicting", "reading"] = option(
         MEASURED,
         "Step of the decoder whose heads generation_config.json gets, such as reading: that which predicts a word, or "
         "that which reads it. Both are measured.",
         default="predicting",
         metavar="STEP",
-        choices=("predicting", "reading"),
         basic=True,
     )
     top: int | None = option(

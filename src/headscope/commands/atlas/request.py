@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.capture.passes.views import VIEWS
+from headscope.capture.passes.views import VIEWS, ViewName
 from headscope.commands.atlas.atlas_result import EXAMPLES, PAGE, AtlasResult
 from headscope.commands.function import make_function
 from headscope.commands.model_options import LOADED_MODEL, MODELS, ModelOptions
@@ -85,14 +85,13 @@ class Atlas(
         at_least=0,
         python="On `replicate` there are none, since nothing is chosen there.",
     )
-    views: str | Sequence[str] = option(
+    views: ViewName | Sequence[ViewName] = option(
         MEASURED,
         "What to measure besides the weights, such as norm (`headscope measure --view`), to which the grid of the page "
         "can be switched; may be repeated.",
         "--view",
         default=(),
         metavar="NAME",
-        choices=tuple(VIEWS),
     )
     effects: "str | Path | HeadTable | None" = table_option(
         MEASURED,

@@ -13,7 +13,7 @@ from headscope.commands.output import Contents, Drawing, Listing, Resumable, che
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
-from headscope.intervene.way_names import WAYS
+from headscope.intervene.way_names import Way
 
 if TYPE_CHECKING:
     from headscope.commands.evaluations import EvaluationSource
@@ -84,7 +84,7 @@ class Disable(
         metavar="LIST",
         typed=str,
     )
-    how: str | Sequence[str] = option(
+    how: Way | Sequence[Way] = option(
         MEASURED,
         "What takes the place of a head's output, such as zero: uniform (equal weights), zero, mean (over the texts of "
         "the task) or resample (of one of 16 other texts); may be repeated, to see how alike they rank the heads. "
@@ -92,7 +92,6 @@ class Disable(
         default=("uniform",),
         unset="uniform",
         metavar="WAY",
-        choices=WAYS,
     )
     placebos: int = option(
         MEASURED, "Placebos of each head, such as 8, each of which takes as long as the head; 0 skips them.", default=4

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from headscope.commands.function import make_function
 from headscope.commands.option import MEASURED, OUTPUT, argument, option, output_file
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 else:
     HeadList = "HeadList"  # a request imports nothing that takes time
 
-HEADS, DUO_ATTENTION, MODEL_CARD = "heads", "duo-attention", "model-card"
+ExportFormat: TypeAlias = Literal["heads", "duo-attention", "retrieval-heads", "alignment-heads", "model-card"]
+HEADS: ExportFormat = "heads"
+DUO_ATTENTION: ExportFormat = "duo-attention"
+MODEL_CARD: ExportFormat = "model-card"
 
-FILES: Mapping[str, str] = {
+FILES: Mapping[ExportFormat, str] = {
     HEADS: "heads.json",
     DUO_ATTENTION: "full_attention_heads.tsv",
     "retrieval-heads": "retrieval_heads.json",
@@ -52,14 +55,13 @@ class Export(Request[HeadList], function="export", loading=""):
         python="Or a head table or a list of heads in memory.",
     )
     out: str | Path | None = output_file("heads.json", default=None)
-    format: str = option(
+    format: ExportFormat = option(
         OUTPUT,
         "Format to write, such as model-card (Markdown); also heads (JSON of headscope), duo-attention (TSV), "
         "retrieval-heads (JSON) and alignment-heads (JSON of Whisper).",
         "--as",
         default=HEADS,
         metavar="FORMAT",
-        choices=tuple(FILES),
         basic=True,
     )
     row: str | None = option(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.commands.function import make_function
 from headscope.commands.model_options import ModelOptions
@@ -13,7 +13,7 @@ from headscope.commands.output import Contents, Drawing, Listing, Resumable, che
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
-from headscope.intervene.way_names import WAYS
+from headscope.intervene.way_names import Way
 
 if TYPE_CHECKING:
     from headscope.commands.evaluations import EvaluationSource
@@ -68,21 +68,19 @@ class Lesions(ModelOptions, EvaluationOptions, Drawing, Listing, Resumable, Requ
         at_least=4,
         why="which does not show how much random sets differ",
     )
-    match: str = option(
+    match: Literal["layer", "size"] = option(
         MEASURED,
         "What random sets have in common with the set, such as size: the number of heads in each layer, or in the "
         "whole model (size).",
         default="layer",
         metavar="WHAT",
-        choices=("layer", "size"),
     )
-    how: str = option(
+    how: Way = option(
         MEASURED,
         "What takes the place of the heads' output, such as zero: uniform (equal weights), zero, mean (over the texts "
         "of the task) or resample (of one of 16 other texts, the same for both sentences of a pair).",
         default="uniform",
         metavar="WAY",
-        choices=WAYS,
     )
     seed: int = option(
         CORPUS, "Random seed of the random sets, of the sample and of texts for resample, such as 7.", default=0

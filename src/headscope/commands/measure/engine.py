@@ -2,13 +2,13 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from headscope.capture.model.device_names import AUTO, PROCESSOR
 from headscope.errors import HeadscopeError, quote
 
-RAY = "ray"
-
-ENGINES = ("local", RAY)
+Engine: TypeAlias = Literal["local", "ray"]
+RAY: Engine = "ray"
 """Where a corpus can be measured: by this process, or by the workers of a Ray cluster."""
 
 
@@ -16,7 +16,7 @@ def check_engine(engine: str, workers: int | None, model: object, device: str = 
     """Raise an error for an engine with which something cannot be measured.
 
     Args:
-        engine: one of `ENGINES`.
+        engine: an `Engine`.
         workers: the number of workers; None if none is given.
         model: what is measured.
         device: where the model is to run.

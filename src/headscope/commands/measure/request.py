@@ -5,9 +5,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from headscope.capture.passes.views import VIEWS
+from headscope.capture.model.model_names import TaskHead
+from headscope.capture.passes.views import ViewName
 from headscope.commands.function import make_function
-from headscope.commands.measure.engine import ENGINES, check_engine
+from headscope.commands.measure.engine import Engine, check_engine
 from headscope.commands.model_options import ModelOptions
 from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, SPEED, option, output_file, reducer_option
 from headscope.commands.option_groups import PERMUTATIONS, CorpusOptions, Replicable, RunsOptions
@@ -49,14 +50,13 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         "nothing is chosen there.",
         basic=True,
     )
-    view: str | None = option(
+    view: ViewName | None = option(
         MEASURED,
         "What to measure in place of the weights, such as norm (the share of what flows from each token); also "
         "gradient, gradient-x-attention, rollout, rollout-without-sink and value-zeroing.",
         default=None,
         unset="the weights",
         metavar="NAME",
-        choices=tuple(VIEWS),
         python="`headscope.capture.passes.views.VIEWS` says what they are.",
     )
     sample_queries: int | None = option(
@@ -70,14 +70,13 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         python="The ends of the intervals are the variables ``*_lower`` and ``*_upper`` "
         "(`headscope.runner.row_sample`).",
     )
-    task: str | None = option(
+    task: TaskHead | None = option(
         MODEL,
         "Task head of whose loss the gradients are (the reducer and the views), such as causal-lm; also masked-lm, "
         "classification, tagging, and own for the head that the weights have.",
         default=None,
         unset="own, where something needs a head",
         metavar="TASK",
-        choices=("masked-lm", "causal-lm", "classification", "tagging", "own"),
     )
 
     def check_measuring(self) -> None:
@@ -104,13 +103,12 @@ class WholeCorpus(Replicable, RunsOptions):
         at_least=1,
         python="The table has the dimension ``run``; `headscope.placebo_adapter` says how they are made.",
     )
-    engine: str = option(
+    engine: Engine = option(
         SPEED,
         "Who measures: local, or ray for the workers of a Ray cluster (extra `ray`), the one that RAY_ADDRESS names or "
         "one that is started on this machine.",
         default="local",
         metavar="NAME",
-        choices=ENGINES,
         recorded=False,
     )
     workers: int | None = option(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from headscope.commands.function import make_function
 from headscope.commands.model_options import ModelOptions
@@ -13,12 +13,13 @@ from headscope.commands.output import Contents, Drawing, Listing, Resumable, che
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
-from headscope.learn.link_kinds import DEPENDENCY, KINDS
+from headscope.learn.link_kinds import DEPENDENCY, LinkKind
 
 if TYPE_CHECKING:
     from headscope.corpora import Corpus
 
-STRUCTURAL = "structural"
+Part: TypeAlias = Literal["untrained", "control", "code-length", "structural"]
+STRUCTURAL: Part = "structural"
 """The part that reads hidden states."""
 
 
@@ -60,14 +61,13 @@ class Probe(
         typed=str,
         basic=True,
     )
-    links: str | None = option(
+    links: LinkKind | None = option(
         MEASURED,
         "Links that the probes find, such as coreference: dependency, role, coreference, scope (from a word to the cue "
         "of its negation) or pattern.",
         default=None,
         unset="the first of these that `treebank` has",
         metavar="KIND",
-        choices=KINDS,
     )
     words: str | Path | None = option(
         MEASURED,
@@ -84,21 +84,19 @@ class Probe(
         python="Each time with another split and order of the texts, another untrained model and another control task.",
         basic=True,
     )
-    decode: str = option(
+    decode: Literal["word", "tree"] = option(
         MEASURED,
         "How words are chosen, such as tree: the best candidate of each word (word), or the best tree of each sentence "
         "(tree).",
         default="word",
         metavar="WAY",
-        choices=("word", "tree"),
     )
-    without: Sequence[str] = option(
+    without: Sequence[Part] = option(
         MEASURED,
         "Leave out a part that takes time, such as control: untrained (the untrained model), control (the control "
         "task), code-length, or structural (the structural probe); may be repeated.",
         default=(),
         metavar="PART",
-        choices=("untrained", "control", "code-length", STRUCTURAL),
         python="The untrained model keeps the trained embeddings; in the control task each word type attaches to "
         "itself, the first or the last word; the online code length is measured with the first seed, and so is the "
         "structural probe of Hewitt and Manning on the hidden states of each layer, of ``dependency`` only.",

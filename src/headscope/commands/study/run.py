@@ -169,7 +169,8 @@ def _measure_lesions(
     measured, absent = {}, {}
     for name, lesions in request.paper.lesions.items():
         examples = request.evaluations[name]
-        for table, match in {f"{name}_{match}": match for match in MATCHES}.items():
+        for match in MATCHES:
+            table = f"{name}_{match}"
             try:
                 disabling = Lesions(
                     request.model,

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.capture.model.device_names import AUTO, DTYPES
+from headscope.capture.model.device_names import AUTO, Device, Dtype
 from headscope.commands.function import make_function
 from headscope.commands.model_options import NamedModel
 from headscope.commands.option import CORPUS, SPEED, TRAINING, argument, option, output_folder
@@ -85,7 +85,7 @@ class Tune(NamedModel, TrainingOptions, TaskOptions, TaskData, Resumable, Reques
         TRAINING, "Learning rate at the first step, such as 3e-4; it falls to 0.", default=4e-5, metavar="RATE"
     )
     batch_size: int = option(TRAINING, "Examples in a step, such as 32, on each device.", default=16, at_least=1)
-    device: str = option(
+    device: Device = option(
         SPEED,
         "Where to train: cpu, or cuda for all visible GPUs.",
         default=AUTO,
@@ -94,12 +94,11 @@ class Tune(NamedModel, TrainingOptions, TaskOptions, TaskData, Resumable, Reques
         recorded=False,
         basic=True,
     )
-    precision: str = option(
+    precision: Dtype = option(
         SPEED,
         "Precision of training: float32; or bfloat16 or float16, mixed with it.",
         default="float32",
         metavar="NAME",
-        choices=DTYPES,
     )
 
     @cached_property

@@ -1,0 +1,179 @@
+"""What the functions of somebody's own reducer return, checked before it is added up.
+
+A mistake is named where it is made: the reducer, its function, what came and what was wanted.
+"""
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from headscope.errors import HeadscopeError, first_line, list_some
+from headscope.reducers import REDUCERS
+from headscope.reducers.reducer import Reducer, Sums
+
+COUNT, OBSERVE, RESULT = "count", "observe", "result"
+LEADING = ("layer", "head")
+"""The first dimensions of the values of heads."""
+
+
+def is_own(reducer: Reducer) -> bool:
+    """Return True for a reducer that is not one of headscope's."""
+    return type(reducer) is not REDUCERS.get(reducer.name)
+
+
+def call_count(reducer: Reducer, facts: Any) -> Sums:
+    """Return what `count` gives.
+
+    Raises:
+        HeadscopeError: that is no sums.
+    """
+    if not is_own(reducer):
+        return reducer.count(facts)
+    return _check_sums(reducer, COUNT, _call(reducer, COUNT, reducer.count, facts))
+
+
+def call_observe(reducer: Reducer, facts: Any, *attentions: Any, layers: int, heads: int) -> Sums:
+    """Return what `observe` gives of a model with so many layers and heads.
+
+    Raises:
+        HeadscopeError: that is no sums of these heads.
+    """
+    if not is_own(reducer):
+        return reducer.observe(facts, *attentions)
+    sums = _check_sums(reducer, OBSERVE, _call(reducer, OBSERVE, reducer.observe, facts, *attentions))
+    sizes = {"layer": layers, "head": heads} if reducer.scope == "pass" else {"head": heads}
+    wanted = " and ".join(f"{size} {name}s" for name, size in sizes.items())
+    for name, value in sums.items():
+        if tuple(value.shape[: len(sizes)]) != tuple(sizes.values()):
+            axes = "axis must be" if len(sizes) == 1 else "axes must be"
+            raise HeadscopeError(
+                f"{_name(reducer, OBSERVE)} gives the sum {name!r} with the shape {tuple(value.shape)}, and the first "
+                f"{axes} the {wanted} of the model; put {'that' if len(sizes) == 1 else 'these'} first."
+            )
+    return sums
+
+
+def check_growth(reducers: Mapping[str, Reducer], sums: Mapping[Any, Tensor], more: Mapping[Any, Tensor]) -> None:
+    """Refuse sums of one's own reducers that have another shape than those of the same name before.
+
+    Args:
+        reducers: by name.
+        sums: of the batches before.
+        more: of the next one.
+
+    Raises:
+        HeadscopeError: a sum has another shape.
+    """
+    for key, value in more.items():
+        reducer = reducers.get(key[0])
+        if reducer is None or not is_own(reducer) or key not in sums or sums[key].shape == value.shape:
+            continue
+        raise HeadscopeError(
+            f"the reducer `{reducer.name}` gives the sum {key[-1]!r} with the shape {tuple(value.shape)}, and gave it "
+            f"with {tuple(sums[key].shape)} for another batch; give one shape for every batch."
+        )
+
+
+def call_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """Return what `result` makes of sums.
+
+    Raises:
+        HeadscopeError: it ends in an error, is no dataset, or lacks a score or the dimensions of heads.
+    """
+    if not is_own(reducer):
+        return reducer.result(sums, counts)
+    try:
+        table: object = reducer.result(sums, counts)
+    except HeadscopeError:
+        raise
+    except Exception as error:  # the code of a user may say so in any way
+        shapes = ", ".join(f"{name} {value.shape}" for name, value in {**sums, **counts}.items())
+        reason = f"{type(error).__name__} ({first_line(error)}){_find_line(error, reducer)}"
+        raise HeadscopeError(
+            f"{_name(reducer, RESULT)} ended with {reason}; it was given the sums {shapes}, and layer and head are the "
+            "first axes of those of `observe`."
+        ) from None
+    if not isinstance(table, xr.Dataset):
+        raise HeadscopeError(
+            f"{_name(reducer, RESULT)} gives a {_spell_kind(table)}; give an xarray.Dataset, as "
+            "`headscope.reducers.score_table` does."
+        )
+    for score in reducer.scores:
+        if score.variable not in table:
+            names = list_some([str(name) for name in table.data_vars]) or "nothing"
+            raise HeadscopeError(
+                f"{_name(reducer, RESULT)} gives {names}, and its scores name {score.variable}; give that too."
+            )
+    dims = {str(name): tuple(map(str, values.dims)) for name, values in table.data_vars.items()}
+    scored = [score.variable for score in reducer.scores]
+    by_head = any({*LEADING} <= {*each} for each in dims.values())
+    for name in scored or ([] if by_head else dims):
+        if dims[name][:2] != LEADING:
+            raise HeadscopeError(
+                f"{_name(reducer, RESULT)} gives {name} with the dimensions {', '.join(dims[name]) or 'none'}; those "
+                f"of a value of heads are {', '.join(LEADING)}, and others behind them."
+            )
+    return table
+
+
+def _call(reducer: Reducer, function: str, method: Callable[..., object], *arguments: Any) -> object:
+    """Return what a function returns, whose arguments may be other ones than those that it is given."""
+    try:
+        inspect.signature(method).bind(*arguments)
+    except TypeError:
+        wanted = "facts, attention" if len(arguments) == 2 else "facts, *attentions"
+        shown = "facts" if function == COUNT else wanted
+        raise HeadscopeError(
+            f"{_name(reducer, function)} takes {inspect.signature(method)}, and is called with {len(arguments)} "
+            f"argument{'s' if len(arguments) > 1 else ''}; write `def {function}(self, {shown})`."
+        ) from None
+    return method(*arguments)
+
+
+def _check_sums(reducer: Reducer, function: str, sums: object) -> Sums:
+    """Return the sums, if they are tensors by name whose numbers add up.
+
+    Raises:
+        HeadscopeError: they are something else.
+    """
+    if not isinstance(sums, Mapping):
+        raise HeadscopeError(
+            f'{_name(reducer, function)} gives a {_spell_kind(sums)}; give tensors by name, such as {{"hits": tensor}}.'
+        )
+    for name, value in sums.items():
+        if not isinstance(name, str):
+            raise HeadscopeError(f"{_name(reducer, function)} names a sum {name!r}; give it a text as its name.")
+        kind = _spell_kind(value)
+        if isinstance(value, Tensor):
+            is_whole = not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
+            if is_whole or value.dtype == torch.float64:
+                continue
+            kind = f"tensor of {str(value.dtype).removeprefix('torch.')}"
+        raise HeadscopeError(
+            f"{_name(reducer, function)} gives the sum {name!r} as a {kind}; give a tensor of whole numbers or of "
+            "float64, which add up without loss."
+        )
+    return dict(sums)
+
+
+def _name(reducer: Reducer, function: str) -> str:
+    return f"`{function}` of the reducer `{reducer.name}`"
+
+
+def _spell_kind(value: object) -> str:
+    """Return what something is, as ``numpy.ndarray``."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+
+
+def _find_line(error: Exception, reducer: Reducer) -> str:
+    """Return where in the file of the reducer an error arose, as part of a sentence; nothing where it has none."""
+    file = type(reducer).result.__code__.co_filename
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f", in line {lines[-1]} of {file}" if lines else ""
