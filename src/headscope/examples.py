@@ -193,7 +193,7 @@ def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str,
 
 
 def select_texts(dataset: xr.Dataset, places: Sequence[int]) -> xr.Dataset:
-    """Some texts of a dataset that `pack` made, at least one, by their places counted from 0.
+    """Select texts of a dataset that `pack` made, at least one, by their indices.
 
     Raises:
         TableError: it is damaged.

@@ -29,7 +29,7 @@ class Result(Protocol):
         """What the result is, by name; several names as a tuple, which a line counts and a table lists."""
 
     def __repr__(self) -> str:
-        """The name of the class and the facts, on one line."""
+        """Return the name of the class and the facts, on one line."""
         return write_line(type(self).__name__, self.facts)
 
     def _repr_html_(self) -> str:

@@ -24,7 +24,7 @@ Answer = Callable[[str, Any], Any]
 
 
 def frame_page(page: str, title: str) -> str:
-    """An element that holds a whole page, HTML.
+    """Return an HTML element that holds a whole page.
 
     The page stands in the element itself: it needs no server, and stays in a notebook that is exported. The frame lets
     it run its script and save files, and keeps it from everything else in the notebook.
@@ -55,7 +55,7 @@ class Cell:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """The title and the size, on one line."""
+        """Return the title and the size, on one line."""
         return f"Cell({self.title!r}, {len(self.content.encode()):,} bytes)"
 
     def _repr_html_(self) -> str:
@@ -65,7 +65,7 @@ class Cell:
 
 
 def make_widget(page: str, title: str, answer: Answer) -> Any:
-    """A widget of anywidget that shows a page and passes on what it asks.
+    """Return a widget of anywidget that shows a page and passes on its requests.
 
     Args:
         page: HTML that loads nothing from elsewhere; its questions are ``{"id": ..., "name": ..., "question": ...}``.

@@ -68,7 +68,7 @@ def draw_bar(step: str, done: int, total: int, elapsed: float) -> str:
 
 @contextmanager
 def _notebook_bar() -> Iterator[Update]:
-    """A bar in the cell of a notebook, of which nothing is left in the end, not even an empty line."""
+    """Yield a function that draws a bar in the cell of a notebook, and remove the bar at the end."""
     shown = import_module("IPython.display").display({"text/plain": ""}, raw=True, display_id=True)
     started: dict[str, float] = {}
     last = -PAUSE
@@ -90,7 +90,7 @@ def _notebook_bar() -> Iterator[Update]:
 
 @contextmanager
 def progress_bars(console: Console) -> Iterator[Update]:
-    """A function to be called with a step, how much of it is done and how much there is (0 if not known).
+    """Yield a function that shows progress: call it with a step, the amount done, and the total (0 if not known).
 
     On a terminal or in a notebook it draws a bar, which pulses if the total is not known. Elsewhere it prints a line
     for each step.

@@ -2,7 +2,7 @@
 
 import importlib.util
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from headscope.capture.model.model_files import refuse_other_formats, refuse_part
 from headscope.errors import HeadscopeError, ModelError, suggest

@@ -183,7 +183,7 @@ class AtlasResult:
         return bare, "Without figures and texts, so that the notebook stays small."
 
     def __repr__(self) -> str:
-        """The model, the corpus and the folder, on one line."""
+        """Return the model, the corpus and the folder, on one line."""
         return write_line("AtlasResult", self.facts)
 
     def _repr_html_(self) -> str:

@@ -102,7 +102,7 @@ class Explorer:
         self.close()
 
     def __repr__(self) -> str:
-        """The model, the corpus and the port, on one line; the address has the token, which a notebook would keep."""
+        """Return the model, the corpus and the port, on one line, without the token, which a notebook would keep."""
         return write_line("Explorer", {**self._atlas.facts, "port": urlsplit(self.address).port})
 
     def _repr_html_(self) -> str:
