@@ -35,7 +35,7 @@ CHAINS = (
     "errors files guards netcdf layers own_files predictions results text_forms heads corpora capture reducers runner "
     "learn studies commands cli",
     "errors files guards score runs examples headlists analyse view studies commands cli",
-    "errors files guards identity heads score capture reducers runner intervene attention_maps commands cli",
+    "errors first_guesses guards identity heads score capture reducers runner intervene attention_maps commands cli",
 )
 # Names that say neither what is done nor what it is.
 NO_NAMES = set("found one told made of spoken called counted another more such said asked taken".split())

@@ -15,12 +15,20 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name when it is first used, or the version from the package's metadata."""
-    if name != "__version__":
-        return _load(name)
-    from importlib.metadata import version
+    """Return a public name when it is first used, or the version from the package's metadata.
 
-    return version("headscope")
+    Raises:
+        AttributeError: there is no such name; the sentence says which one does what is meant.
+    """
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("headscope")
+    if name in __all__ or name.startswith("_"):
+        return _load(name)
+    from headscope.first_guesses import explain_attribute
+
+    raise AttributeError(explain_attribute(name, __all__))
 
 
 del lazy_loader

@@ -26,6 +26,7 @@ from headscope.capture.tokens.words import membership, pool_queries
 from headscope.corpora import Document, read
 from headscope.corpora.memory import read_text
 from headscope.errors import HeadscopeError
+from headscope.first_guesses import explained
 from headscope.heads import DIMENSIONS, SHARE
 from headscope.intervene.head_names import HeadNames
 from headscope.intervene.selected_heads import Selection, select_heads
@@ -60,6 +61,7 @@ def attend(
 def attend(
     model: Loadable, text: Iterable[Any] | Path, heads: HeadNames | None = None, between: Between = "words"
 ) -> list[AttentionMap]: ...
+@explained
 def attend(
     model: Loadable, text: Any, heads: HeadNames | None = None, between: Between = "words"
 ) -> AttentionMap | list[AttentionMap]:

@@ -47,6 +47,11 @@ def say_missing(what: str, extra: str) -> str:
     )
 
 
+def say_no_table(value: object) -> str:
+    """Return the sentence on a value that is no head table, such as the path of one."""
+    return f"a head table was wanted, and {type(value).__name__} came; headscope.read_table reads one."
+
+
 def list_some(names: Sequence[str], most: int = 12) -> str:
     """Return the first names, separated by commas, and the number of the others."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -8,7 +8,6 @@ the attributes of the table state its weights, its corpus and the call that meas
 import hashlib
 import io
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import metadata
@@ -19,11 +18,12 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from headscope import netcdf
-from headscope.errors import HeadscopeError, TableError, quote
+from headscope.errors import HeadscopeError, TableError, say_no_table
 from headscope.files import atomic_write, parse_json
+from headscope.first_guesses import explained
 from headscope.guards.formats import HEAD_TABLE, open_file
 from headscope.layers import ATTRIBUTE as WITHOUT_ATTENTION
-from headscope.layers import read_without_attention, refuse_layer
+from headscope.layers import find_head, read_without_attention, refuse_layer
 from headscope.own_files import SEAL
 
 FORMAT_ATTRIBUTE = "headscope_format"
@@ -170,7 +170,7 @@ def require_table(table: object) -> None:
         TableError: the argument is not a Dataset.
     """
     if not isinstance(table, xr.Dataset):
-        raise TableError(f"a head table was wanted, and {type(table).__name__} came; headscope.read_table reads one.")
+        raise TableError(say_no_table(table))
 
 
 def check(table: xr.Dataset) -> xr.Dataset:
@@ -205,8 +205,12 @@ def check(table: xr.Dataset) -> xr.Dataset:
     return table
 
 
+@explained
 def write_table(table: xr.Dataset, path: str | Path) -> Path:
     """Check `table` and write it as netCDF-4, whole or not at all.
+
+    >>> table = headscope.measure("minilm", "grammar:60", "surface")
+    >>> path = headscope.write_table(table, "surface.nc")
 
     Variables by fold or permutation go into the group `SUMS` of the file, so the others form a table that is small
     enough for pandas or R.
@@ -215,7 +219,8 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
         TableError: the table does not follow the schema.
         HeadscopeError: the system does not allow writing the file.
     """
-    path = Path(path)
+    require_table(table)
+    path = netcdf.require_path(path)
     check(table)
     sums = [name for name in table.data_vars if {"fold", "permutation"} & {*table.variables[name].dims}]
     others = table.drop_vars(sums)
@@ -238,17 +243,22 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
     return path
 
 
+@explained
 def read_table(path: str | Path) -> xr.Dataset:
     """Return the head table in a file from `write_table` or ``table.to_netcdf``, with its sums.
 
+    >>> table = headscope.read_table("heads.nc")
+    >>> table["relation_accuracy"].sel(relation="obj", layer=3, head=1)
+
     ``xarray.open_dataset`` returns the same table without the sums by fold and the permutations. A file that xarray
-    wrote has no schema version, so only the version of headscope that measured its table can read it.
+    wrote has no schema version, so only the version of headscope that measured its table can read it. From a folder,
+    the only table is read.
 
     Raises:
-        TableError: the file is missing, is not a head table, has another format, has changed since it was written, or
-            claims more data than it can hold.
+        TableError: the file is missing, is a folder with several tables, is not a head table, has another format, has
+            changed since it was written, or claims more data than it can hold.
     """
-    path = Path(path)
+    path = netcdf.find_file(path)
     writers = "`headscope atlas`, `headscope measure` or `headscope merge`"
     netcdf.check_file(path, f"a head table is written by {writers}")
     try:
@@ -350,12 +360,17 @@ def _check_kinds(table: xr.Dataset) -> None:
         raise ValueError("runs is not as it was written")
 
 
+@explained
 def head(table: xr.Dataset, name: str) -> xr.Dataset:
     """Return the values of one head by its name: ``8-10`` is ``table.sel(layer=8, head=10)``.
+
+    >>> table = headscope.read_table("heads.nc")
+    >>> headscope.head(table, "3-1")["relation_accuracy"]
 
     Raises:
         TableError: the name has another form, or `table` has no such head.
     """
+    require_table(table)
     layer, number = parse_head(name, table)
     return table.sel(layer=layer, head=number)
 
@@ -377,24 +392,3 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
         return layer, number
     except HeadscopeError as error:
         raise TableError(str(error)) from None
-
-
-def find_head(name: str, layers: int, heads: int) -> tuple[int, int]:
-    """Return the layer and head, both counted from 1, of a name: ``8-10`` or, counted from 0, ``L7H9``.
-
-    Raises:
-        HeadscopeError: the name has neither form, or the model has no such head.
-    """
-    match = re.fullmatch(r"\s*(?:(\d{1,9})-(\d{1,9})|[Ll](\d{1,9})[Hh](\d{1,9}))\s*", str(name))
-    last = head_name(layers, heads)
-    if not match:
-        came, forms = (
-            quote(name) if isinstance(name, str) else repr(name),
-            f"such as 1-1 or {last} (L0H0 counts from 0)",
-        )
-        raise HeadscopeError(f"{came} is not a head; write layer-head, both counted from 1, {forms}.")
-    layer, head = (int(match[1]), int(match[2])) if match[1] else (int(match[3]) + 1, int(match[4]) + 1)
-    if not (1 <= layer <= layers and 1 <= head <= heads):
-        sizes = f"{layers} layers of {heads} heads, 1-1 to {last}"
-        raise HeadscopeError(f"there is no head {layer}-{head}; the model has {sizes}.")
-    return layer, head

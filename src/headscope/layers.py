@@ -1,12 +1,13 @@
-"""The numbers of layers: in a hybrid model only some layers have attention, and each keeps its number in the model."""
+"""The numbers of heads and layers: in a hybrid model only some layers have attention, and keep their numbers."""
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, quote
 
 ATTRIBUTE = "layers_without_attention"
 """The attribute of a table that lists its layers without attention and the kind of each, as JSON."""
@@ -59,3 +60,24 @@ def list_ranges(numbers: Collection[int]) -> str:
     starts = sorted(number for number in numbers if number - 1 not in numbers)
     ends = sorted(number for number in numbers if number + 1 not in numbers)
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
+
+
+def find_head(name: str, layers: int, heads: int) -> tuple[int, int]:
+    """Return the layer and the head, both counted from 1, that a name means: ``8-10`` or, counted from 0, ``L7H9``.
+
+    Raises:
+        HeadscopeError: the name is not of one of these forms, or the model has no such head.
+    """
+    match = re.fullmatch(r"\s*(?:(\d{1,9})-(\d{1,9})|[Ll](\d{1,9})[Hh](\d{1,9}))\s*", str(name))
+    last = f"{layers}-{heads}"
+    if not match:
+        came, forms = (
+            quote(name) if isinstance(name, str) else repr(name),
+            f"such as 1-1 or {last} (L0H0 counts from 0)",
+        )
+        raise HeadscopeError(f"{came} is not a head; write layer-head, both counted from 1, {forms}.")
+    layer, head = (int(match[1]), int(match[2])) if match[1] else (int(match[3]) + 1, int(match[4]) + 1)
+    if not (1 <= layer <= layers and 1 <= head <= heads):
+        sizes = f"{layers} layers of {heads} heads, 1-1 to {last}"
+        raise HeadscopeError(f"there is no head {layer}-{head}; the model has {sizes}.")
+    return layer, head

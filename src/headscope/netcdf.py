@@ -6,6 +6,7 @@ array that is written. `_File` opens each array once.
 
 import io
 import math
+import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 import xarray as xr
 from xarray.backends import H5NetCDFStore
 
-from headscope.errors import TableError
+from headscope.errors import TableError, list_some
 from headscope.files import check_regular, reading, suggest_path
 from headscope.guards.formats import describe_claim, is_too_much
 
@@ -55,6 +56,34 @@ class _File(h5py.File):  # type: ignore[misc]  # h5py is untyped to mypy
         if opened is None or not h5py.h5o.get_info(opened.id).rc:
             opened = self._opened[name] = super().__getitem__(name)
         return opened
+
+
+def require_path(path: object) -> Path:
+    """Return a path, of a file that is read or written.
+
+    Raises:
+        TableError: it is none, such as the table itself.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TableError(f"the path of a head table was wanted, and {type(path).__name__} came; give a path.")
+    return Path(path)
+
+
+def find_file(path: object) -> Path:
+    """Return the file that a path names: itself, or the only netCDF-4 file in the folder that it is.
+
+    Raises:
+        TableError: it is no path, or a folder with another number of files.
+    """
+    file = require_path(path)
+    if not file.is_dir():
+        return file
+    names = sorted(each.name for each in file.glob("*.nc"))
+    if len(names) != 1:
+        raise TableError(
+            f"{file} is a folder with {list_some(names) or 'no table (.nc)'} in it; name the file of a head table."
+        )
+    return file / names[0]
 
 
 def check_file(path: Path, wanted: str) -> None:

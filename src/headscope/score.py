@@ -14,7 +14,7 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.errors import TableError
+from headscope.errors import TableError, say_no_table
 
 ATTRIBUTE = "scores"
 """The attribute of a head table that holds its scores, as JSON."""
@@ -258,6 +258,8 @@ def add_up(table: xr.Dataset, names: Sequence[str]) -> xr.DataArray:
 
 
 def _described(table: xr.Dataset) -> list[Score]:
+    if not isinstance(table, xr.Dataset):
+        raise TableError(say_no_table(table))
     try:
         stored: list[Any] = json.loads(table.attrs.get(ATTRIBUTE, "[]"))
         return [_from_json(Score, fields) for fields in stored]

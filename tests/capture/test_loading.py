@@ -105,7 +105,7 @@ def test_what_is_no_model_with_its_tokenizer_is_refused_in_a_sentence(tmp_path) 
     module, tokenizer = tiny.make("bert")
     large = tiny.make("gpt2")[1]
     refusals = {
-        "the model is a Linear; give a hub id, a folder with config.json, weights and tokenizer, a .gguf file, "
+        "the model is of type Linear; give a hub id, a folder with config.json, weights and tokenizer, a .gguf file, "
         "`minilm` or `smollm2`, or a loaded model of transformers.":
         lambda: _wrap(torch.nn.Linear(2, 3), tokenizer, None),
         "the loaded model 'BertModel' comes without its tokenizer; give both, as in headscope.load(model, tokenizer).":

@@ -108,9 +108,9 @@ def test_another_tokenizer_is_that_which_is_named() -> None:
 
 
 def test_other_things_are_no_models() -> None:
-    with pytest.raises(ModelError, match=r"^the model is a Linear; give "):
+    with pytest.raises(ModelError, match=r"^the model is of type Linear; give "):
         load(nn.Linear(2, 3), tiny.tokenizer(tiny.BERT))
-    with pytest.raises(ModelError, match=r"^the model is a Sequential; give "):
+    with pytest.raises(ModelError, match=r"^the model is of type Sequential; give "):
         load(nn.Sequential(), tiny.tokenizer(tiny.BERT))
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from headscope.commands.option import describe_default
 from headscope.commands.progress import ignore_progress
 from headscope.commands.record import Request, order_fields
+from headscope.first_guesses import explain_arguments
 from headscope.view.progress_display import progress_bars
 
 P = ParamSpec("P")
@@ -25,10 +26,8 @@ def make_function(record: Callable[P, Request[R]]) -> Callable[P, R]:
     cls = cast(type[Request[R]], record)
 
     def call(*arguments: P.args, **named: P.kwargs) -> R:
-        try:
-            signature.bind(*arguments, **named)
-        except TypeError as error:
-            raise TypeError(f"{cls.function}() {error}") from None
+        if sentence := explain_arguments(call, signature, arguments, named):
+            raise TypeError(sentence)
         request = record(*arguments, **named)
         progress, console = request.progress, Console(stderr=True)
         if callable(progress):
@@ -64,7 +63,8 @@ def describe(record: type[Request[Any]]) -> str:
         lines += _wrap(f"{each.name}: {text}")
     returned = [f"Returns:\n{rest}"] if heading else []
     raises = "Raises:\n    HeadscopeError: in one sentence, what is wrong with an argument, a file or the folder."
-    return "\n\n".join([prose.strip(), "\n".join(lines), *returned, raises])
+    example = "\n".join(f"{'...' if line.startswith(' ') else '>>>'} {line}" for line in record.example)
+    return "\n\n".join(filter(None, (prose.strip(), example, "\n".join(lines), *returned, raises)))
 
 
 def _wrap(text: str) -> Iterator[str]:

@@ -34,6 +34,10 @@ _PLAIN: Mapping[type, tuple[tuple[type, ...], str]] = {
 """The types that are checked: which values have them, and how they are called."""
 
 
+_LONGEST_SHOWN = 120
+"""Characters of a value that a sentence shows; of another it says the type."""
+
+
 @dataclass(frozen=True)
 class Option:
     """The description of a field.
@@ -111,7 +115,9 @@ class Option:
         return value
 
     def _refuse_type(self, name: str, value: Any) -> HeadscopeError:
-        return HeadscopeError(f"`{name}` is {value!r}; give {_PLAIN[self.typed or str][1]}.")
+        shown = repr(value)
+        came = shown if len(shown) <= _LONGEST_SHOWN and "\n" not in shown else f"of type {type(value).__name__}"
+        return HeadscopeError(f"`{name}` is {came}; give {_PLAIN[self.typed or str][1]}.")
 
     def parse(self, name: str, text: Any) -> Any:
         """Return a value from what was typed: a text, several, or True for a flag.
@@ -214,7 +220,7 @@ def spell_name(name: str, described: Option) -> str:
 def read_option(each: "dataclasses.Field[Any]") -> Option:
     """Return the option of a field with its type, as far as the annotation tells it and the option does not."""
     described: Option = each.metadata[_KEY]
-    if described.typed is not None or isinstance(each.type, str):
+    if described.typed not in (None, Path) or isinstance(each.type, str):
         return described
     kinds = get_args(each.type) if get_origin(each.type) in (Union, types.UnionType) else (each.type,)
     repeated = [get_args(kind)[0] for kind in kinds if get_origin(kind) is Sequence]

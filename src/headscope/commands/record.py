@@ -84,6 +84,7 @@ class Request(Options, Generic[R_co]):
         printer: in the folder of the request, whose function ``show`` prints its result.
         loading: the step that is shown while that module is imported; none if it takes no time.
         usage: examples for the help.
+        example: the lines of one in Python, for the docstring and for what is said of a call without an argument.
     """
 
     command: ClassVar[str] = ""
@@ -93,6 +94,7 @@ class Request(Options, Generic[R_co]):
     loading: ClassVar[str] = "loading PyTorch"
     result: ClassVar[Any] = None
     usage: ClassVar[tuple[str, ...]] = ()
+    example: ClassVar[tuple[str, ...]] = ()
 
     progress: Progress | bool | None = option(
         OUTPUT,

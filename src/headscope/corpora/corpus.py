@@ -20,6 +20,7 @@ from headscope.corpora.spacy_patterns import Patterns
 from headscope.corpora.spacy_patterns import read as read_patterns
 from headscope.errors import CorpusError, quote, suggest
 from headscope.files import check_regular, expand_home, hash_lines, hash_texts, reading, sha256, suggest_path
+from headscope.first_guesses import explained
 from headscope.results import Described
 
 GRAMMAR = "grammar"
@@ -200,6 +201,7 @@ class Corpus(Described):
         return relative.as_posix() if relative.parts else path.name
 
 
+@explained
 def read(
     corpus: str | Path | Iterable[Any],
     *,
@@ -213,21 +215,21 @@ def read(
 ) -> Corpus:
     """Return the corpus in a file or folder, a generated or downloaded one, or a corpus of texts in memory.
 
+    >>> corpus = headscope.read("grammar:211")
+    >>> corpus[0].words, len(corpus)
+
     The format is detected from the content of the files unless it is named. A folder is searched with all its
-    subfolders, in the order of the relative paths; hidden files and folders are ignored. If a folder holds
-    annotated files as well as plain text, the annotated ones are the corpus, because treebanks come with texts
-    that describe them. Files named README or LICENSE are never plain text, unless one is given by its own path.
-    A named format takes the files with its suffixes as well as those that look like it. `Corpus.ignored` lists
-    the files that are not read.
+    subfolders, in the order of the relative paths; hidden files and folders are ignored. If a folder holds annotated
+    files as well as plain text, only the annotated ones are read, because treebanks come with texts that describe
+    them. README and LICENSE are plain text only if given by their own paths. A named format also takes all files with
+    its suffixes. `Corpus.ignored` lists the files that are not read.
 
     Args:
-        corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for sentences from the
-            grammar that ships with headscope; likewise ``repeats`` for repeated random tokens, and ``needles`` for
-            questions about facts in long texts; ``ud:en_ewt`` for a treebank that is downloaded
-            (`headscope.corpora.treebanks`), and ``hf:NAME`` for a dataset of the Hugging Face hub
-            (`headscope.corpora.hub`). A `Path` is always a file or folder.
-            In memory: strings, lists of words or of messages, a dataset (a streamed one is not kept), Docs of
-            spaCy, or documents (`headscope.corpora.memory`).
+        corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for generated sentences;
+            likewise ``repeats`` for repeated random tokens, and ``needles`` for questions about facts in long texts;
+            ``ud:en_ewt`` for a treebank that is downloaded (`headscope.corpora.treebanks`), and ``hf:NAME`` for a
+            dataset of the Hugging Face hub (`headscope.corpora.hub`). A `Path` is always a file or folder. In memory:
+            strings, lists of words or of messages, a dataset (a streamed one is not kept), Docs of spaCy, or documents.
         format: a name of `FORMATS`, for files.
         patterns: a file of spaCy's patterns (`headscope.corpora.spacy_patterns`), which add links and spans.
         column: the name of the column of a dataset that has the texts. Default: ``text``, ``sentence``, ``words``,
@@ -299,7 +301,7 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
         held, source = hub.open_dataset(corpus)
         return Corpus(corpus, files=(), format=MEMORY, held=held, source=source)
     path = expand_home(corpus)
-    if len(str(corpus).split()) > 2 and _is_missing(path):
+    if len(str(corpus).split()) > 1 and not suggest_path(path) and _is_missing(path):
         raise CorpusError(
             f"there is no corpus {quote(str(corpus))}; to measure a sentence itself, write it to a file or, in Python, "
             "into a list."

@@ -32,9 +32,10 @@ from headscope.capture.tokens.batch import Batch, collate
 from headscope.corpora import Corpus, read
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
+from headscope.first_guesses import explained
 from headscope.intervene import replacement
 from headscope.intervene.collect import average_outputs, record_outputs
-from headscope.intervene.head_names import HeadNames
+from headscope.intervene.head_names import HeadNames, list_names
 from headscope.intervene.replacement import CutEdges, EditedHeads, Replacement, Shuffle, list_edges
 from headscope.intervene.selected_heads import Selection, name_selection, select_heads
 from headscope.intervene.way_names import BlockWay
@@ -98,6 +99,7 @@ WAYS: Mapping[BlockWay, Callable[..., AbstractContextManager[Model]]] = {
 """The ways to disable heads."""
 
 
+@explained
 def disable(
     model: Loadable,
     heads: HeadNames,
@@ -110,7 +112,9 @@ def disable(
 ) -> AbstractContextManager[Model]:
     """Disable heads of a model during a block.
 
-    >>> with headscope.disable(model, ["3-1", "4-10"], how="uniform"):  # doctest: +SKIP
+    >>> model = headscope.load("minilm")
+    >>> inputs = model.tokenizer("The dog sees the old house.", return_tensors="pt")
+    >>> with headscope.disable(model, ["3-1", "4-10"], how="uniform"):
     ...     model.module(**inputs)
 
     Args:
@@ -140,9 +144,16 @@ def disable(
     return WAYS[how](model, heads, **options)
 
 
-@contextmanager
 def _replace(
     model: Loadable, heads: HeadNames, make: Callable[[Model, Selection], Replacement], describe: Callable[[], str]
+) -> AbstractContextManager[Model]:
+    """Read the names of heads at once, and return the block in which `make` replaces their output."""
+    return _replacing(model, list_names(heads), make, describe)
+
+
+@contextmanager
+def _replacing(
+    model: Loadable, heads: list[str], make: Callable[[Model, Selection], Replacement], describe: Callable[[], str]
 ) -> Iterator[Model]:
     """Replace the output of heads by the result of `make` within a block; `describe` names the replacement."""
     with _evaluating(_find_module(model)):

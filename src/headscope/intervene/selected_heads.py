@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 from headscope.capture.model.model import Model
 from headscope.errors import HeadscopeError, quote
-from headscope.heads import find_head, head_name
+from headscope.heads import head_name
 from headscope.intervene.head_names import HeadNames, list_names
-from headscope.layers import refuse_layer
+from headscope.layers import find_head, refuse_layer
 
 Selection: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
 """The selected query heads, counted from 0, of each layer, by attention type and number."""

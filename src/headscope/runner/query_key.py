@@ -15,8 +15,7 @@ from headscope.capture.passes.stream import Plan, Stream
 from headscope.capture.rows.attention import Attention
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
-from headscope.heads import find_head
-from headscope.layers import refuse_layer
+from headscope.layers import find_head, refuse_layer
 
 
 @dataclass(frozen=True)

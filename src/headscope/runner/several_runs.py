@@ -21,6 +21,7 @@ from headscope.capture.passes.stream import Plan
 from headscope.corpora.corpus import read
 from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.errors import HeadscopeError, ModelError
+from headscope.first_guesses import explained
 from headscope.predictions import ATTRIBUTE
 from headscope.reducers import DEFAULT, REDUCERS
 from headscope.reducers.reducer import Reducer
@@ -106,6 +107,7 @@ def measure_runs(
     return together.drop_attrs(deep=False).assign_attrs(_about(model, runs, tables), call=call)
 
 
+@explained
 def measure_pair(
     before: Loadable,
     after: Loadable,

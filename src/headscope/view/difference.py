@@ -13,6 +13,7 @@ from headscope.analyse.comparable import check_items_alike, check_measured_alike
 from headscope.analyse.paired import METHOD, NOT_TESTED, compare_score
 from headscope.analyse.rank import PLACE
 from headscope.errors import TableError, list_some, suggest
+from headscope.first_guesses import explained
 from headscope.heads import EDITED, require_table
 from headscope.identity import DIFFERS_IN, name_differences
 from headscope.score import HEAD, Score, read_scores
@@ -25,6 +26,7 @@ _NUMBERS = (
 )  # fmt: skip
 
 
+@explained
 def difference(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None = None) -> pd.DataFrame:
     """Return how much each head differs between two tables of the same texts, with intervals, p-values and verdicts.
 

@@ -9,6 +9,7 @@ import xarray as xr
 from headscope.analyse.rank import PLACE
 from headscope.analyse.report import at_reported
 from headscope.errors import TableError, suggest
+from headscope.first_guesses import explained
 from headscope.heads import DIMENSIONS, require_table
 from headscope.score import HEAD, Score, read_scores
 from headscope.view.glosses import gloss_row
@@ -43,6 +44,7 @@ def make_frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
     return frames | {"columns": _columns(frames, table)}
 
 
+@explained
 def to_frame(table: xr.Dataset, name: str | None = None) -> pd.DataFrame:
     """Return a part of a head table as a tidy data frame: a row for each head and row that has a value.
 

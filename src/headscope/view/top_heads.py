@@ -17,6 +17,7 @@ from headscope.analyse.rivals import UNTRAINED
 from headscope.analyse.significance import add_significance
 from headscope.analyse.uncertainty import ALPHA
 from headscope.errors import TableError, list_some, suggest
+from headscope.first_guesses import explained
 from headscope.heads import require_table
 from headscope.score import HEAD, Score, read_scores, write_scores
 from headscope.view.reports import Reported, read_report, row_key
@@ -34,6 +35,7 @@ class Row(NamedTuple):
     place: Mapping[str, str]
 
 
+@explained
 def top_heads(table: xr.Dataset, name: str, n: int = 5) -> pd.DataFrame:
     """Return the best heads of a relation, with their rivals and their scores on texts where they were not chosen.
 

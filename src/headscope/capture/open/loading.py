@@ -48,6 +48,7 @@ from headscope.capture.open.replay import make_model, make_tokenizer
 from headscope.capture.open.unread import refuse_unread_fields
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.files import sha256
+from headscope.first_guesses import explained
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 """The model with the name ``minilm``: BERT, 6 layers of 12 heads, real weights."""
@@ -68,6 +69,7 @@ It is a name or a folder, or a loaded model of transformers or PEFT, alone, with
 """
 
 
+@explained
 def load(
     model: Loadable,
     tokenizer: PreTrainedTokenizerBase | None = None,
@@ -78,6 +80,9 @@ def load(
     task: TaskHead | None = None,
 ) -> Model:
     """Load a model with its tokenizer.
+
+    >>> model = headscope.load("minilm")
+    >>> model.layers, model.tokenizer  # of transformers: `model.module`
 
     Args:
         model: The model, as one of these:
@@ -218,7 +223,9 @@ def _wrap(module: Any, tokenizer: PreTrainedTokenizerBase | None, task: str | No
     module, tokenizer = unwrap_adapted(module), own if tokenizer is None else tokenizer
     module, _ = unwrap(module)
     if not isinstance(module, PreTrainedModel):
-        raise ModelError(f"the model is a {type(module).__name__}; give {WANTED}, or a loaded model of transformers.")
+        raise ModelError(
+            f"the model is of type {type(module).__name__}; give {WANTED}, or a loaded model of transformers."
+        )
     name = module.name_or_path or type(module).__name__
     if tokenizer is None:
         try:

@@ -10,8 +10,10 @@ from headscope.capture.model.implementation import EDITED_PREFIX
 from headscope.capture.model.model import Model
 from headscope.capture.model.turns import list_configs
 from headscope.capture.open.loading import Loadable, load
+from headscope.first_guesses import explained
 
 
+@explained
 def untrained_model(model: Loadable, *, seed: int = 0, keep_embeddings: bool = False) -> Model:
     """Return a model of the same shape with untrained weights, as a control.
 

@@ -41,6 +41,10 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
         "headscope align ./my-translator pairs.txt -o aligned",
         "headscope align facebook/nllb-200-distilled-600M pairs.txt --source eng_Latn --target fra_Latn --step reading",
     )
+    example = (
+        'table = headscope.align("my-translator", "pairs.txt", permutations=99)',
+        'table["alignment_accuracy"].max(["layer", "head"])',
+    )
     pairs: str | Path | Iterable[Any] = argument(
         "PAIRS",
         "Word-aligned pairs, such as pairs.txt: one a line, as 'source words ||| target words ||| 0-0 1-2 3p4', sure "

@@ -65,6 +65,10 @@ class Atlas(
         "headscope atlas minilm grammar:300 -o atlas",
         "headscope atlas minilm grammar:300 --replicate grammar:300:7 -o atlas",
     )
+    example = (
+        'result = headscope.atlas("minilm", "grammar:60", "atlas")',
+        'result.table["relation_accuracy"].sel(relation="obj").max()',
+    )
     model: "Loadable" = argument("MODEL", MODELS, default="minilm", kw_only=False, typed=str, python=LOADED_MODEL)
     corpus: str | Path | Iterable[Any] = argument(
         "CORPUS", CORPORA, default="grammar:300", kw_only=False, typed=str, python=TEXTS_IN_MEMORY

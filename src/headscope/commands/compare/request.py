@@ -39,6 +39,10 @@ class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", lo
         "headscope compare before.nc after.nc --control control.nc -o changes",
         "headscope compare before.nc after.nc --placebo placebo.nc -o changes",
     )
+    example = (
+        'result = headscope.compare("before.nc", "after.nc", "control.nc")',
+        'result.comparisons[0]["average_change"]',
+    )
     before: "str | Path | xr.Dataset" = argument(
         "BEFORE",
         "Head table of the model before it was tuned, such as before.nc of `headscope measure`.",

@@ -45,6 +45,10 @@ class Disable(
         "headscope disable headscope-runs/seed-1 mrpc --data corpora -o effects",
         "headscope disable smollm2 blimp --paradigm causative --limit 100 --start '<|endoftext|>' -o effects",
     )
+    example = (
+        'texts = ["The dog sees the old house.", "An old cat sees the dog."]',
+        'table = headscope.measure_effects("my-decoder", texts, heads=["2-1", "1-3"])',
+    )
     task: Any = argument(
         "TASK",
         "Task that the model was tuned on, such as mrpc (`headscope list tasks`) or a folder of TSV files; minimal "

@@ -24,6 +24,7 @@ class Draw(Request[tuple[str, ...]], command="draw", loading="loading matplotlib
 
     contents = Contents("the figures", "figures.json")
     usage = ("headscope draw atlas", "headscope draw atlas --figure relation-reported --bare --pdf -o paper")
+    example = ('files = headscope.draw("atlas", out="paper", figures="relation-reported")',)
     source: str | Path = argument(
         "ATLAS", "Folder of an atlas; with `out` also a head table, such as heads.nc.", kw_only=False, typed=Path
     )

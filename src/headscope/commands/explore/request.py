@@ -28,6 +28,7 @@ class Explore(RunOptions, Request[Explorer], command="explore"):
     """
 
     usage = ("headscope explore minilm", "headscope explore atlas --port 8765")
+    example = ('with headscope.explore("atlas", no_browser=True) as explorer:', "    print(explorer.address)")
     source: "Loadable | str | Path | AtlasResult | HeadTable" = argument(
         "SOURCE",
         "Folder that `headscope atlas` wrote, or its heads.nc; or a model such as minilm, of which an atlas is made "

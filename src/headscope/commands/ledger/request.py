@@ -34,6 +34,11 @@ class Ledger(ModelOptions, LanguageOptions, Drawing, Listing, Resumable, Request
         "headscope ledger smollm2 prompts.jsonl -o ledger",
         "headscope ledger ./my-model prompts.jsonl --chat --tokens 64 -o ledger",
     )
+    example = (
+        'documents = ["Ann lives in Bern.", "Eve lives in Rome."]',
+        'prompts = [{"documents": documents, "question": "Where does Eve live?"}]',
+        'table = headscope.ledger("my-decoder", prompts)',
+    )
     prompts: "str | Path | Prompts | Sequence[Mapping[str, Any]]" = argument(
         "PROMPTS",
         'JSON Lines of prompts, such as prompts.jsonl: each an object with "documents" and "question", and if there '

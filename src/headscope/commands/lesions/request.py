@@ -34,6 +34,10 @@ class Lesions(ModelOptions, EvaluationOptions, Drawing, Listing, Resumable, Requ
         "headscope lesions smollm2 blimp --atlas smollm2-atlas --data corpora --limit 20 -o lesions",
         "headscope lesions smollm2 wiki.txt --atlas heads.nc --row obj --row nsubj --size 10 -o lesions",
     )
+    example = (
+        'texts = ["The dog sees the old house.", "An old cat sees the dog."]',
+        'table = headscope.lesions("my-decoder", texts, {"mine": ["2-1", "1-3"]})',
+    )
     task: Any = argument(
         "TASK",
         "Minimal pairs, as blimp or their file; or another task of `headscope disable`, such as wiki.txt.",

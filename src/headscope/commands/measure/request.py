@@ -128,6 +128,11 @@ class Measure(Measuring, WholeCorpus, Request[HeadTable], function="measure"):
         The head table, with intervals, reported heads and p-values.
     """
 
+    example = (
+        'table = headscope.measure("minilm", "grammar:211", ["surface", "relations"])',
+        'table["entropy"].sel(layer=3, head=1)',
+    )
+
     out: str | Path | None = output_file("before.nc", default=None)
 
     def check(self, progress: Progress) -> None:
@@ -184,6 +189,12 @@ class MeasureShard(Measuring, Request[ShardSums], function="measure_shard", modu
     Returns:
         What was written.
     """
+
+    example = (
+        'first = headscope.measure_shard("minilm", "grammar:60", "surface", "1/2", out="first.npz")',
+        'second = headscope.measure_shard("minilm", "grammar:60", "surface", "2/2", out="second.npz")',
+        'table = headscope.merge(["first.npz", "second.npz"])',
+    )
 
     shard: "str | Shard" = option(
         CORPUS,

@@ -28,12 +28,17 @@ class Merge(Listing, Request[HeadTable], command="merge", loading=""):
     """
 
     usage = ("headscope merge first.npz second.npz -o joined.nc",)
+    example = (
+        'table = headscope.merge(["part.1-of-2.npz", "part.2-of-2.npz"])',
+        'table["entropy"].sel(layer=3, head=1)',
+    )
     shards: "str | Path | Sequence[str | Path]" = argument(
         "SHARDS",
         "The files that `headscope measure --shard` wrote, all of them, such as heads.*-of-8.npz.",
         kw_only=False,
         typed=Path,
         several=True,
+        checked=True,
         python="`headscope.measure_shard` writes such files too.",
     )
     reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(

@@ -103,6 +103,10 @@ class Patterns(
         "headscope patterns minilm mrpc --data corpora --annotate my-maps",
         "headscope patterns minilm mrpc --data corpora --labels my-maps -o patterns",
     )
+    example = (
+        'table = headscope.patterns("minilm", "grammar:40", sample=20)',
+        'table["pattern_share"].sel(layer=3, head=1)',
+    )
     out: str | Path | None = output_folder("patterns", "headscope-patterns", default=None, kw_only=False)
     runs: "str | Path | Runs | None" = option(
         MODEL,
@@ -175,6 +179,8 @@ class LabelMaps(LabellingOptions, TextOptions, LoadOptions, Request[str], functi
     Maps are chosen at random, as many of each head, and no two of one text. The page does not say of which head a map
     is. A folder that has maps already is gone on with, and the model is not loaded.
     """
+
+    example = ('headscope.label_maps("minilm", "grammar:40", "my-maps", maps=36)',)
 
     folder: str | Path = option(
         OUTPUT,

@@ -43,6 +43,7 @@ class Probe(
         "headscope probe minilm en_ewt-ud-train.conllu --test en_ewt-ud-dev.conllu --words glove.6B.100d.txt.gz "
         "-o probe",
     )
+    example = ('table = headscope.probe("minilm", "grammar:60", seeds=1)', 'table["probe_accuracy"]')
     treebank: str | Path | Iterable[Any] = argument(
         "TREEBANK",
         "File or folder with links, such as en_ewt-ud-train.conllu (`headscope list corpora`), or grammar:COUNT for "

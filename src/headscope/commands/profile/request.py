@@ -33,6 +33,7 @@ class Profile(ModelOptions, Resumable, Request[HeadTable], command="profile"):
 
     contents = Contents("the profile", "profile.json", MEASURED_TABLES, ("profile.nc", "profile.csv"))
     usage = ("headscope profile smollm2 -o profile", "headscope profile ./my-llama --repeats 60 --needles 40 -o look")
+    example = ('table = headscope.profile("my-decoder", repeats=10, needles=4)', 'table["head_role"]')
     out: str | Path | None = output_folder("profile", "headscope-profile", default=None, kw_only=False)
     repeats: int = option(CORPUS, "Texts of random tokens that are repeated, such as 60.", default=REPEATS, at_least=1)
     needles: int = option(

@@ -32,6 +32,7 @@ class Rerun(RunOptions, Request[RerunResult], command="rerun"):
     """
 
     usage = ("headscope rerun heads.nc", "headscope rerun atlas --with corpus=data/en_ewt-ud-dev.conllu")
+    example = ('result = headscope.rerun("atlas")', "result.is_same")
     source: "str | Path | HeadTable" = argument(
         "TABLE",
         "Head table, such as heads.nc, or the folder of an atlas.",

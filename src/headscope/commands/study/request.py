@@ -48,6 +48,10 @@ class Study(
     """
 
     usage = ("headscope study clark2019 --data corpora -o clark2019",)
+    example = (
+        'result = headscope.study("clark2019", "minilm", "corpora", "clark2019")',
+        "[finding.verdict for finding in result.findings]",
+    )
     name: str = argument("STUDY", "Name of the study, such as clark2019 (`headscope list studies`).", kw_only=False)
     model: "Loadable" = option(
         MODEL,
@@ -246,6 +250,8 @@ class StudyRecorded(
     Returns:
         The tables and the verdicts on claims, by model.
     """
+
+    example = ('result = headscope.study_recorded("zhao2020", "scores", "zhao2020")', "result.tables")
 
     name: str = argument("STUDY", "Name of the study, such as zhao2020.", kw_only=False)
     recorded: str | Path = argument(

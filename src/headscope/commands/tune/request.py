@@ -46,6 +46,10 @@ class Tune(NamedModel, TrainingOptions, TaskOptions, TaskData, Resumable, Reques
     """
 
     usage = ("headscope tune negation minilm --data grammar:300 -o negation --seeds 4 --control",)
+    example = (
+        'tuned = headscope.tune("negation", "minilm", "negation", data="grammar:60", seeds=1, epochs=1)',
+        "tuned.task.runs[0].scores",
+    )
     out: str | Path = output_folder("negation", "headscope-runs", kw_only=False)
     data: str | Path = option(
         CORPUS,

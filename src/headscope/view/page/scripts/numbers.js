@@ -20,7 +20,7 @@ export const page = await unpackJson(find("atlas-data").textContent);
 export const headName = ({ layer, head }) => `${layer + 1}-${head + 1}`;
 
 // Return the layer and head, both counted from 0, of a name such as 3-1, or L2H0, which counts from 0; null if the
-// model has no such head. `headscope.heads.find_head` reads the same names.
+// model has no such head. `headscope.layers.find_head` reads the same names.
 export function readHead(name) {
   const match = /^\s*(\d{1,9})-(\d{1,9})\s*$|^\s*l(\d{1,9})h(\d{1,9})\s*$/i.exec(name ?? "");
   const place = match && (match[1] ? { layer: Number(match[1]) - 1, head: Number(match[2]) - 1 } : { layer: Number(match[3]), head: Number(match[4]) });
