@@ -94,7 +94,7 @@ def attend(
             has only one token, or has more tokens than the model reads.
         ModelError: the model cannot be loaded, its attention cannot be captured, or it is not finite.
     """
-    if between not in LEVELS:
+    if between not in [*LEVELS]:
         raise HeadscopeError(f"attention is between 'words' or 'tokens', and {between!r} came; give one of these.")
     documents, several = _read_documents(text)
     loaded = load(model)

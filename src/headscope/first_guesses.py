@@ -2,11 +2,12 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from headscope.errors import list_close, list_some, suggest
+from headscope.errors import HeadscopeError, list_close, list_some, suggest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -90,6 +91,16 @@ FUNCTIONS: Mapping[str, tuple[str, str]] = {
 }
 """Calls of public functions: what each does, and other names under which somebody may look for it."""
 
+SUBMODULES: Mapping[str, str] = {
+    "headscope.analyse": "add_behaviours add_head_map add_intervals add_regression add_replication add_report "
+    "add_significance assess compare_variable consistencies consistency find_dissociations group_heads match_heads "
+    "name_behaviours shortlist_heads summarize_effects",
+    "headscope.headlists": "HeadList",
+    "headscope.learn": "make_control read_task",
+    "headscope.runner": "measure_runs",
+}
+"""Names for special questions, by the submodule that has them."""
+
 PARAMETERS: Mapping[str, str] = {
     "batch_tokens": "batch batch_size bs max_batch",
     "batch_size": "batch bs",
@@ -119,17 +130,12 @@ PARAMETERS: Mapping[str, str] = {
 """Parameters of public functions, and the names that other libraries have for them."""
 
 
-def explain_attribute(name: str, public: list[str], submodule: str = "") -> str:
-    """Return the sentence on a name that headscope does not have.
-
-    Args:
-        name: that was asked for.
-        public: the names that there are.
-        submodule: that has it; empty if none does.
-    """
+def explain_attribute(name: str, public: list[str]) -> str:
+    """Return the sentence on a name that headscope does not have, given the names that it has."""
     start = f"headscope has no {name!r}"
-    if submodule:
-        return f"{start}; it is in {submodule}: write {submodule}.{name}."
+    for submodule, names in SUBMODULES.items():
+        if name in names.split():
+            return f"{start}; it is in a submodule: write {submodule}.{name}."
     for call, (purpose, others) in FUNCTIONS.items():
         if name in others.split():
             return f"{start}; headscope.{call} {purpose}."
@@ -173,16 +179,43 @@ def _find_parameter(name: str, names: list[str]) -> str:
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function, which says in a sentence what is wrong with the names or the number of its arguments."""
+    """Return the function, whose errors are sentences: on its arguments too, and in the words of Python."""
     signature = inspect.signature(function)
+
+    options = {f"--{each.replace('_', '-')}": each for each in signature.parameters}
 
     @wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
         if sentence := explain_arguments(function, signature, arguments, named):
             raise TypeError(sentence)
-        return function(*arguments, **named)
+        with in_python(options):
+            return function(*arguments, **named)
 
     return call
+
+
+@contextmanager
+def in_python(options: Mapping[str, str]) -> Iterator[None]:
+    """Within, an error of headscope speaks of parameters, and the error of another library behind it is not shown.
+
+    Args:
+        options: parameters by the options that are typed for them; what stands in backticks stays.
+    """
+    try:
+        yield
+    except HeadscopeError as error:
+        parts = str(error).split("`")
+        parts[::2] = [_OPTION.sub(lambda name: _spell(name[0], options), part) for part in parts[::2]]
+        error.args = ("`".join(parts),)
+        raise error from None
+
+
+def _spell(option: str, options: Mapping[str, str]) -> str:
+    """Return an option as the parameter that it is; as it is if there is none."""
+    return f"`{options[option]}`" if option in options else option
+
+
+_OPTION = re.compile(r"--[a-z][-a-z]*\b")
 
 
 def _read_example(name: str, docstring: str) -> str:

@@ -98,13 +98,19 @@ class Runs:
         return self.folder / run.name
 
 
-def read(folder: str | Path, *, empty: bool = False) -> Runs:
+def read(folder: "str | Path | Runs", *, empty: bool = False) -> Runs:
     """Return the finished runs of a folder; if `empty` is true, a folder may have none yet.
 
     Raises:
         HeadscopeError: `FILE` is missing, is damaged, has another version, lists no run or lists a run twice, or the
             model of a run is missing.
     """
+    if isinstance(folder, Runs):
+        return folder
+    if not isinstance(folder, str | Path):
+        raise HeadscopeError(
+            f"the runs are of type {type(folder).__name__}; give a folder that `headscope tune` wrote."
+        )
     folder = Path(folder)
     path = folder / FILE
     check_regular(path)

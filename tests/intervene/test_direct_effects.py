@@ -174,5 +174,5 @@ def test_self_repair_of_a_layer_is_that_of_the_sums_over_its_heads(tmp_path: Pat
 
 
 def test_a_model_without_an_additive_stream_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(HeadscopeError, match="leave out --direct"):
+    with pytest.raises(HeadscopeError, match="leave out `direct`"):
         headscope.measure_effects(plant_task([(2, 3)]), make_task(), tmp_path, direct=True, progress=False)

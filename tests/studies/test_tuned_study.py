@@ -92,7 +92,7 @@ def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, d
     assert len(weights) == 4
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights}
     stages: list[str] = []
-    with pytest.raises(HeadscopeError, match=r"holds runs \(seed-1, seed-2\); add --resume to go on with them"):
+    with pytest.raises(HeadscopeError, match=r"holds runs \(seed-1, seed-2\); add `resume` to go on with them"):
         study(
             "zhao2020",
             str(model),

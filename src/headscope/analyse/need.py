@@ -22,7 +22,7 @@ from headscope.analyse.ends import ENDS
 from headscope.analyse.metrics import ATTRIBUTE, read_metrics
 from headscope.analyse.report import STANDS_OUT, UNDECIDED, list_verdicts
 from headscope.errors import TableError
-from headscope.heads import variable
+from headscope.heads import require_table, variable
 from headscope.identity import name_differences
 from headscope.predictions import ATTRIBUTE as PREDICTED
 from headscope.predictions import read_predictions
@@ -63,6 +63,7 @@ def check_effects(effects: xr.Dataset, name: str) -> xr.Dataset:
     Raises:
         TableError: The table has no effects of heads or no placebos, is of a single text, or is only a part of a table.
     """
+    require_table(effects)
     metric = find_metric(effects) if ATTRIBUTE in effects.attrs else None
     if metric is None or f"effect_{metric['name']}" not in effects:
         raise TableError(_LACKS_HEADS.format(name=name))

@@ -8,10 +8,10 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from rich.console import Console
 
-from headscope.commands.option import describe_default
+from headscope.commands.option import describe_default, spell_name
 from headscope.commands.progress import ignore_progress
 from headscope.commands.record import Request, order_fields
-from headscope.first_guesses import explain_arguments
+from headscope.first_guesses import explain_arguments, in_python
 from headscope.view.progress_display import progress_bars
 
 P = ParamSpec("P")
@@ -28,14 +28,16 @@ def make_function(record: Callable[P, Request[R]]) -> Callable[P, R]:
     def call(*arguments: P.args, **named: P.kwargs) -> R:
         if sentence := explain_arguments(call, signature, arguments, named):
             raise TypeError(sentence)
-        request = record(*arguments, **named)
-        progress, console = request.progress, Console(stderr=True)
-        if callable(progress):
-            return request.run(progress)
-        shown = console.is_terminal or console.is_jupyter if progress is None else progress
-        with progress_bars(console) if shown else nullcontext(ignore_progress) as bars:
-            return request.run(bars)
+        with in_python(options):
+            request = record(*arguments, **named)
+            progress, console = request.progress, Console(stderr=True)
+            if callable(progress):
+                return request.run(progress)
+            shown = console.is_terminal or console.is_jupyter if progress is None else progress
+            with progress_bars(console) if shown else nullcontext(ignore_progress) as bars:
+                return request.run(bars)
 
+    options = {spell_name(name, each): name for name, each in cls.options.items() if each.in_python}
     parameters = inspect.signature(cls).parameters
     signature = inspect.Signature(
         [parameters[each.name] for each in list_parameters(cls)],

@@ -38,7 +38,7 @@ class RunsOptions(Options):
         """
         from headscope.runs import read
 
-        return read(self.runs) if isinstance(self.runs, str | Path) else self.runs
+        return None if self.runs is None else read(self.runs)
 
 
 class LanguageOptions(Options):

@@ -9,7 +9,7 @@ from headscope.analyse.need import check_effects
 from headscope.commands.atlas.atlas_result import TABLE, refuse_incomplete
 from headscope.errors import TableError
 from headscope.files import check_regular, expand_home, suggest_path
-from headscope.heads import read_table
+from headscope.heads import read_table, require_table
 
 
 def find_table(source: object) -> xr.Dataset | None:
@@ -74,6 +74,7 @@ def open_probes(probes: str | Path | xr.Dataset) -> xr.Dataset:
         TableError: there is no such table, or it is none of probes.
     """
     table, _ = _open_written(probes, "probe.nc", "probes are written by `headscope probe`")
+    require_table(table)
     if "probe_accuracy" not in table:
         raise TableError("the table given as probes has no accuracies of probes; give one of `headscope probe`.")
     return table

@@ -131,6 +131,9 @@ def read_prompts(source: str | Path | Prompts | Sequence[Mapping[str, Any]]) -> 
     if isinstance(source, Prompts):
         return source
     if not isinstance(source, str | Path):
+        given: Any = source
+        if not isinstance(given, Sequence) or not all(isinstance(record, Mapping) for record in given):
+            raise CorpusError(f"the prompts are of type {type(source).__name__}; give a list such as [{_EXAMPLE}].")
         records = [(f"prompt {number}", str(number), dict(record)) for number, record in enumerate(source, start=1)]
         digest = hashlib.sha256(json.dumps([record for *_, record in records], default=repr).encode()).hexdigest()
         return _gather("the prompts in memory", digest, records)

@@ -68,7 +68,7 @@ def measure_runs(
         HeadscopeError: The folder holds no runs, or the runs were tuned from another model.
     """
     model, reducers = load(model, trust_remote_code=trust_remote_code), list_reducers(reducers)
-    runs = runs if isinstance(runs, Runs) else read_runs(runs)
+    runs = read_runs(runs)
     refuse_other_runs(model, runs, trust_remote_code=trust_remote_code)
     documents = read(corpus)
     summary = summary or summarize(documents)

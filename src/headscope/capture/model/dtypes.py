@@ -13,7 +13,7 @@ def read_dtype(name: str) -> torch.dtype:
     Raises:
         ModelError: The name is not in `DTYPES`.
     """
-    if name not in DTYPES:
+    if not isinstance(name, str) or name not in DTYPES:
         raise ModelError(f"a model is not run in the numerical type {name!r}; give {', '.join(DTYPES)}.")
     dtype: torch.dtype = getattr(torch, name)
     return dtype

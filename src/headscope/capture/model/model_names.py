@@ -156,7 +156,7 @@ def check_task(task: str) -> None:
     """Raise an error if a task is not in `TASKS`, and not `OWN_HEAD` or `DECODER_HEAD`."""
     if task not in (*TASKS, OWN_HEAD, DECODER_HEAD):
         raise HeadscopeError(
-            f"there is no task {task!r}{suggest(task, (*TASKS, OWN_HEAD))}; there are {', '.join(TASKS)}, and "
+            f"there is no task {task!r}{suggest(str(task), (*TASKS, OWN_HEAD))}; there are {', '.join(TASKS)}, and "
             f"{OWN_HEAD} for the head that the weights have."
         )
 

@@ -1,8 +1,7 @@
 """The results of an atlas. No torch here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from headscope.results import Facts, write_line, write_table
 if TYPE_CHECKING:
     import xarray as xr
 
-    from headscope.view.notebook import Cell
+    from headscope.capture.model.model import Model
     from headscope.view.page import Live
 
 TABLE, DISTANCES, PROBES = "heads.nc", "head-distances.nc", "probe.nc"
@@ -51,6 +50,7 @@ class AtlasResult:
         examples: texts with the attention of all heads.
         folder: the folder; None if nothing was written.
         files: all files, relative to `folder`.
+        model: the model that was measured, if it was given in memory: `headscope.explore` runs it.
     """
 
     table: "xr.Dataset"
@@ -58,6 +58,7 @@ class AtlasResult:
     examples: "xr.Dataset | None"
     folder: Path | None
     files: tuple[str, ...]
+    model: "Model | None" = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Raise an error for a table of several runs.

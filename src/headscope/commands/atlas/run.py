@@ -147,7 +147,8 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         if untrained is not None and has_roles:
             table = _add_roles(table, whole, untrained, request, folder)
         tables["heads.nc"] = table = table.assign_attrs(attributes)
-        result = AtlasResult(table, tables, texts, folder.out, ())
+        held = None if isinstance(request.model, str | Path) else whole
+        result = AtlasResult(table, tables, texts, folder.out, (), held)
         if folder.kept:
             result = replace(result, files=folder.write(_list_files(result), _describe_run(table)))
         request.hand_over(result)

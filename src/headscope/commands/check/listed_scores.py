@@ -59,6 +59,8 @@ def open_list(source: str | Path | HeadList) -> HeadList:
     Raises:
         TableError: there is no such file, it is no list of heads, or it has none.
     """
+    if not isinstance(source, str | Path | HeadList):
+        raise TableError(f"`heads` is of type {type(source).__name__}; give a list of heads, or its file.")
     heads = source if isinstance(source, HeadList) else read_heads(expand_home(source))
     if not heads.entries:
         raise TableError(f"{name_list(source)} has no heads to check; give a list that has.")

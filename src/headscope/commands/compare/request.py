@@ -137,9 +137,11 @@ def _read_tables(
 
 
 def _read(table: "str | Path | xr.Dataset") -> "xr.Dataset":
-    from headscope.heads import read_table
+    from headscope.heads import read_table, require_table
 
-    return read_table(table) if isinstance(table, str | Path) else table
+    table = read_table(table) if isinstance(table, str | Path) else table
+    require_table(table)
+    return table
 
 
 compare = make_function(Compare)

@@ -1,12 +1,14 @@
 """The request of `headscope explore`."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headscope.commands.atlas.atlas_result import TABLE, AtlasResult, refuse_incomplete
 from headscope.commands.function import make_function
 from headscope.commands.model_options import RunOptions, check_model
 from headscope.commands.option import MODEL, OUTPUT, argument, option
+from headscope.commands.option_groups import TEXTS_IN_MEMORY
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 
@@ -38,12 +40,13 @@ class Explore(RunOptions, Request[Explorer], command="explore"):
         typed=str,
         python="Or what `headscope.atlas` returned, a head table, or a loaded model.",
     )
-    corpus: str | Path = argument(
+    corpus: str | Path | Iterable[Any] = argument(
         "CORPUS",
         "For a model: file or folder such as en_ewt-ud-dev.conllu, or grammar:COUNT, on which its heads are measured.",
         default="grammar:100",
         kw_only=False,
         typed=str,
+        python=TEXTS_IN_MEMORY,
     )
     start: str | None = option(
         MODEL,

@@ -174,7 +174,8 @@ def _load_model(opened: AtlasResult, request: Explore, progress: Progress) -> tu
     name = str(opened.table.attrs["model"])
     progress("loading the model", 0, 0)
     try:
-        chosen = name if request.model is None else request.model
+        held = name if opened.model is None else opened.model
+        chosen = held if request.model is None else request.model
         loaded = request.load_with_head(chosen, dtype=find_dtype(opened.table.attrs))
     except ModelError as error:
         if request.model is not None:

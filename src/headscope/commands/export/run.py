@@ -1,6 +1,7 @@
 """The heads of a table, or of a list of heads, in a file to hand on: our own format, those of others, a model card."""
 
-import xarray as xr
+from pathlib import Path
+
 from rich.console import Console
 from rich.markup import escape
 
@@ -39,7 +40,10 @@ def _list(request: Export) -> HeadList:
         return source
     table = find_table(source)
     if table is None:
-        assert not isinstance(source, xr.Dataset)
+        if not isinstance(source, str | Path):
+            raise HeadscopeError(
+                f"`source` is of type {type(source).__name__}; give an atlas, a head table or a list of heads."
+            )
         return read_heads(expand_home(source))
     try:
         if format in FOREIGN and format != alignment_heads.NAME:

@@ -26,7 +26,7 @@ class Lesions(ModelOptions, EvaluationOptions, Drawing, Listing, Resumable, Requ
     table. A change is shown with those without random heads, as many in each layer.
 
     Returns:
-        The head table that is in ``lesions.nc``; `headscope.find_dissociations` lists its double dissociations.
+        The head table that is in ``lesions.nc``; `headscope.analyse.find_dissociations` lists its double dissociations.
     """
 
     contents = Contents("the lesions", "lesions.json", ("lesions",), ("lesions.csv",))
@@ -105,7 +105,12 @@ class Lesions(ModelOptions, EvaluationOptions, Drawing, Listing, Resumable, Requ
 
         if isinstance(self.sets, str | Path | Dataset):
             return choose_sets(open_table(self.sets), self.size, rows=self.rows)
-        names = {name: list_names(heads) for name, heads in self.sets.items()}
+        if not isinstance(self.sets, Mapping):
+            raise HeadscopeError(
+                f"`sets` is of type {type(self.sets).__name__}; give an atlas, a head table, or heads by the name of "
+                "their set, such as {'mine': ['3-1', '4-2']}."
+            )
+        names = {str(name): list_names(heads) for name, heads in self.sets.items()}
         if not names or not all(names.values()):
             raise HeadscopeError("no set of heads is named, or one has no heads; give heads such as 3-1 for each set.")
         return names

@@ -143,7 +143,7 @@ class Patterns(
         """
         from headscope.runs import read
 
-        return read(self.runs) if isinstance(self.runs, str | Path) else self.runs
+        return None if self.runs is None else read(self.runs)
 
     def check(self, progress: Progress) -> None:
         """Raise an error for labels, a classifier, a model, runs, a folder or a corpus that cannot be used."""
