@@ -41,7 +41,7 @@ def main() -> None:
     arguments.add_argument("--examples", type=int, default=400)
     arguments.add_argument("--rounds", type=int, default=5)
     given = arguments.parse_args()
-    task = sample(headscope.read_task(given.task, given.pairs), given.examples)
+    task = sample(headscope.learn.read_task(given.task, given.pairs), given.examples)
     model = load(given.model, task)
     evaluation, capture = prepare_task(model, task), capture_model(model)
     ablations = list_ablations([u for u in list_units(model) if u.kind in (HEAD, LAYER)], ["uniform"], {})

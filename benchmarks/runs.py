@@ -36,7 +36,7 @@ def main() -> None:
         for _ in range(given.times):
             for runs in (single, many):
                 start = time.perf_counter()
-                headscope.measure_runs("minilm", runs, headscope.read(given.corpus), given.reducer)
+                headscope.runner.measure_runs("minilm", runs, headscope.read(given.corpus), given.reducer)
                 seconds[len(runs.runs)].append(time.perf_counter() - start)
     first, last = (median(seconds[count]) for count in (1, given.runs))
     print(f"{'+'.join(given.reducer)} on {given.corpus}: 1 run {first:.2f} s, {given.runs} runs {last:.2f} s: ", end="")

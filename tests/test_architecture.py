@@ -101,9 +101,10 @@ def test_import_linter_keeps_torch_away_from_the_same() -> None:
 
 def test_asking_for_the_light_names_does_not_load_torch_either() -> None:
     analysing = ("consistency", "add_intervals", "add_regression", "add_report")
-    names = ("HeadscopeError", "read", "read_table", "write_table", *analysing)
-    code = "import sys, headscope; [getattr(headscope, name) for name in {}]; print('torch' in sys.modules)"
-    assert in_a_new_process(code.format(names)) == "False"
+    names = ("HeadscopeError", "Score", "read", "read_table", "write_table", "top_heads")
+    asked = "[getattr(headscope, name) for name in {}], [getattr(headscope.analyse, name) for name in {}]"
+    code = f"import sys, headscope; {asked}; print('torch' in sys.modules)"
+    assert in_a_new_process(code.format(names, analysing)) == "False"
 
 
 def test_extras_are_loaded_where_they_are_used_and_not_before() -> None:

@@ -265,7 +265,7 @@ def test_the_figures_of_the_tutorial_come_out(data, ewt, tmp_path, monkeypatch) 
     corpus, model = headscope.read(data / EWT), headscope.load("minilm")
     with_objects = [document for document in corpus if any(link.label == "obj" for link in document.links)]
     untrained = measure(headscope.untrained_model(model), with_objects, ["relations"])
-    row = headscope.add_report(ewt.sel(relation=["obj"]), untrained).sel(relation="obj")
+    row = headscope.analyse.add_report(ewt.sel(relation=["obj"]), untrained).sel(relation="obj")
     names = ("heldout_accuracy", "heldout_count", "lift", "lift_lower", "lift_upper", "heldout_upos_accuracy")
     shown = re.search(r"obj +3-1 +dep\. +([\d.]+) +(\d+) +(\S+) +(\S+) to (\S+) +([\d.]+) nearest VERB", page)
     figures = [float(figure.replace("\N{MINUS SIGN}", "-")) for figure in shown.groups()]
@@ -302,7 +302,7 @@ def test_the_figures_of_the_tutorial_come_out(data, ewt, tmp_path, monkeypatch) 
     lower = copy.deepcopy(model.module)  # what is above the head does not change it
     lower.encoder.layer, lower.config.num_hidden_layers = lower.encoder.layer[:3], 3
     own = measure(Model.from_module(lower, model.tokenizer), headscope.read("objects.jsonl"), ["relations"])
-    headscope.write_table(headscope.add_intervals(own), "objects.nc")
+    headscope.write_table(headscope.analyse.add_intervals(own), "objects.nc")
     (program,) = (block for block in blocks(TUTORIAL, "python") if "objects.nc" in block)
     with redirect_stdout(io.StringIO()) as printed:
         exec(program, {"headscope": headscope})

@@ -12,7 +12,7 @@ import xarray as xr
 
 import headscope
 import tiny
-from headscope.first_guesses import FUNCTIONS, PARAMETERS, explained
+from headscope.first_guesses import FUNCTIONS, PARAMETERS, SUBMODULES, explained
 from headscope.score import read_scores
 
 PAGE = Path(__file__).parents[1] / "docs" / "howto" / "first-guesses.md"
@@ -90,14 +90,7 @@ def test_a_misspelt_name_is_suggested_and_any_other_refused() -> None:
         exec("from headscope import xyzzy")
 
 
-EXPLAINED = [
-    name
-    for name in FUNCTIONS_OF_ALL
-    if ">>> " in getattr(headscope, name).__doc__ and ".analyse." not in getattr(headscope, name).__module__
-]
-
-
-@pytest.mark.parametrize("name", EXPLAINED)
+@pytest.mark.parametrize("name", FUNCTIONS_OF_ALL)
 def test_every_public_function_explains_its_arguments(name: str) -> None:
     function = getattr(headscope, name)
     with pytest.raises(TypeError, match=rf"^{name}\(\) has no parameter 'n_epochs_of_it'.*\.$"):
@@ -153,3 +146,23 @@ def test_a_table_is_no_path_and_a_path_is_no_table(tmp_path: Path) -> None:
     ):
         with pytest.raises(headscope.HeadscopeError, match=sentence):
             call()
+
+
+def test_the_public_list_is_short_and_has_no_module() -> None:
+    names = dir(headscope)
+    assert names == sorted(headscope.__all__)
+    assert len(names) <= 45
+    assert not [name for name in names if inspect.ismodule(getattr(headscope, name))]
+    assert {"Corpus", "CorpusError", "ModelError", "Reducer", "Score", "TableError"} <= {*names}
+
+
+@pytest.mark.parametrize(
+    ("submodule", "name"), [(each, name) for each in SUBMODULES for name in SUBMODULES[each].split()]
+)
+def test_a_special_name_says_where_it_is(submodule: str, name: str) -> None:
+    with pytest.raises(
+        AttributeError, match=rf"^headscope has no '{name}'; it is in a submodule: write {submodule}\.{name}\."
+    ):
+        getattr(headscope, name)
+    assert name in getattr(headscope, submodule.partition(".")[2]).__all__
+    assert eval(f"{submodule}.{name}", {"headscope": headscope}).__name__ == name

@@ -56,7 +56,7 @@ def table(folder, documents) -> xr.Dataset:
     """Measured by its name, beside an untrained model that stands in as itself."""
     reducers = resolve_reducers(["repetition:Repetition"], summarize(documents))
     found = measure(model(), documents, reducers)
-    return headscope.add_report(headscope.assess(found, found), found, minimum=5)
+    return headscope.analyse.add_report(headscope.analyse.assess(found, found), found, minimum=5)
 
 
 def test_the_files_are_as_short_as_promised() -> None:
@@ -158,7 +158,7 @@ def test_it_is_compared_before_and_after(table, documents, folder) -> None:
     reducers = resolve_reducers(["repetition:Repetition"], summarize(documents))
     after = measure(model(3), documents, reducers).assign_attrs(weights_sha256="ef" * 32)
     before = table.assign_attrs(weights_sha256="ab" * 32)
-    changed = headscope.compare_variable(before, after, variable="repetition_accuracy")
+    changed = headscope.analyse.compare_variable(before, after, variable="repetition_accuracy")
     assert changed.attrs["variable"] == "repetition_accuracy"
     assert np.isfinite(changed["baseline_tau_corrected"].item())
 

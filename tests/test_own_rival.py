@@ -117,7 +117,7 @@ def measured() -> tuple[xr.Dataset, xr.Dataset]:
 
 @pytest.fixture(scope="module")
 def reported(measured) -> xr.Dataset:
-    return headscope.assess(measured[1], measured[0])
+    return headscope.analyse.assess(measured[1], measured[0])
 
 
 def test_its_rivals_are_compared_as_loops_compare_them(measured, reported) -> None:
@@ -147,12 +147,12 @@ def test_it_is_judged(measured, reported) -> None:
     assert reported["initial_heldout_clusters"].item() >= 20
     assert (reported["initial_reported_layer"].item(), reported["initial_reported_head"].item()) == (2, 4)
     assert reported["initial_reported_verdict"].item() == "stands out"
-    assert headscope.assess(*measured)["initial_reported_verdict"].item() == "does not stand out"
+    assert headscope.analyse.assess(*measured)["initial_reported_verdict"].item() == "does not stand out"
     # A rival that is always right prevents it.
     perfect = measured[1].copy(deep=True)
     perfect["fold_initial_first"] = perfect["fold_initial"].copy()
-    assert headscope.assess(perfect)["initial_reported_verdict"].item() == "does not stand out"
-    assert headscope.assess(perfect)["initial_lift_rival"].item() == "first"
+    assert headscope.analyse.assess(perfect)["initial_reported_verdict"].item() == "does not stand out"
+    assert headscope.analyse.assess(perfect)["initial_lift_rival"].item() == "first"
 
 
 def test_it_survives_the_disk(reported, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_effects_of_runs_name_the_run(folder: Path, tmp_path: Path) -> None:
     table = headscope.measure_effects(
         str(folder / "model"), make_task(), tmp_path, runs=folder / "runs", heads="2-3,1-1", placebos=2, progress=False
     )
-    for each in (table, headscope.summarize_effects(table), headscope.read_table(tmp_path / "effects.nc")):
+    for each in (table, headscope.analyse.summarize_effects(table), headscope.read_table(tmp_path / "effects.nc")):
         assert describe_single_labels(find_single_labels(each.attrs)) == [SECOND]
     # Of the examples that were evaluated, and not of those of the list.
     few = headscope.measure_effects(

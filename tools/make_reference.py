@@ -22,7 +22,7 @@ import typer.main
 import xarray as xr
 
 import headscope
-from headscope import cli, heads
+from headscope import analyse, cli, heads
 from headscope.cli.commands import HELP_ALL
 from headscope.corpora import FORMATS, summarize
 from headscope.learn.tasks import TASKS
@@ -46,7 +46,6 @@ WIDTH = 100
 """Columns of a help text."""
 
 MODULES: Mapping[str, tuple[str, ...]] = {
-    "headscope": (),
     "headscope.commands.atlas.atlas_result": ("AtlasResult",),
     "headscope.commands.check.run": ("CheckResult",),
     "headscope.commands.compare.run": ("ComparisonResult",),
@@ -57,6 +56,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.reducers.support.folds": ("FoldAssignment",),
     "headscope.reducers.support.permutations": ("Permutations",),
     "headscope.reducers.support.ratios": ("score_table",),
+    "headscope.learn": (),
     "headscope.capture": (),
     "headscope.capture.forward.outputs": ("Outputs",),
     "headscope.capture.forward.loss": ("check_loss", "make_loss"),
@@ -109,18 +109,29 @@ def commands() -> str:
 def python() -> str:
     """Every public function and class, with its signature and docstring."""
     page = (
-        "# Python\n\nThe public names. Those of `headscope` itself are all that most scripts need; the others are for "
-        "who [writes a reducer](../own-reducer.md), [edits heads](../explanation/seam.md#edits-and-gradients) or draws "
-        "figures. A head table is an ordinary `xarray.Dataset`. The built-in reducers are on a [page of their "
-        "own](reducers.md).\n"
+        "# Python\n\nThe public names. Those of `headscope` itself are all that most scripts need, in groups: what "
+        "looks at heads, measures them, tests them, and changes or compares models. The others are for who [writes a "
+        "reducer](../own-reducer.md), [edits heads](../explanation/seam.md#edits-and-gradients) or draws figures. A "
+        "head table is an ordinary `xarray.Dataset`. The built-in reducers are on a [page of their own]"
+        "(reducers.md).\n"
     )
     described: set[int] = set()
+    for group, names in read_groups():
+        entries = [entry for name in names if (entry := describe(name, getattr(headscope, name), described))]
+        page += f"\n## `headscope`: {group}\n\n" + "\n".join(entries)
     for module, names in ((import_module(name), names) for name, names in MODULES.items()):
         members = [(name, getattr(module, name)) for name in names] or public(module)
         entries = [entry for name, value in members if (entry := describe(name, value, described))]
         if entries:
             page += f"\n## `{module.__name__}`\n\n" + "\n".join(entries)
     return page
+
+
+def read_groups() -> Iterator[tuple[str, list[str]]]:
+    """The public names in the groups that their list has: each begins with a comment of one word."""
+    listed = (Path(headscope.__file__).parent / "__init__.pyi").read_text(encoding="utf-8")
+    for group, lines in re.findall(r"^# (\w+)\n((?:from .*\n)+)", listed, flags=re.MULTILINE):
+        yield group, re.findall(r" as (\w+)$", lines, flags=re.MULTILINE)
 
 
 def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -185,7 +196,7 @@ def markdown(docstring: str) -> str:
         elif section and line and not line.startswith(" "):
             section = ""
             page.append(line)
-        elif section in ("Args", "Raises", "Attributes") and (item := re.fullmatch(r"    ([\w, ]+): (.*)", line)):
+        elif section in ("Args", "Raises", "Attributes") and (item := re.fullmatch(r"    (\w[\w, ]*): (.*)", line)):
             page.append(f"- `{item[1]}`: {item[2]}")
         else:
             page.append(
@@ -195,7 +206,12 @@ def markdown(docstring: str) -> str:
                 if section
                 else line
             )
-    return code("\n".join(page)).strip()
+    return re.sub(r"(?:^(?:>>>|[.]{3}) .*(?:\n|$))+", fence, code("\n".join(page)).strip(), flags=re.MULTILINE)
+
+
+def fence(example: re.Match[str]) -> str:
+    """An example of a docstring as a block of Python."""
+    return f"```python\n{re.sub('^(?:>>>|[.]{3}) ', '', example[0], flags=re.MULTILINE).rstrip()}\n```\n"
 
 
 def code(text: str) -> str:
@@ -255,21 +271,21 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
         table = measure(measured, documents, [with_permutations(chosen, 7)], before=before)
         parts.append((f"Reducer `{name}`", table))
         control = None if before or measured is not model else measure(untrained, documents, [chosen])
-        assessed = headscope.assess(table, control)
-        parts.append((f"Added to `{name}` by `headscope.assess`", assessed))
+        assessed = analyse.assess(table, control)
+        parts.append((f"Added to `{name}` by `headscope.analyse.assess`", assessed))
         if any(score.has_report for score in read_scores(assessed)):
             others = [
                 measure(subject, elsewhere, [chosen])
                 for subject in ((model, untrained) if measured is model else (measured,) * 2)
             ]
-            replicated = headscope.add_replication(assessed, *others)
-            parts.append((f"Added to `{name}` by `headscope.add_replication`", replicated))
-    for title, add in (("add_head_map", headscope.add_head_map), ("add_behaviours", headscope.add_behaviours)):
+            replicated = analyse.add_replication(assessed, *others)
+            parts.append((f"Added to `{name}` by `headscope.analyse.add_replication`", replicated))
+    for add in (analyse.add_head_map, analyse.add_behaviours):
         distances = measure(model, documents, ["surface", "head_distances"])
-        parts.append((f"Added by `headscope.{title}`", add(distances)))
+        parts.append((f"Added by `headscope.analyse.{add.__name__}`", add(distances)))
     distances = measure(model, documents, ["head_distances_before"], before=model)
-    parts.append(("Added by `headscope.match_heads`", headscope.match_heads(distances)))
-    parts.append(("A comparison, by `headscope.compare_variable`", comparison()))
+    parts.append(("Added by `headscope.analyse.match_heads`", analyse.match_heads(distances)))
+    parts.append(("A comparison, by `headscope.analyse.compare_variable`", comparison()))
     for title, table in parts:
         described = table.reset_coords().data_vars  # labels are coordinates
         added = {str(name): each for name, each in described.items() if "units" in each.attrs and name not in seen}
@@ -285,11 +301,17 @@ def tables_of_translations(
     chosen = with_permutations(REDUCERS[name].for_corpus(summarize(pairs)), 7)
     table, untrained = (measure(subject, pairs, [chosen]) for subject in (model, headscope.untrained_model(model)))
     yield f"Reducer `{name}`", table
-    assessed = headscope.assess(table, untrained)
-    yield f"Added to `{name}` by `headscope.assess`", assessed
+    assessed = analyse.assess(table, untrained)
+    yield f"Added to `{name}` by `headscope.analyse.assess`", assessed
     others = (measure(subject, tiny_pairs.pairs(31), [chosen]) for subject in (model, headscope.untrained_model(model)))
-    yield f"Added to `{name}` by `headscope.add_replication`", headscope.add_replication(assessed, *others)
-    yield f"Added to `{name}` by `headscope.shortlist_heads`", headscope.shortlist_heads(assessed, untrained)
+    yield (
+        f"Added to `{name}` by `headscope.analyse.add_replication`",
+        analyse.add_replication(assessed, *others),
+    )
+    yield (
+        f"Added to `{name}` by `headscope.analyse.shortlist_heads`",
+        analyse.shortlist_heads(assessed, untrained),
+    )
 
 
 def comparison() -> xr.Dataset:
@@ -300,7 +322,7 @@ def comparison() -> xr.Dataset:
     after, control = (
         simulate(draw, np.repeat(shares[None] + gain, 7, 0), seeds=seeds, control=gain == 0) for gain in (0.2, 0)
     )
-    return headscope.compare_variable(simulate(draw, shares), after, control, "scope_f1")
+    return analyse.compare_variable(simulate(draw, shares), after, control, "scope_f1")
 
 
 # ------------------------------------------------------------------- lists

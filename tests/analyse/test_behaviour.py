@@ -30,12 +30,14 @@ def tabulate() -> xr.Dataset:
 
 
 def test_what_a_head_attends_to_comes_before_how_broadly() -> None:
-    behaviours = name_behaviours(headscope.add_behaviours(tabulate())).values.ravel().tolist()
+    behaviours = name_behaviours(headscope.analyse.add_behaviours(tabulate())).values.ravel().tolist()
     assert behaviours == ["the next token", "[CLS]", "broad", "[CLS]", "", ""]
 
 
 def test_the_thresholds_are_parameters() -> None:
-    behaviours = name_behaviours(headscope.add_behaviours(tabulate(), share=0.7, breadth=0.85)).values.ravel().tolist()
+    behaviours = (
+        name_behaviours(headscope.analyse.add_behaviours(tabulate(), share=0.7, breadth=0.85)).values.ravel().tolist()
+    )
     assert behaviours == ["the next token", "", "broad", "broad", "broad", ""]
 
 
@@ -46,5 +48,5 @@ def test_a_head_that_stands_out_is_named_for_what_it_marks() -> None:
     for name, of_rows in report.items():
         table[f"reported_{name}"] = ("relation", of_rows)
     table["relation_accuracy"] = (("layer", "head", "relation"), np.zeros((2, 3, 3)))
-    behaviours = name_behaviours(headscope.add_behaviours(table)).values.ravel().tolist()
+    behaviours = name_behaviours(headscope.analyse.add_behaviours(table)).values.ravel().tolist()
     assert behaviours == ["obj, det", "[CLS]", "broad", "[CLS]", "", ""]

@@ -47,7 +47,7 @@ GROUPS = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 2.0, 0.0), (0.0, 0.0, 3.0))
 
 def test_planted_groups_are_the_clusters() -> None:
     points, group = make_groups(*GROUPS)
-    table = headscope.add_head_map(tabulate(points, noise=0.01))
+    table = headscope.analyse.add_head_map(tabulate(points, noise=0.01))
     labels = table["cluster"].values.ravel()
     assert adjusted_rand_score(group, labels) == 1
     assert labels[:4].tolist() == [1, 2, 3, 4]
@@ -60,10 +60,10 @@ def test_planted_groups_are_the_clusters() -> None:
 def test_heads_without_groups_have_a_small_silhouette_though_their_distances_are_stable() -> None:
     """A cloud can be cut into clusters, and again into the same ones: that makes no groups of them."""
     cloud = np.random.default_rng(5).uniform(size=(LAYERS * HEADS, 11))
-    table = headscope.add_head_map(tabulate(cloud, noise=0.001))
+    table = headscope.analyse.add_head_map(tabulate(cloud, noise=0.001))
     assert table["cluster_silhouette"] < 0.25
     assert table["cluster_stability"] > 0.9
-    unknown = headscope.add_head_map(tabulate(cloud, noise=1.0))
+    unknown = headscope.analyse.add_head_map(tabulate(cloud, noise=1.0))
     assert abs(unknown["cluster_stability"]) < 0.2
     assert unknown["js_distance_agreement"] < 0.5
 
@@ -71,7 +71,7 @@ def test_heads_without_groups_have_a_small_silhouette_though_their_distances_are
 def test_one_head_far_away_is_no_reason_for_two_clusters() -> None:
     points, _ = make_groups(*GROUPS)
     points[17] = (40.0, 40.0, 40.0)
-    table = headscope.add_head_map(tabulate(points))
+    table = headscope.analyse.add_head_map(tabulate(points))
     sizes = np.unique(table["cluster"], return_counts=True)[1]
     assert sizes.max() <= LAYERS * HEADS / 2
     assert sorted(sizes) == [1, 8, 8, 9, 9]
@@ -80,7 +80,7 @@ def test_one_head_far_away_is_no_reason_for_two_clusters() -> None:
 @pytest.mark.parametrize("clusters", [2, 3, 11])
 def test_clusters_and_silhouette_are_those_of_scikit_learn(clusters: int) -> None:
     distances = tabulate(np.random.default_rng(7).uniform(size=(LAYERS * HEADS, 3)))
-    table = headscope.add_head_map(distances, clusters=clusters)
+    table = headscope.analyse.add_head_map(distances, clusters=clusters)
     matrix = distances["js_distance"].values.reshape(LAYERS * HEADS, -1)
     expected = AgglomerativeClustering(clusters, metric="precomputed", linkage="average").fit_predict(matrix)
     assert adjusted_rand_score(expected, table["cluster"].values.ravel()) == 1
@@ -90,7 +90,7 @@ def test_clusters_and_silhouette_are_those_of_scikit_learn(clusters: int) -> Non
 
 def test_heads_in_a_plane_are_drawn_as_they_are() -> None:
     points = np.random.default_rng(9).uniform(size=(LAYERS * HEADS, 2)) * (3, 1)
-    table = headscope.add_head_map(tabulate(points))
+    table = headscope.analyse.add_head_map(tabulate(points))
     places = np.stack([table["head_map_x"].values.ravel(), table["head_map_y"].values.ravel()], axis=-1)
     np.testing.assert_allclose(pdist(places), pdist(points), atol=1e-3)
     assert table["head_map_stress"] < 1e-3
@@ -101,7 +101,7 @@ def test_heads_in_a_plane_are_drawn_as_they_are() -> None:
 
 def test_the_mean_distances_within_and_across_layers() -> None:
     distances = tabulate(np.random.default_rng(11).uniform(size=(LAYERS * HEADS, 3)))
-    table, within, across = headscope.add_head_map(distances), [], []
+    table, within, across = headscope.analyse.add_head_map(distances), [], []
     matrix = distances["js_distance"].values
     for layer, head in np.ndindex(LAYERS, HEADS):
         for layer_other, head_other in np.ndindex(LAYERS, HEADS):
@@ -115,9 +115,9 @@ def test_each_attention_type_has_a_map_of_its_own() -> None:
     points, _ = make_groups(*GROUPS)
     alone = [tabulate(points[: layers * HEADS], layers=layers) for layers in (2, 5)]
     both = xr.concat(alone, xr.Variable("attention_type", ["encoder", "decoder"]), join="outer")
-    table = headscope.add_head_map(both)
+    table = headscope.analyse.add_head_map(both)
     for attention_type, distances in zip(("encoder", "decoder"), alone, strict=True):
-        expected = headscope.add_head_map(distances)
+        expected = headscope.analyse.add_head_map(distances)
         ours = table.sel(attention_type=attention_type)
         for name in ("head_map_x", "cluster", "cluster_merge"):
             xr.testing.assert_allclose(ours[name].dropna(ours[name].dims[0], how="all").drop_vars("attention_type"),
@@ -126,7 +126,7 @@ def test_each_attention_type_has_a_map_of_its_own() -> None:
 
 
 def test_heads_that_are_all_alike_are_one_point_and_one_cluster() -> None:
-    table = headscope.add_head_map(tabulate(np.zeros((LAYERS * HEADS, 3))))
+    table = headscope.analyse.add_head_map(tabulate(np.zeros((LAYERS * HEADS, 3))))
     assert not table["head_map_x"].any()
     assert table["head_map_stress"] == 0
     assert (table["cluster"] == 1).all()
@@ -137,7 +137,7 @@ def test_heads_that_are_all_alike_are_one_point_and_one_cluster() -> None:
 def test_of_one_half_no_stability_is_known() -> None:
     distances = tabulate(make_groups(*GROUPS)[0])
     distances["js_distance_by_half"][1] = np.nan
-    table = headscope.add_head_map(distances)
+    table = headscope.analyse.add_head_map(distances)
     assert np.isnan(table["cluster_stability"])
     assert np.isnan(table["js_distance_agreement"])
 
@@ -145,19 +145,19 @@ def test_of_one_half_no_stability_is_known() -> None:
 def test_what_has_no_map_is_refused() -> None:
     distances = tabulate(make_groups(*GROUPS)[0])
     with pytest.raises(TableError) as refused:
-        headscope.add_head_map(distances.drop_vars("js_distance"))
+        headscope.analyse.add_head_map(distances.drop_vars("js_distance"))
     assert str(refused.value) == (
         "the table has no distances between heads; measure the reducer `head_distances` first."
     )
     with pytest.raises(TableError) as refused:
-        headscope.add_head_map(distances.isel(layer=slice(2)), distances)
+        headscope.analyse.add_head_map(distances.isel(layer=slice(2)), distances)
     assert str(refused.value) == (
         "the distances are between 35 heads, and the table has 14; give those of the same model."
     )
     with pytest.raises(TableError) as refused:
-        headscope.add_head_map(tabulate(np.zeros((1, 3)), layers=1))
+        headscope.analyse.add_head_map(tabulate(np.zeros((1, 3)), layers=1))
     assert str(refused.value) == "a map of heads needs 3 or more, and the model has 1."
     for clusters in (1, 35):
         with pytest.raises(HeadscopeError) as refused:
-            headscope.add_head_map(distances, clusters=clusters)
+            headscope.analyse.add_head_map(distances, clusters=clusters)
         assert str(refused.value) == f"35 heads cannot form {clusters} clusters; give 2 to 34."

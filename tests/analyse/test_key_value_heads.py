@@ -26,7 +26,7 @@ def model() -> Model:
 
 @pytest.fixture(scope="module")
 def table(model: Model) -> xr.Dataset:
-    return headscope.assess(measure(model, DOCUMENTS, ["surface", "relations", "scope"]))
+    return headscope.analyse.assess(measure(model, DOCUMENTS, ["surface", "relations", "scope"]))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def seen(model: Model) -> list[witnesses.Seen]:
 
 
 def test_the_accuracy_is_that_of_all_answers_of_the_query_heads(table: xr.Dataset, seen: list) -> None:
-    groups = headscope.group_heads(table)
+    groups = headscope.analyse.group_heads(table)
     assert groups["key_value_head"].values.tolist() == [*range(1, GROUPS + 1)]
     for name, row in witnesses.relations(seen).items():
         ours = groups["relation_accuracy"].sel(relation=name)
@@ -55,7 +55,7 @@ def test_the_accuracy_is_that_of_all_answers_of_the_query_heads(table: xr.Datase
 
 
 def test_descriptions_are_means(table: xr.Dataset, seen: list) -> None:
-    groups = headscope.group_heads(table)
+    groups = headscope.analyse.group_heads(table)
     for name, expected in witnesses.surface(seen).items():
         mean = np.stack([expected[:, start : start + SHARED].mean(1) for start in range(0, HEADS, SHARED)], axis=1)
         np.testing.assert_allclose(groups[name].transpose("layer", "key_value_head"), mean, atol=1e-5, rtol=1e-6)
@@ -63,7 +63,7 @@ def test_descriptions_are_means(table: xr.Dataset, seen: list) -> None:
 
 
 def test_an_f1_is_of_the_counts_of_all_query_heads_and_no_mean(table: xr.Dataset) -> None:
-    groups = headscope.group_heads(table)
+    groups = headscope.analyse.group_heads(table)
     (score,) = (score for score in headscope.score.read_scores(table) if score.variable == "scope_f1")
     above, below = (
         sum(table[name].sum("fold") for name in names).transpose("layer", "head").values
@@ -78,13 +78,13 @@ def test_an_f1_is_of_the_counts_of_all_query_heads_and_no_mean(table: xr.Dataset
 def test_heads_that_answer_alike_have_the_interval_of_one_of_them(table: xr.Dataset) -> None:
     first = table.isel(head=slice(0, None, SHARED))
     alike = first.isel(head=np.repeat(np.arange(GROUPS), SHARED)).assign_coords(head=table["head"])
-    groups = headscope.group_heads(alike).rename(key_value_head="head")
+    groups = headscope.analyse.group_heads(alike).rename(key_value_head="head")
     for name in ("relation_accuracy", "relation_accuracy_lower", "relation_accuracy_upper", "scope_f1_upper"):
         np.testing.assert_allclose(groups[name].transpose(*first[name].dims), first[name])
 
 
 def test_what_is_reported_of_single_heads_is_left_out(table: xr.Dataset, tmp_path) -> None:
-    groups = headscope.group_heads(table)
+    groups = headscope.analyse.group_heads(table)
     begins = ("reported_", "heldout_", "lift")
     of_one = [name for name in table.variables if name.startswith(begins) or name.endswith("_p")]
     assert "reported_verdict" in of_one
@@ -92,22 +92,22 @@ def test_what_is_reported_of_single_heads_is_left_out(table: xr.Dataset, tmp_pat
     assert not {"head", "fold", "permutation"} & {*groups.dims}
     assert groups.attrs["corpus_sha256"] == table.attrs["corpus_sha256"]
     written = read_table(write_table(table, tmp_path / "heads.nc"))
-    xr.testing.assert_allclose(headscope.group_heads(written), groups)
+    xr.testing.assert_allclose(headscope.analyse.group_heads(written), groups)
 
 
 def test_a_number_of_key_value_heads_that_is_not_known_or_cannot_be() -> None:
     module, tokenizer = tiny.make("bert")
     table = measure(Model.from_module(module, tokenizer, name="bert"), DOCUMENTS, ["surface"])
     with pytest.raises(TableError) as unknown:
-        headscope.group_heads(table)
+        headscope.analyse.group_heads(table)
     assert str(unknown.value) == (
         "the table does not say that query heads share keys; give key_value_heads=N, which the configuration of the "
         "model has as num_key_value_heads."
     )
     with pytest.raises(TableError) as unfit:
-        headscope.group_heads(table, 3)
+        headscope.analyse.group_heads(table, 3)
     assert str(unfit.value) == "3 key/value heads cannot be shared by 5 heads; give a number that divides 5."
-    whole = headscope.group_heads(table, 5).rename(key_value_head="head")
+    whole = headscope.analyse.group_heads(table, 5).rename(key_value_head="head")
     xr.testing.assert_allclose(whole["entropy"], table["entropy"].transpose(*whole["entropy"].dims))
 
 

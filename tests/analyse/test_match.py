@@ -34,7 +34,7 @@ def exchange_heads(family: str, layer: int, first: int, second: int) -> tuple[Mo
 def test_heads_that_changed_places_are_matched_with_what_they_were() -> None:
     before, after = exchange_heads("bert", 2, 1, 4)
     table = measure(after, DOCUMENTS, ["head_distances_before"], before=before)
-    matched = headscope.match_heads(table)
+    matched = headscope.analyse.match_heads(table)
     expected = [[1, 2, 3, 4, 5], [4, 2, 3, 1, 5]]
     assert matched["matched_layer"].values.tolist() == [[1] * HEADS, [2] * HEADS]
     assert matched["matched_head"].values.tolist() == expected
@@ -51,7 +51,7 @@ def test_no_head_is_matched_twice() -> None:
     dims = ("layer", "head", "layer_before", "head_before")
     about = {"units": "nats", "source": "planted", "long_name": "distance"}
     coords = {dim: range(1, size + 1) for dim, size in zip(dims, distances.shape, strict=True)}
-    table = headscope.match_heads(xr.Dataset({"js_distance_before": (dims, distances, about)}, coords))
+    table = headscope.analyse.match_heads(xr.Dataset({"js_distance_before": (dims, distances, about)}, coords))
     pairs = set(zip(table["matched_layer"].values.ravel(), table["matched_head"].values.ravel(), strict=True))
     assert len(pairs) == 10
     assert not table["nearest_distance"].any()
@@ -60,7 +60,7 @@ def test_no_head_is_matched_twice() -> None:
 def test_each_attention_type_is_matched_by_itself() -> None:
     module, tokenizer = tiny.make("bart")
     model = Model.from_module(module, tokenizer, name="bart")
-    table = headscope.match_heads(measure(model, DOCUMENTS, ["head_distances_before"], before=model))
+    table = headscope.analyse.match_heads(measure(model, DOCUMENTS, ["head_distances_before"], before=model))
     assert table["matched_to_itself"].values.tolist() == [1, 1, 1]
     assert table["matched_layer"].sel(attention_type="encoder", layer=3).isnull().all()
     assert (table["matched_layer"].sel(attention_type="cross", layer=3) == 3).all()
@@ -70,14 +70,14 @@ def test_each_run_is_matched_by_itself() -> None:
     before, after = exchange_heads("bert", 1, 2, 5)
     tables = [measure(model, DOCUMENTS, ["head_distances_before"], before=before) for model in (before, after)]
     runs = xr.concat(tables, xr.Variable("run", ["seed-1", "seed-2"]), combine_attrs="override")
-    matched = headscope.match_heads(runs)
+    matched = headscope.analyse.match_heads(runs)
     assert matched["matched_to_itself"].values.tolist() == [1, 0.8]
     assert matched["matched_head"].sel(run="seed-2", layer=1).values.tolist() == [1, 5, 3, 4, 2]
 
 
 def test_without_distances_nothing_is_matched() -> None:
     with pytest.raises(TableError) as refused:
-        headscope.match_heads(xr.Dataset())
+        headscope.analyse.match_heads(xr.Dataset())
     assert str(refused.value) == (
         "the table has no distances to the heads of another model; measure the reducer `head_distances_before` with "
         "the model before."

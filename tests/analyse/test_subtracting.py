@@ -23,7 +23,7 @@ def measure(model: Model, count: int, seed: int) -> xr.Dataset:
 def tables() -> list[xr.Dataset]:
     """Two models that differ in a head, on the same texts."""
     models = [planted.plant(rules) for rules in (RULES, {**RULES, (2, 3): planted.previous})]
-    return [headscope.add_replication(measure(model, 61, 0), measure(model, 47, 1)) for model in models]
+    return [headscope.analyse.add_replication(measure(model, 61, 0), measure(model, 47, 1)) for model in models]
 
 
 def list_labels(table: xr.Dataset) -> set[str]:
@@ -42,7 +42,7 @@ def test_a_difference_of_xarray_is_that_of_each_number(tables: list[xr.Dataset])
 
 @pytest.mark.parametrize(
     "change",
-    [lambda table: table, await_untrained, headscope.shortlist_heads],
+    [lambda table: table, await_untrained, headscope.analyse.shortlist_heads],
     ids=["replicated", "awaited", "shortlist"],
 )
 def test_labels_are_coordinates(tables: list[xr.Dataset], change: Callable[[xr.Dataset], xr.Dataset]) -> None:

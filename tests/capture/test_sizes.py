@@ -74,7 +74,7 @@ def test_key_value_heads_that_differ_by_layer_are_named_by_layer() -> None:
     assert table.attrs["key_value_heads_by_layer"] == '{"decoder": [2, 3, 2, 3]}'
     assert "key_value_heads" not in table.attrs
     with pytest.raises(HeadscopeError, match=r"^the layers of the model have different numbers of key/value heads"):
-        headscope.group_heads(table, 2)
+        headscope.analyse.group_heads(table, 2)
 
 
 def block(**attention) -> dict:

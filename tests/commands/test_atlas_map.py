@@ -33,7 +33,7 @@ def test_heads_are_compared_on_a_sample_and_mapped(folder: Path) -> None:
     assert distances.attrs["part"] == "13 documents at random, seed 0"
     assert distances.attrs["corpus"] == table.attrs["corpus"] == "grammar:31"
     assert "map_documents=13" in table.attrs["call"]
-    again = headscope.add_behaviours(headscope.add_head_map(table, distances))
+    again = headscope.analyse.add_behaviours(headscope.analyse.add_head_map(table, distances))
     for name in ("head_map_x", "cluster", "cluster_silhouette", "behaviour"):
         xr.testing.assert_identical(again[name], table[name])
 
@@ -46,7 +46,7 @@ def test_the_map_is_drawn_and_the_behaviour_is_in_the_csv(folder: Path) -> None:
     lines = (folder / "tables" / "heads.csv").read_text().splitlines()
     columns = lines[0].split(",")
     named = {line.split(",")[columns.index("behaviour")] for line in lines[1:]}
-    names = headscope.name_behaviours(heads.read_table(folder / "heads.nc")).values
+    names = headscope.analyse.name_behaviours(heads.read_table(folder / "heads.nc")).values
     assert named == {*names.ravel()}
     assert "head-distances.nc" in json.loads((folder / "manifest.json").read_text())["sha256"]
 

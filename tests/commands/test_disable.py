@@ -63,7 +63,7 @@ def test_the_folder_has_a_table_rows_and_figures(inputs: Path, tmp_path: Path, c
 @pytest.mark.full
 def test_a_killed_run_goes_on_and_gives_the_same(inputs: Path, tmp_path: Path, monkeypatch) -> None:
     settings = {"heads": "2-3,1-2", "placebos": 2, "batch_tokens": 64, "pairs": 2, "progress": False}
-    task = headscope.read_task(str(inputs / "nouns"))
+    task = headscope.learn.read_task(str(inputs / "nouns"))
     expected = headscope.measure_effects(inputs / "model", task, tmp_path / "whole", **settings)
     monkeypatch.setattr("headscope.commands.unit_effects.SAVE_EVERY", 0.0)
     interrupt(monkeypatch, step=9)
@@ -108,7 +108,7 @@ def test_a_minimal_pair_without_a_side_is_refused(inputs: Path, tmp_path: Path, 
 
 
 def test_a_sample_of_the_heads_is_run_and_all_are_estimated(inputs: Path, tmp_path: Path) -> None:
-    task = headscope.read_task(str(inputs / "nouns"))
+    task = headscope.learn.read_task(str(inputs / "nouns"))
     table = headscope.measure_effects(inputs / "model", task, tmp_path, top=2, placebos=0, progress=False)
     runs = table["effect_loss"].sel(how="uniform", subset="all")
     assert 3 <= int(runs.notnull().sum()) <= 4

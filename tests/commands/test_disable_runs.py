@@ -62,7 +62,7 @@ def test_each_run_is_measured_as_by_itself_with_other_placebos(tmp_path: Path) -
 @pytest.mark.full
 def test_runs_that_read_nothing_need_no_head(tmp_path: Path) -> None:
     plant_runs(tmp_path, [[]] * 3)
-    frame = list_effects(headscope.summarize_effects(measure(tmp_path)))
+    frame = list_effects(headscope.analyse.summarize_effects(measure(tmp_path)))
     frame = frame[frame["metric"].isin(["accuracy", "f1", "loss"])]
     assert len(frame) == 3 * (15 + 3)
     assert not frame["verdict"].str.contains("needed|better").any()
@@ -70,7 +70,7 @@ def test_runs_that_read_nothing_need_no_head(tmp_path: Path) -> None:
 
 def test_a_head_that_one_run_needs_is_said_to_be_needed_in_one(tmp_path: Path) -> None:
     plant_runs(tmp_path, [[(2, 3)], [(3, 1)], [(3, 1)]])
-    frame = list_effects(headscope.summarize_effects(measure(tmp_path, heads="2-3,3-1,1-1")))
+    frame = list_effects(headscope.analyse.summarize_effects(measure(tmp_path, heads="2-3,3-1,1-1")))
     verdicts = frame[frame["metric"] == "accuracy"].set_index("unit")["verdict"].to_dict()
     assert verdicts == {"1-1": "no effect seen", "2-3": "needed in 1 of 3 runs", "3-1": "needed in 2 of 3 runs"}
 

@@ -39,7 +39,7 @@ def run(capsys, monkeypatch, *arguments: object) -> tuple[int, str, str]:
 
 @pytest.fixture(scope="module")
 def lesions(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> xr.Dataset:
-    task = headscope.read_task(str(inputs / "nouns"))
+    task = headscope.learn.read_task(str(inputs / "nouns"))
     out = tmp_path_factory.mktemp("lesions")
     return headscope.lesions(inputs / "model", task, SETS, out, random=7, progress=False)
 
@@ -68,7 +68,7 @@ def test_the_task_suffers_without_the_needed_heads_and_not_without_others(lesion
 
 @pytest.mark.full
 def test_a_change_is_that_of_disabling_the_heads_by_hand(inputs: Path, lesions: xr.Dataset, tmp_path: Path) -> None:
-    task = headscope.read_task(str(inputs / "nouns"))
+    task = headscope.learn.read_task(str(inputs / "nouns"))
     effects = headscope.measure_effects(inputs / "model", task, tmp_path, heads="2-3", placebos=0, progress=False)
     for name in ("accuracy", "loss", "kl"):
         expected = float(effects[f"effect_{name}"].sel(how="uniform", subset="all", layer=2, head=3))
@@ -114,7 +114,7 @@ def test_random_sets_may_have_as_many_heads_in_any_layer(inputs: Path, tmp_path:
 def test_a_killed_run_goes_on_and_gives_the_same(
     inputs: Path, lesions: xr.Dataset, tmp_path: Path, monkeypatch, step: int, stage: int
 ) -> None:
-    task = headscope.read_task(str(inputs / "nouns"))
+    task = headscope.learn.read_task(str(inputs / "nouns"))
     monkeypatch.setattr("headscope.commands.unit_effects.SAVE_EVERY", 0.0)
     interrupt(monkeypatch, step=step)
     settings = {"random": 7, "progress": False}
@@ -132,7 +132,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(
 def test_progress_says_how_many_random_sets_run_at_most(inputs: Path, tmp_path: Path) -> None:
     steps = {}
     headscope.lesions(
-        inputs / "model", headscope.read_task(str(inputs / "nouns")), {"nouns": SETS["nouns"]}, tmp_path,
+        inputs / "model", headscope.learn.read_task(str(inputs / "nouns")), {"nouns": SETS["nouns"]}, tmp_path,
         progress=lambda step, done, total: steps.update({step: (done, total)}),
     )  # fmt: skip
     disabling = {step: counts for step, counts in steps.items() if step.startswith("disabling")}
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_one_sentence(inputs: Path, tmp_path: Path, capsys, mon
 
 
 def test_sets_without_heads_and_heads_that_are_not_there_are_refused(inputs: Path, tmp_path: Path) -> None:
-    task = headscope.read_task(str(inputs / "nouns"))
+    task = headscope.learn.read_task(str(inputs / "nouns"))
     with pytest.raises(HeadscopeError, match=r"^no set of heads is named, or one has no heads"):
         headscope.lesions(inputs / "model", task, {"none": []}, tmp_path, progress=False)
     with pytest.raises(HeadscopeError, match=r"there is no head 2-9"):

@@ -132,8 +132,8 @@ def test_heads_of_one_way_to_read_are_not_judged_by_texts_of_the_other() -> None
     there = there.assign_attrs(text="spaced")
     variable = here["relation_accuracy"].isel(relation=0, direction=0)
     for judge in (
-        lambda: headscope.add_replication(here, there),
-        lambda: headscope.consistency(here, there, variable.name),
+        lambda: headscope.analyse.add_replication(here, there),
+        lambda: headscope.analyse.consistency(here, there, variable.name),
     ):
         with pytest.raises(HeadscopeError, match=r"read as \w+ and .* as \w+; measure both with one --text"):
             judge()

@@ -117,7 +117,7 @@ def test_tune_refuses_in_one_sentence(run, table, model, tmp_path, case) -> None
 
 def test_a_task_that_there_is_not_is_refused(run, model) -> None:
     with pytest.raises(HeadscopeError) as refused:
-        headscope.read_task("nothing")
+        headscope.learn.read_task("nothing")
     assert run("tune", "nothing", model) == (2, "", f"headscope: {refused.value}\n")
 
 

@@ -111,6 +111,6 @@ def test_two_views_are_not_compared() -> None:
     )
     sentence = "the table after is of the view `norm` and the table before of the weights; measure both with the same "
     with pytest.raises(TableError) as refused:
-        headscope.compare_variable(before, after, None, "scope_f1")
+        headscope.analyse.compare_variable(before, after, None, "scope_f1")
     assert str(refused.value) == f"{sentence}--view."
-    headscope.compare_variable(before.assign_attrs(view="norm"), after, None, "scope_f1")
+    headscope.analyse.compare_variable(before.assign_attrs(view="norm"), after, None, "scope_f1")

@@ -295,7 +295,7 @@ def test_the_figures_of_the_page_come_out(table_of_the_page):
     documents = list(read(table_of_the_page))
     model = load("minilm")
     untrained = headscope.measure(untrained_model(model, seed=0), documents, ["relations"])
-    table = headscope.assess(headscope.measure(model, documents, ["relations"]), untrained)
+    table = headscope.analyse.assess(headscope.measure(model, documents, ["relations"]), untrained)
     rows = re.findall(
         r"^(link \w+) +(\d)-(\d+)([*?]) +dep\. +([\d.]+) +(\d+) +\+([\d.]+) +\+([\d.]+) to \+([\d.]+)"
         r" +([\d.]+) untrained model *([\d.]*)$",

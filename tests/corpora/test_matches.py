@@ -303,7 +303,7 @@ def test_the_figures_of_the_page_come_out(file, generate):
     ]
     model = load("minilm")
     untrained = headscope.measure(untrained_model(model, seed=0), documents, ["relations"])
-    table = headscope.assess(headscope.measure(model, documents, ["relations"]), untrained)
+    table = headscope.analyse.assess(headscope.measure(model, documents, ["relations"]), untrained)
     page = PAGE.replace("\N{MINUS SIGN}", "-")
     rows = re.findall(
         r"^(p\w+ \w+) +(\d)-(\d+)\?? +dep\. +([\d.]+) +(\d+) +([+-][\d.]+) +([+-][\d.]+) to ([+-][\d.]+) +([\d.]+)"

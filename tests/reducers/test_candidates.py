@@ -171,7 +171,7 @@ def find_meant(document: Document) -> list[int | None]:
 @pytest.fixture(scope="module")
 def table() -> xr.Dataset:
     measured = measure(planted.plant(RULES), pairs(), ["surface", with_permutations(relations(), 499)])
-    return headscope.assess(measured)
+    return headscope.analyse.assess(measured)
 
 
 def relations(*rules: Rule) -> Relations:
@@ -206,7 +206,7 @@ def test_heads_that_know_both_nouns_but_not_which_are_no_better_than_a_guess(tab
 
 def test_a_rule_that_knows_as_much_leaves_nothing_to_the_head() -> None:
     known = with_permutations(relations(Rule("what is meant", find_meant)), 199)
-    row = headscope.assess(measure(planted.plant(RULES), pairs(), [known])).sel(relation="pair all")
+    row = headscope.analyse.assess(measure(planted.plant(RULES), pairs(), [known])).sel(relation="pair all")
     for prefix in ("", "candidate_"):
         assert row[f"{prefix}heldout_accuracy"] == 1 == row[f"{prefix}heldout_rule_accuracy"]
         assert (row[f"{prefix}lift_rival"], row[f"{prefix}heldout_rule"]) == ("rule", "what is meant")
@@ -231,7 +231,7 @@ def test_the_page_and_the_csv_files_have_choices_as_they_have_links(table) -> No
 def test_a_row_without_choices_has_no_p_value(table) -> None:
     mixed = [*pairs(31), *planted.documents(31)]
     reducer = with_permutations(Relations.for_corpus(summarize(mixed)), 19)
-    row = headscope.assess(measure(planted.plant(RULES), mixed, [reducer])).sel(relation="obj")
+    row = headscope.analyse.assess(measure(planted.plant(RULES), mixed, [reducer])).sel(relation="obj")
     assert row["candidate_count"] == 0
     assert row["candidate_reported_layer"].isnull()
     for name in ("candidate_accuracy", "candidate_p", "candidate_z", "candidate_q", "candidate_best_p"):

@@ -28,7 +28,7 @@ def table(data: Path) -> xr.Dataset:
     """The words with a space before each: others have found the same figures so."""
     corpus = headscope.read(data / "ud" / "UD_English-EWT" / "en_ewt-ud-dev.conllu")
     measured = measure("minilm", corpus, ["surface", "relations"], plan=Plan(text="spaced"))
-    return headscope.add_report(headscope.add_intervals(measured))
+    return headscope.analyse.add_report(headscope.analyse.add_intervals(measured))
 
 
 def test_nothing_is_left_out(table) -> None:

@@ -88,7 +88,7 @@ def test_a_list_of_rules_will_do_and_links_without_tokens_ask_for_none() -> None
 
 
 def test_rules_are_in_the_report_and_the_csv_files(table) -> None:
-    reported = headscope.add_report(table, minimum=1)
+    reported = headscope.analyse.add_report(table, minimum=1)
     assert {*reported["heldout_rule"].values} <= {"", "next word", "first word", "none but one"}
     frame = make_frames(reported)["relation"]
     assert {"heldout_rule", "heldout_rule_end", "heldout_rule_accuracy", "lift_over_rule"} <= {*frame}

@@ -124,7 +124,7 @@ def test_what_compares_two_models_says_in_which_parts_they_differ(part: str, bef
         change_weights(other)
         after = measure_relations(other)
     obj = {"relation": "obj", "direction": "dependent_to_head"}
-    comparison = headscope.compare_variable(before, after, variable="relation_accuracy", where=obj)
+    comparison = headscope.analyse.compare_variable(before, after, variable="relation_accuracy", where=obj)
     sentence = f"differ in weights and {MODEL_PARTS[attribute]}: a change need not come from the weights."
     for text in (
         print_lines(lambda each, console: print_comparisons([each], console), comparison),

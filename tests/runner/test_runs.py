@@ -92,10 +92,10 @@ def test_who_asks_for_draws_gets_them(whole) -> None:
 
 
 def test_what_is_analysed_of_a_family_is_intervals(table) -> None:
-    more = headscope.assess(table)
+    more = headscope.analyse.assess(table)
     new = set(more.data_vars) - set(table.data_vars)
     assert new == {f"{score}_{end}" for score in ("scope_f1", "relation_accuracy") for end in ("lower", "upper")}
-    alone = headscope.add_intervals(table.sel(run="seed-3"))
+    alone = headscope.analyse.add_intervals(table.sel(run="seed-3"))
     np.testing.assert_array_equal(more["scope_f1_lower"].sel(run="seed-3"), alone["scope_f1_lower"])
 
 

@@ -40,7 +40,9 @@ def test_results_that_do_not_go_into_one_table_are_refused_by_name() -> None:
 
 def test_heads_of_an_encoder_decoder_are_reported_with_their_attention_type() -> None:
     documents = headscope.read("grammar:9")
-    table = headscope.assess(measure(Model.from_module(*tiny.make("bart"), name="bart"), documents, ["relations"]))
+    table = headscope.analyse.assess(
+        measure(Model.from_module(*tiny.make("bart"), name="bart"), documents, ["relations"])
+    )
     assert table["attention_type"].dtype.kind == "U"
     reported = table["reported_attention_type"].sel(relation="all").item()
     assert reported in ("encoder", "decoder", "cross")

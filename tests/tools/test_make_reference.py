@@ -56,11 +56,25 @@ def test_the_reference_has_every_command_name_reducer_and_corpus(build) -> None:
         assert f"## `headscope {name}`" in commands.read_text()
         assert text.startswith(f"Usage: headscope {name} ")
 
-    described = set(re.findall(r"^### `(\w+)`$", python.read_text(), flags=re.MULTILINE))
+    page = python.read_text()
+    groups = re.findall(r"^## `headscope`: (\w+)\n(.*?)(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
+    assert [name for name, _ in groups] == ["look", "measure", "test", "change", "errors"]
+    assert [{"attend", "measure", "disable", "compare", "ModelError"} & {*re.findall(r"### `(\w+)`", text)}
+            for _, text in groups] == [{"attend"}, {"measure"}, {"disable"}, {"compare"}, {"ModelError"}]  # fmt: skip
+    assert sum(len(re.findall(r"^### `", text, flags=re.MULTILINE)) for _, text in groups) == len(headscope.__all__)
+    assert "```python\ntable = headscope.measure(" in page
+    assert not re.search(r"^>>> ", page, flags=re.MULTILINE)
+    parameters = {
+        name.strip() for names in re.findall(r"^- `([^`]+)`: ", page, flags=re.MULTILINE) for name in names.split(",")
+    }
+    assert "corpus" in parameters
+    assert not {"Default", "By default"} & parameters
+
+    described = set(re.findall(r"^### `(\w+)`$", page, flags=re.MULTILINE))
     public = {name for name in headscope.__all__ if callable(getattr(headscope, name))}
-    assert len(public) > 40
+    assert 40 < len(public) <= 45
     assert public <= described
-    assert "def measure(\n    model: " in python.read_text()
+    assert "def measure(\n    model: " in page
 
     assert list_anchors(reducers) == {"reducers", *REDUCERS}
     listed = [name for name, _ in read_cells(lists)]

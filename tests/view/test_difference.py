@@ -124,7 +124,7 @@ def test_tables_without_sums_have_a_difference_and_no_interval() -> None:
 
 def test_all_scores_and_variables_of_heads_are_compared() -> None:
     table = headscope.measure(tiny_model(0), tiny.documents(7), ["surface", "scope", "classes"], permutations=19)
-    frame = headscope.difference(table, headscope.assess(table))
+    frame = headscope.difference(table, headscope.analyse.assess(table))
     names = {"scope_f1", "scope_precision", "scope_recall", "token_class_mass", "entropy", "mass_cls", "mean_distance"}
     assert names <= {*frame.score}
     assert not {name for name in frame.score if name.endswith(("_lower", "_upper", "_p", "_z", "_permuted", "_q"))}

@@ -28,7 +28,7 @@ def tabulate(family: str) -> tuple[xr.Dataset, xr.Dataset]:
     """A table with a map, and the distances."""
     model = Model.from_module(*tiny.make(family), name=family)
     distances = measure(model, DOCUMENTS, ["head_distances"])
-    return headscope.add_head_map(measure(model, DOCUMENTS, ["surface"]), distances), distances
+    return headscope.analyse.add_head_map(measure(model, DOCUMENTS, ["surface"]), distances), distances
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ DOCUMENTS = tiny.documents(11)
 
 def tabulate(family: str) -> xr.Dataset:
     model = Model.from_module(*tiny.make(family), name=family)
-    table = headscope.add_head_map(measure(model, DOCUMENTS, ["surface", "head_distances"]))
-    return headscope.add_behaviours(table, share=0.2, breadth=0.99)
+    table = headscope.analyse.add_head_map(measure(model, DOCUMENTS, ["surface", "head_distances"]))
+    return headscope.analyse.add_behaviours(table, share=0.2, breadth=0.99)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_a_large_tree_is_cut(table: xr.Dataset, monkeypatch) -> None:
 def test_without_a_map_nothing_is_drawn(table: xr.Dataset) -> None:
     with pytest.raises(TableError) as refused:
         draw_head_map.draw_head_map(table.drop_vars("behaviour"))
-    assert str(refused.value) == "the head table has no behaviour; add it by headscope.add_behaviours first."
+    assert str(refused.value) == "the head table has no behaviour; add it by headscope.analyse.add_behaviours first."
     with pytest.raises(TableError) as refused:
         draw_head_map.draw_head_tree(table.drop_vars("cluster_merge"))
-    assert str(refused.value) == "the head table has no cluster_merge; add it by headscope.add_head_map first."
+    assert str(refused.value) == "the head table has no cluster_merge; add it by headscope.analyse.add_head_map first."

@@ -16,6 +16,9 @@
 `add_behaviours`    the behaviour of each head, as a code
 `name_behaviours`   the behaviour of each head, in words
 `check_heads`       which reported heads are kept, and which are lost, in another model
+`group_heads`       the mean of the heads that share keys and values
+`find_dissociations`  the double dissociations of a table of lesions
+`summarize_effects`  the effects of disabling heads, over runs
 `match_heads`       which head of a tuned model matches which head of the model before
 `compare_variable`  the change of the heads by tuning, compared with the change by a control
 `rank_sum`          the exact test of two samples of runs
@@ -28,12 +31,15 @@ from headscope.analyse.behaviour import add_behaviours, name_behaviours
 from headscope.analyse.check import check_heads
 from headscope.analyse.compare import compare_variable
 from headscope.analyse.head_map import add_head_map
+from headscope.analyse.key_value_heads import group_heads
+from headscope.analyse.lesions import find_dissociations
 from headscope.analyse.match import match_heads
 from headscope.analyse.rank import list_highest
 from headscope.analyse.ranktests import rank_sum
 from headscope.analyse.regression import add_regression
 from headscope.analyse.replicate import add_replication
 from headscope.analyse.report import add_intervals, add_report, assess
+from headscope.analyse.run_effects import summarize_effects
 from headscope.analyse.shortlist import shortlist_heads
 from headscope.analyse.significance import add_significance
 
@@ -52,9 +58,12 @@ __all__ = [
     "compare_variable",
     "consistencies",
     "consistency",
+    "find_dissociations",
+    "group_heads",
     "list_highest",
     "match_heads",
     "name_behaviours",
     "rank_sum",
     "shortlist_heads",
+    "summarize_effects",
 ]

@@ -77,7 +77,7 @@ def consistency(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Co
 
     >>> import headscope
     >>> first, second = (headscope.read_table(path) for path in ("stories.nc", "reviews.nc"))  # doctest: +SKIP
-    >>> print(headscope.consistency(first, second))  # doctest: +SKIP
+    >>> print(headscope.analyse.consistency(first, second))  # doctest: +SKIP
     """
     _check_comparable(first, second)
     variable = variable or main_score(first).variable

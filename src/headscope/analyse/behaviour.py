@@ -68,7 +68,7 @@ def name_behaviours(table: xr.Dataset) -> xr.DataArray:
         TableError: The table has no ``behaviour``; `add_behaviours` adds it.
     """
     if "behaviour" not in table:
-        raise TableError("the head table has no behaviour; add it by headscope.add_behaviours first.")
+        raise TableError("the head table has no behaviour; add it by headscope.analyse.add_behaviours first.")
     behaviour = table["behaviour"]
     return behaviour.copy(data=np.array(json.loads(behaviour.attrs["names"]))[behaviour.values])
 

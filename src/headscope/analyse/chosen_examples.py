@@ -54,7 +54,7 @@ def score_reported(table: xr.Dataset, apart: xr.Dataset, documents: Sequence[Doc
     """Score the reported heads of a head table on each document, by the key of the row, such as ``relation:obj``.
 
     Args:
-        table: A head table with reported heads (`headscope.assess`).
+        table: A head table with reported heads (`headscope.analyse.assess`).
         apart: The head table of these documents, with a fold for each document.
         documents: The documents, in the order of these folds.
     """

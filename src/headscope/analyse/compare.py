@@ -92,7 +92,7 @@ def compare_variable(
 
     >>> import headscope
     >>> tables = [headscope.read_table(f"{name}.nc") for name in ("before", "after", "control")]  # doctest: +SKIP
-    >>> changed = headscope.compare_variable(*tables)  # doctest: +SKIP
+    >>> changed = headscope.analyse.compare_variable(*tables)  # doctest: +SKIP
     >>> float(changed.average_change.sel(group="task")), float(changed.average_p)  # doctest: +SKIP
     """
     check_before_after(before, after, control)

@@ -39,7 +39,7 @@ def group_heads(table: xr.Dataset, key_value_heads: int | None = None) -> xr.Dat
         TableError: The number is unknown, differs by layer, or does not divide the number of heads.
 
     Example:
-        >>> groups = headscope.group_heads(headscope.read_table("heads.nc"))
+        >>> groups = headscope.analyse.group_heads(headscope.read_table("heads.nc"))
         >>> groups["relation_accuracy"].sel(relation="obj").max("direction")
     """
     heads = table.sizes["head"]

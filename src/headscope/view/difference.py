@@ -35,7 +35,6 @@ def difference(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None 
     >>> with headscope.disable(model, "1-3"):
     ...     after = headscope.measure(model, "grammar:211", "relations")
     >>> frame = headscope.difference(before, after)
-    >>> frame[frame.verdict.isin(["higher", "lower"])].nlargest(5, "difference")
 
     The tables come from a model before and after an edit, or from two models of one shape, such as a model with and
     without an adapter. If a score has sums by fold, its difference is paired: what both tables have in common in a fold

@@ -58,7 +58,7 @@ def list_effects(table: xr.Dataset) -> pd.DataFrame:
     of the whole model), ``effect`` with ``lower`` and ``upper``, ``p_corrected``, ``placebo`` with ``placebo_lower``
     and ``placebo_upper``, ``placebo_p_corrected``, ``removed_norm`` and ``verdict``. If direct effects were measured,
     ``direct_effect``, ``direct_effect_live`` and ``self_repair`` follow, each with its interval. A table of runs has a
-    row for each ``run``. Its summary (`headscope.summarize_effects`) has the numbers of runs ``needed_in``,
+    row for each ``run``. Its summary (`headscope.analyse.summarize_effects`) has the numbers of runs ``needed_in``,
     ``worse_without_in``, ``better_without_in`` and ``matters_in``.
     """
     frames = [frame for metric in read_metrics(table) for kind in PREFIXES for frame in _frame(table, metric, kind)]

@@ -33,7 +33,7 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
     Whisper has them, and the settings of the model.
 
     Returns:
-        The head table that is in ``heads.nc``; `headscope.shortlist_heads` says what its verdicts are.
+        The head table that is in ``heads.nc``; `headscope.analyse.shortlist_heads` says what its verdicts are.
     """
 
     contents = Contents("the alignment", "alignment.json", ("heads", "untrained"), (SETTINGS, "alignment.csv"))

@@ -48,7 +48,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         "headscope check my-quantised-model --against atlas --tolerance 0.02 --strict -o checked",
         "headscope check my-model --heads full_attention_heads.tsv",
     )
-    example = ('result = headscope.check("minilm", "atlas")', "result.table")
+    example = ('result = headscope.check("minilm", "atlas", every=True)', "result.table")
     new: "Loadable | xr.Dataset" = argument(
         "NEW",
         "The new model: hub id, folder, .gguf file, minilm or smollm2; or what was measured of it on the same corpus: "

@@ -43,7 +43,7 @@ class ComparisonResult(Result):
     """What `compare` computed and wrote.
 
     Attributes:
-        comparisons: the result of `headscope.compare_variable` for each variable.
+        comparisons: the result of `headscope.analyse.compare_variable` for each variable.
         agreements: for the model before tuning and for each group of runs, the rank agreement of the heads between the
             two corpora, variable by variable.
         placebo: a row for each change of a head by an adapter, the largest first: the score, its row, the head, the

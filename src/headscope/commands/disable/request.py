@@ -37,7 +37,7 @@ class Disable(
     `runs`, heads are disabled in each run, which must be tuned on `task`, and summary.csv has the means over the runs.
 
     Returns:
-        The head table that is in ``effects.nc``. Of one of runs, `headscope.summarize_effects` gives the means.
+        The head table that is in ``effects.nc``. Of one of runs, `headscope.analyse.summarize_effects` gives the means.
     """
 
     contents = Contents("the effects", "effects.json", ("effects", "pairs"), ("effects.csv",))
@@ -56,7 +56,7 @@ class Disable(
         "wiki.txt, for the loss of a language model.",
         kw_only=False,
         typed=str,
-        python="Or what `headscope.read_task` returned, or texts in memory.",
+        python="Or what `headscope.learn.read_task` returned, or texts in memory.",
     )
     out: str | Path | None = output_folder("effects", "headscope-effects", default=None, kw_only=False)
     split: str = option(CORPUS, "Split of the task: train, validation or test.", default="test", metavar="SPLIT")

@@ -46,7 +46,7 @@ class Export(Request[HeadList], function="export", loading=""):
         "headscope export atlas --as model-card -o heads.md",
         "headscope export atlas --as duo-attention --row obj -o full_attention_heads.tsv",
     )
-    example = ('heads = headscope.export("atlas", "heads.json")', "heads.entries[0]")
+    example = ('heads = headscope.export("atlas", out="heads.json")', "heads.entries[0]")
     source: "str | Path | xr.Dataset | HeadList" = argument(
         "SOURCE",
         "Folder of an atlas, head table such as heads.nc, or list of heads: heads.json, a .tsv of DuoAttention, the "

@@ -31,7 +31,7 @@ class TaskOptions(Options):
         "Task such as negation (`headscope list tasks`), or a folder of TSV files.",
         kw_only=False,
         typed=str,
-        python="Or a task that `headscope.read_task` gave.",
+        python="Or a task that `headscope.learn.read_task` gave.",
     )
 
 
@@ -81,7 +81,7 @@ class Tune(NamedModel, TrainingOptions, TaskOptions, TaskData, Resumable, Reques
         "Also tune as many runs on arbitrary labels, into the folder control in `out`.",
         default=False,
         typed=bool,
-        python="Or the control itself, as `headscope.make_control` makes it.",
+        python="Or the control itself, as `headscope.learn.make_control` makes it.",
         basic=True,
     )
     epochs: int = option(TRAINING, "Passes over the training examples, such as 3.", default=8, at_least=1, basic=True)

@@ -37,8 +37,8 @@ def draw_head_map(table: xr.Dataset) -> Figure:
     On the left, colours show the behaviour of the heads; on the right, their layer.
 
     Args:
-        table: A head table with ``head_map_x``, ``head_map_y`` and ``behaviour`` (`headscope.add_head_map` and
-            `headscope.add_behaviours`).
+        table: A head table with ``head_map_x``, ``head_map_y`` and ``behaviour`` (`headscope.analyse.add_head_map` and
+            `headscope.analyse.add_behaviours`).
 
     Raises:
         TableError: the table has no map.
@@ -72,7 +72,7 @@ def draw_head_tree(table: xr.Dataset) -> Figure:
     """Draw the tree that joins the heads of a model by average linkage, heads that attend alike first.
 
     Args:
-        table: A head table with ``cluster_merge`` (`headscope.add_head_map`); the colours show its clusters.
+        table: A head table with ``cluster_merge`` (`headscope.analyse.add_head_map`); the colours show its clusters.
 
     Raises:
         TableError: the table has no clusters.
@@ -160,4 +160,4 @@ def _describe(table: xr.Dataset) -> str:
 
 def _require(table: xr.Dataset, name: str) -> None:
     if name not in table:
-        raise TableError(f"the head table has no {name}; add it by headscope.add_head_map first.")
+        raise TableError(f"the head table has no {name}; add it by headscope.analyse.add_head_map first.")

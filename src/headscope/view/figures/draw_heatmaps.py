@@ -114,7 +114,7 @@ def draw_consistency_heatmap(first: xr.Dataset, second: xr.Dataset, variable: st
     Args:
         first: A head table of a model on one corpus.
         second: A head table of the same model on another corpus.
-        variable: A variable with one value for each head, as `headscope.consistency` takes it.
+        variable: A variable with one value for each head, as `headscope.analyse.consistency` takes it.
 
     Raises:
         TableError: the heads cannot be compared.

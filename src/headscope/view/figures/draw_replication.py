@@ -42,7 +42,7 @@ def draw_replication(table: xr.Dataset) -> Figure:
     above 0.
 
     Args:
-        table: A head table with `headscope.add_replication`.
+        table: A head table with `headscope.analyse.add_replication`.
 
     Raises:
         TableError: the table has no reported head with a lift on another corpus.

@@ -45,7 +45,7 @@ def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
     best head of the untrained model. A cross is the score of the head on the permuted gold.
 
     Args:
-        table: A head table with reported heads (`headscope.add_report`).
+        table: A head table with reported heads (`headscope.analyse.add_report`).
         variable: The variable of the score; by default, the score by which heads are reported, if the table has only
             one.
 

@@ -17,7 +17,7 @@ def describe_map(table: xr.Dataset, distances: xr.Dataset | None) -> dict[str, A
     """Return the coordinates, clusters and neighbours of the heads, or None for a table without a map.
 
     Args:
-        table: A head table with the variables of `headscope.add_head_map`.
+        table: A head table with the variables of `headscope.analyse.add_head_map`.
         distances: A table with ``js_distance``, in nats; without it, no neighbours are listed.
     """
     if "head_map_x" not in table:
