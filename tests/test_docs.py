@@ -77,6 +77,7 @@ def test_the_index_leads_to_every_page() -> None:
 # ------------------------------------------------------------------- Python
 
 RUN_ELSEWHERE = {  # page: the file that runs its Python
+    "howto/notebook.md": "tools/test_make_notebook.py",
     "howto/top-heads.md": "test_short_scripts.py",
     "howto/two-models.md": "test_short_scripts.py",
     "own-reducer.md": "test_own_reducer.py",
