@@ -59,18 +59,18 @@ def call_observe(reducer: Reducer, facts: Any, *attentions: Any, layers: int, he
     return sums
 
 
-def check_growth(reducers: Mapping[str, Reducer], sums: Mapping[Any, Tensor], more: Mapping[Any, Tensor]) -> None:
+def check_growth(reducers: Mapping[str, Reducer], sums: Mapping[Any, Tensor], batch: Mapping[Any, Tensor]) -> None:
     """Refuse sums of one's own reducers that have another shape than those of the same name before.
 
     Args:
         reducers: by name.
         sums: of the batches before.
-        more: of the next one.
+        batch: those of the next one.
 
     Raises:
         HeadscopeError: a sum has another shape.
     """
-    for key, value in more.items():
+    for key, value in batch.items():
         reducer = reducers.get(key[0])
         if reducer is None or not is_own(reducer) or key not in sums or sums[key].shape == value.shape:
             continue
