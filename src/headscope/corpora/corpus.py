@@ -220,9 +220,8 @@ def read(
 
     The format is detected from the content of the files unless it is named. A folder is searched with all its
     subfolders, in the order of the relative paths; hidden files and folders are ignored. If a folder holds annotated
-    files as well as plain text, only the annotated ones are read, because treebanks come with texts that describe
-    them. README and LICENSE are plain text only if given by their own paths. A named format also takes all files with
-    its suffixes. `Corpus.ignored` lists the files that are not read.
+    files as well as plain text, only the annotated ones are read. README and LICENSE are plain text only if given by
+    their own paths. A named format also takes all files with its suffixes. `Corpus.ignored` lists what is left out.
 
     Args:
         corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for generated sentences;

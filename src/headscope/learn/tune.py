@@ -84,11 +84,11 @@ def tune(
     machine; a GPU may add numbers in another order, so that the last digits differ.
 
     The arguments are the same as for `headscope.tune`. A task is learnt as a softmax over its labels for each word
-    piece or for the whole example, or as one number. The runs of the control (`headscope.learn.make_control`), in the folder
-    ``control`` in `out`, are also scored on the task's own test split (Zhao and Bethard 2020, table 2). If epochs are
-    chosen on ``test``, a given control must be a control of the task from `headscope.learn.splits.merge_validation`, so
-    that all training examples have its labels. `progress` is called with a label and the numbers of training words done
-    and in total.
+    piece or for the whole example, or as one number. The runs of the control (`headscope.learn.make_control`), in the
+    folder ``control`` in `out`, are also scored on the task's own test split (Zhao and Bethard 2020, table 2). If
+    epochs are chosen on ``test``, a given control must be a control of the task from
+    `headscope.learn.splits.merge_validation`, so that all training examples have its labels. `progress` is called with
+    a label and the numbers of training words done and in total.
 
     Raises:
         HeadscopeError: The seeds, the task or the folder is refused, before anything is trained; the runs of the folder

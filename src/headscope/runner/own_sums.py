@@ -39,10 +39,10 @@ def call_count(reducer: Reducer, facts: Any) -> Sums:
 
 
 def call_observe(reducer: Reducer, facts: Any, *attentions: Any, layers: int, heads: int) -> Sums:
-    """Return what `observe` gives of a model with so many layers and heads.
+    """Return the sums of `observe` for a model with these numbers of layers and heads.
 
     Raises:
-        HeadscopeError: that is no sums of these heads.
+        HeadscopeError: the sums do not have the axes of these heads.
     """
     if not is_own(reducer):
         return reducer.observe(facts, *attentions)
@@ -60,12 +60,12 @@ def call_observe(reducer: Reducer, facts: Any, *attentions: Any, layers: int, he
 
 
 def check_growth(reducers: Mapping[str, Reducer], sums: Mapping[Any, Tensor], batch: Mapping[Any, Tensor]) -> None:
-    """Refuse sums of one's own reducers that have another shape than those of the same name before.
+    """Raise an error if a sum of your own reducer changes its shape between batches.
 
     Args:
-        reducers: by name.
-        sums: of the batches before.
-        batch: those of the next one.
+        reducers: The reducers by name.
+        sums: The sums of the earlier batches.
+        batch: The sums of the next batch.
 
     Raises:
         HeadscopeError: a sum has another shape.

@@ -18,10 +18,10 @@ LoadedHead: TypeAlias = Literal["masked-lm", "causal-lm", "classification", "tag
 TASKS = get_args(LoadedHead)
 
 TaskHead: TypeAlias = Literal[LoadedHead, "own"]
-"""A task head as one asks for it."""
+"""A task head that a user can name."""
 
 OWN_HEAD: Literal["own"] = "own"
-"""What stands for the task head that a model's weights have, whichever that is."""
+"""The name of whichever task head the weights of a model have."""
 
 DECODER_HEAD = "own of a decoder"
 """The name of that head in a model with a decoder alone; other models are loaded without a head."""

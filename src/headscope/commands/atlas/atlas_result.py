@@ -1,7 +1,8 @@
 """The results of an atlas. No torch here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from headscope.capture.model.model import Model
+    from headscope.view.notebook import Cell
     from headscope.view.page import Live
 
 TABLE, DISTANCES, PROBES = "heads.nc", "head-distances.nc", "probe.nc"
@@ -157,7 +159,7 @@ class AtlasResult:
         return Cell(self.title, content, tuple(notes))
 
     def _fit(self, limit: int) -> tuple[str, str]:
-        """Return HTML of so many bytes at most, and a sentence on what it is without."""
+        """Return HTML of at most `limit` bytes, and a sentence that names the parts left out."""
         from headscope.examples import select_texts
         from headscope.view.notebook import frame_page
         from headscope.view.page import measure_texts
