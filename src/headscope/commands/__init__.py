@@ -1,1 +1,1 @@
-"""The commands, a folder each: a request, which is checked without torch, and what runs it and prints the result."""
+"""The commands, a folder each: a request, which is checked without torch, and functions that run and print it."""

@@ -36,7 +36,7 @@ LAST_WORDS = "last-word:"
 
 @dataclass(frozen=True)
 class EvaluationSource:
-    """What a model is to be evaluated on, before it is loaded.
+    """The examples of an evaluation, before a model is loaded.
 
     Attributes:
         name: for people.

@@ -146,7 +146,7 @@ class OutputFolder:
         files: "Mapping[str, Content] | None" = None,
         draw: "Callable[[], Mapping[str, Figure]]" = dict,
     ) -> "xr.Dataset":
-        """Write head tables with the request that gave them, and what else there is; return the first of the tables.
+        """Write head tables with their request, and other files; return the first of the tables.
 
         Args:
             request: that was run.
@@ -199,7 +199,7 @@ class OutputFolder:
         pdf: bool = False,
         bare: bool = False,
     ) -> tuple[str, ...]:
-        """Add figures to what was written, and return the names of the files; none to a folder that is not kept.
+        """Add figures to the folder, and return the names of the files; a folder that is not kept gets none.
 
         Args:
             figures: or functions that draw them, by their names in ``figures/`` without suffix.
@@ -344,7 +344,7 @@ def reserve_file(path: Path) -> Iterator[Path]:
 
 
 def remove_sums(sums: Path) -> None:
-    """Remove the sums of a table, those of its parts beside them, and what a killed process left of any of these."""
+    """Remove the sums of a table and of its parts, and the temporary files of a killed process."""
     parts = f"{escape(sums.stem)}.*{escape(sums.suffix)}"
     for pattern in (escape(sums.name), parts, f".{parts}"):
         for path in sums.parent.glob(pattern):

@@ -103,7 +103,7 @@ def measure_head_roles(
 
 @dataclass(frozen=True)
 class _Beside:
-    """A model beside the same model untrained: what is measured of both."""
+    """A model and the same model untrained, which are measured alike."""
 
     model: Model
     untrained: Model

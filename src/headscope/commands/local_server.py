@@ -35,7 +35,7 @@ TOKEN_HEADER = "x-headscope-token"
 """The header with which a page says that it was opened at its whole address."""
 
 LONGEST = 100_000
-"""Bytes of what a page sends."""
+"""The largest size of a request of a page, in bytes."""
 
 CONNECTIONS = 256
 """The most connections at once; with more, those whose requests are not whole are given up, the oldest first."""
@@ -49,7 +49,7 @@ SEND_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Request:
-    """What a page of this machine asks.
+    """A request of a page of this machine.
 
     Attributes:
         path: with what follows a question mark.
@@ -78,7 +78,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is answered.
+    """The answer to a request.
 
     Attributes:
         content: the bytes.
@@ -104,7 +104,7 @@ def refuse(status: HTTPStatus, sentence: str) -> Reply:
 
 
 Respond = Callable[[Request], Reply | Callable[[], Reply]]
-"""What answers a request: at once, or with work that is done when all that was asked before is answered."""
+"""A function that answers a request: at once, or with work that waits for the answers to earlier requests."""
 
 
 def make_token() -> str:
@@ -194,7 +194,7 @@ class LocalServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Close the server; what waits for its turn is still done."""
+        """Close the server; waiting work is still done."""
         super().server_close()
         self.turns.close()
 
@@ -225,7 +225,7 @@ _LATE = refuse(HTTPStatus.REQUEST_TIMEOUT, "the request was not whole in time, o
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Passes on what a page of this machine asks. Another page that knows the port must neither read nor write here."""
+    """Passes on requests of a page of this machine. Other pages that know the port must not read or write here."""
 
     timeout = SEND_SECONDS
     default_request_version = "HTTP/1.0"  # so that every answer begins with its status
@@ -253,7 +253,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self._read)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Keep quiet: the terminal shows the address, and the page what it was answered."""
+        """Log nothing: the terminal shows the address, and the page shows its answers."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Say in a sentence that something is no request of HTTP, or one that no page sends."""

@@ -20,7 +20,7 @@ MODELS = (
 """The text of an option that is a model."""
 
 LOADED_MODEL = "Or a loaded model of transformers, alone or as ``(model, tokenizer)``."
-"""What else a function takes as a model."""
+"""Other inputs that a function takes as a model."""
 
 
 class DeviceOptions(Options):

@@ -120,7 +120,7 @@ class Option:
         return HeadscopeError(f"`{name}` is {came}; give {_PLAIN[self.typed or str][1]}.")
 
     def parse(self, name: str, text: Any) -> Any:
-        """Return a value from what was typed: a text, several, or True for a flag.
+        """Convert typed input to a value: a text, several texts, or True for a flag.
 
         Raises:
             HeadscopeError: it has another type.
@@ -201,7 +201,7 @@ def output_file(example: str, *, default: Any = dataclasses.MISSING, **settings:
 
 
 def describe_default(described: Option, default: Any) -> str:
-    """Return what holds without a value, as a sentence; nothing for a field that must be given."""
+    """Return a sentence about the default of a field; empty for a required field."""
     if default is dataclasses.MISSING:
         return ""
     if described.unset is None and default in (None, (), ""):

@@ -203,7 +203,7 @@ CORPORA = (
 """The text of an option that is a corpus."""
 
 TEXTS_IN_MEMORY = "Or texts in memory: strings, lists of words, a dataset, spaCy Docs, documents (`headscope.read`)."
-"""What else a function takes as a corpus."""
+"""Other inputs that a function takes as a corpus."""
 
 
 class PairLength(Options):

@@ -86,7 +86,7 @@ class Drawing(Options):
 
 
 class Listing(Options):
-    """What of the results is printed."""
+    """The part of the results that is printed."""
 
     whole: bool = option(
         OUTPUT,

@@ -72,7 +72,7 @@ class Options:
 
 
 class Request(Options, Generic[R_co]):
-    """What a user asks for, checked. The type in brackets is that of the result.
+    """A checked request of a user. The type in brackets is the type of the result.
 
     A subclass in ``headscope.commands.NAME.request`` is run by ``headscope.commands.NAME.run``, which also prints its
     result.
@@ -148,7 +148,7 @@ class Request(Options, Generic[R_co]):
         return cls(**{name: cls.options[name].parse(name, text) for name, text in typed.items() if text is not None})
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for a request that cannot be run, and read what takes no torch to read.
+        """Raise an error for a request that cannot be run, and read the inputs that need no torch.
 
         Raises:
             HeadscopeError: in one sentence, what is wrong.

@@ -91,7 +91,7 @@ def find_dtype(attributes: Mapping[Any, Any]) -> str | None:
 
 
 def _record(value: Any, name: str | None = None) -> Any:
-    """Return a value as JSON has it; what is no data, or has a name, by its name."""
+    """Convert a value to JSON; objects that are not data, or that have a name, become their name."""
     if isinstance(value, Path):
         return str(value)
     if value is None or isinstance(value, str | int | float):

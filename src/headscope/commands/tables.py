@@ -1,4 +1,4 @@
-"""Head tables by what a user names: the folder of an atlas, or the file of a table. No torch here."""
+"""Head tables from the folder of an atlas or the file of a table. No torch here."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Turns in which work is done that cannot be done twice at once, such as what a model is asked.
+"""Turns for work that cannot run twice at once, such as questions to a model.
 
 work --`Turns.do`--> is done when all before it is; refused where too much waits, dropped where nobody waits for it
 """
@@ -44,7 +44,7 @@ class Turns:
         return len(self._open)
 
     def do(self, work: Callable[[], Result], has_left: Callable[[], bool]) -> Result:
-        """Wait for the turn, and return what the work gives.
+        """Wait for the turn, and return the result of the work.
 
         Args:
             work: that is done.
@@ -68,7 +68,7 @@ class Turns:
         return future.result()
 
     def close(self) -> None:
-        """End the thread when it has done what waits."""
+        """End the thread when it has done the waiting work."""
         self._queue.put(None)
 
     def _enter(self, future: Future[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The effects of disabling the units of one model on one evaluation; what is measured is kept for resuming.
+"""The effects of disabling the units of one model on one evaluation. Outcomes are kept for resuming.
 
 units --list_ablations--> ablations --measure_outcomes--> outcomes --tabulate_effects--> head table
 """
@@ -50,7 +50,7 @@ from headscope.runner.provenance import identify_model, list_versions
 from headscope.view.headings import name_model
 
 TABLE, PAIRS = "effects", "pairs"
-"""The names under which what was measured of units, and of pairs of heads, is kept for resuming."""
+"""The names under which outcomes of units, and of pairs of heads, are kept for resuming."""
 
 
 def measure_units(
@@ -90,7 +90,7 @@ def measure_units(
 
 @dataclass(frozen=True, eq=False)
 class _Measuring:
-    """The measuring of one table; the attributes are the arguments of `measure_units`, and what was found in the model.
+    """The measurement of one table. Its attributes are the arguments of `measure_units` and parts of the model.
 
     Attributes:
         projections: the output projection of each layer.

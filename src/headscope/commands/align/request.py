@@ -102,7 +102,7 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
 
     @cached_property
     def documents(self) -> "Corpus":
-        """The pairs; all are read once, so that what is wrong is said before a model is loaded.
+        """The pairs. All are read once, so that errors come before a model is loaded.
 
         Raises:
             CorpusError: there is no such file, a line is malformed, or no word is surely aligned.

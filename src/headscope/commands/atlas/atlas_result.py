@@ -112,7 +112,7 @@ class AtlasResult:
 
     @property
     def parts(self) -> "dict[str, Any]":
-        """What the page shows besides the table and the figures."""
+        """The data that the page shows besides the table and the figures."""
         distances, probes = self.tables.get(DISTANCES), self.tables.get(PROBES)
         return {"views": self.views, "probes": probes, "examples": self.examples, "distances": distances}
 
@@ -195,7 +195,7 @@ class AtlasResult:
 
 
 def _find_difference(table: "xr.Dataset", part: "xr.Dataset", name: str) -> str:
-    """Return in what a file of an atlas differs from the head table, as part of a sentence; empty if in nothing."""
+    """Return how a file of an atlas differs from the head table, as part of a sentence; empty if it does not."""
     wanted = {DISTANCES: "js_distance", PROBES: "probe_count", EXAMPLES: "examples"}.get(name)
     view = name.removesuffix(".nc").removeprefix("heads-")
     if part.attrs.get("view") != view if wanted is None else wanted not in part:

@@ -250,7 +250,7 @@ def _describe_run(table: xr.Dataset) -> dict[str, Any]:
 
 
 def show(request: Atlas, result: AtlasResult, console: Console) -> None:
-    """Print what was found, and which page to open."""
+    """Print the findings, and the page to open."""
     assert result.folder is not None  # the terminal always names one
     if awaited := describe_awaited(result.table):
         console.print(f"\nOpen [bold]{escape(str(result.folder / PAGE))}[/]. {awaited}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What `headscope check` is given, looked at before torch is loaded: the old table, the new one, the corpus."""
+"""The inputs of `headscope check`, read before torch is loaded: the old table, the new one, the corpus."""
 
 from collections.abc import Iterable
 from dataclasses import replace

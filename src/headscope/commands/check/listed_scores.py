@@ -1,4 +1,4 @@
-"""What a list of heads is about: the row of a score that headscope measures, and the corpus for it."""
+"""The score of a list of heads: the row that headscope measures, and the corpus for it."""
 
 import re
 from collections.abc import Iterable, Mapping

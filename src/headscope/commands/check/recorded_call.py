@@ -25,12 +25,12 @@ _LEFT_OUT = re.compile(r"documents (?:longer than|cut to) (\d[\d,]{,20}) tokens"
 _KINDS = {
     "max_tokens": int, "cut": bool, "pair_tokens": int, "batch_tokens": int, "view": str, "format": str, "patterns": str
 }  # fmt: skip
-"""What is read of a call, or of the plan in it, and of which kind it must be."""
+"""The arguments that are read from a call, or from the plan in it, with their types."""
 
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """What a table says of its own measurement; what it does not say is as by default.
+    """The settings with which a table was measured. Missing settings had their default.
 
     Attributes:
         corpus: its name or path, as it was given.

@@ -42,7 +42,7 @@ HEADS_LOST, NOT_DECIDED = 3, 4
 
 @dataclass(frozen=True, repr=False)
 class CheckResult(Result):
-    """What `check` decided.
+    """The verdicts of `check`.
 
     Attributes:
         table: a dataset over the heads that were checked (`headscope.analyse.check.check_heads`), or over those of a

@@ -40,7 +40,7 @@ from headscope.view.wording import check_comparison, describe_comparison, is_of_
 
 @dataclass(frozen=True, repr=False)
 class ComparisonResult(Result):
-    """What `compare` computed and wrote.
+    """The results of `compare`, and the files that it wrote.
 
     Attributes:
         comparisons: the result of `headscope.analyse.compare_variable` for each variable.
@@ -208,7 +208,7 @@ def _list_figures(comparisons: Mapping[str, xr.Dataset]) -> dict[str, tuple[str,
 
 
 def show(request: Compare, result: ComparisonResult, console: Console) -> None:
-    """Print each comparison, the agreement between corpora, what was left out, and what to read."""
+    """Print each comparison, the agreement between corpora, the parts that were left out, and the file to read."""
     sentence = "" if result.placebo is None else result.placebo.attrs["verdict"]
     print_comparisons(
         result.comparisons, console, differences=result.differences, whole=request.whole, sentence=sentence

@@ -1,1 +1,1 @@
-"""`headscope disable`: what disabling each head of a model changes on a task."""
+"""`headscope disable`: the effect of disabling each head of a model on a task."""

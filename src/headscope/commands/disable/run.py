@@ -1,4 +1,4 @@
-"""What disabling each head, layer and key/value head of a model changes on a task, written to a folder.
+"""The effect of disabling each head, layer and key/value head of a model on a task, written to a folder.
 
 model, task --prepare--> Evaluation --measure_units--> head table --view--> files
 

@@ -1,4 +1,4 @@
-"""The model behind a page: what the page may ask of it, and the answers.
+"""The model behind a page: the questions that the page may ask, and the answers.
 
 a question of the page, as JSON --`PageModel`--> the answer, as JSON
 """
@@ -25,7 +25,7 @@ from headscope.runner.query_key import read_query_key
 from headscope.view.page import describe_text
 
 MOST_WEIGHTS = 30_000_000
-"""Weights of all heads on a text that is typed: what a browser unpacks and a reader waits for."""
+"""The greatest number of weights of all heads on a typed text: a browser unpacks them while a reader waits."""
 
 MOST_TOKENS = 512
 
@@ -140,7 +140,7 @@ def show_attention(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
 
 
 def explain_start(model: Model, text: Aligned) -> str:
-    """Say what the text of a decoder begins with; empty for other models."""
+    """Return a sentence about the beginning of a decoder's text; empty for other models."""
     if {*model.layers} != {"decoder"}:
         return ""
     if front := spell_front(model, text):

@@ -1,1 +1,1 @@
-"""`headscope ledger`: what each head reads from each part of a prompt while the model writes."""
+"""`headscope ledger`: the attention of each head to each part of a prompt while the model writes."""

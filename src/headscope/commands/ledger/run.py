@@ -1,4 +1,4 @@
-"""The context ledger of a model: what each head reads from each part of prompts while the model writes.
+"""The context ledger of a model: the attention of each head to each part of prompts while the model writes.
 
 prompts --tokenize--> each order --generate--> own text --observe_ledger--> shares --tabulate_ledger--> files
 """
@@ -54,7 +54,7 @@ READERS = 10
 
 
 def run(request: Ledger, progress: Progress) -> xr.Dataset:
-    """Measure what each head reads of each part of the prompts, and write the folder."""
+    """Measure the attention of each head to each part of the prompts, and write the folder."""
     source, tokens = request.source, request.tokens
     with open_folder(request, progress) as folder:
         model = request.load(progress, task="causal-lm")
@@ -105,7 +105,7 @@ def _lay_out(layout: PromptLayout, source: Prompts, tokens: int) -> tuple[LaidOu
 
 @dataclass(frozen=True, eq=False)
 class _Measuring:
-    """The measuring of one table; what is measured is kept in the folder, from which a killed run goes on.
+    """The measurement of one table. Its sums are kept in the folder, so that a killed run can go on.
 
     Attributes:
         folder: of the output.

@@ -1,1 +1,1 @@
-"""`headscope lesions`: what the heads of each relation are needed for."""
+"""`headscope lesions`: the minimal pairs for which the heads of each relation are needed."""

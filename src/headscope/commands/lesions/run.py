@@ -1,4 +1,4 @@
-"""The lesion map of a model: what each set of heads harms when it is disabled, beyond random sets.
+"""The lesion map of a model: the phenomena that suffer more without a set of heads than without random sets.
 
 atlas --choose_sets--> sets, random sets --evaluate_ablations, until decided--> outcomes --tabulate_lesions--> files
 """
@@ -42,7 +42,7 @@ TABLE = "lesions"
 
 
 def run(request: Lesions, progress: Progress) -> xr.Dataset:
-    """Measure what each set of heads harms beyond random sets, and write the folder."""
+    """Measure the harm of disabling each set of heads beyond random sets, and write the folder."""
     source = request.source
     with open_folder(request, progress) as folder:
         model = request.load(progress, task=source.head)
@@ -124,6 +124,6 @@ def _list_heads(unit: Unit) -> list[tuple[str, int, int]]:
 
 
 def show(request: Lesions, table: xr.Dataset, console: Console) -> None:
-    """Print what suffers without the heads of each relation, and where all is written."""
+    """Print the phenomena that suffer without the heads of each relation, and the files with all numbers."""
     print_lesions(table, console, whole=request.whole)
     print_place("all lesions", request.out, "lesions.csv", console)

@@ -8,7 +8,7 @@ from headscope.commands.record import Request
 
 Kind: TypeAlias = Literal["reducers", "corpora", "studies", "tasks"]
 KINDS = get_args(Kind)
-"""What is listed."""
+"""The kinds of names that are listed."""
 
 
 class List(Request[Mapping[str, str]], command="list", loading=""):

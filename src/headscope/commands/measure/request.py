@@ -1,4 +1,4 @@
-"""The requests of `headscope measure`: of a whole corpus, of a shard of it, and what is typed for either."""
+"""The requests of `headscope measure`: of a whole corpus, of a shard of it, and of the terminal for both."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -30,7 +30,7 @@ else:
 
 
 class Measuring(CorpusOptions, ModelOptions, Resumable):
-    """What is measured of a model on a corpus, or on a shard of it."""
+    """The measurement of a model on a corpus, or on a shard of it."""
 
     reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
         "What to measure, such as relations (`headscope list reducers`), with settings after a colon, such as "
@@ -93,7 +93,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
 
 
 class WholeCorpus(Replicable, RunsOptions):
-    """What is measured on a whole corpus alone, and who measures it."""
+    """The options of a whole corpus, without shards: its runs, placebos and engine."""
 
     placebos: int | None = option(
         MODEL,
@@ -273,7 +273,7 @@ class TypedMeasure(Measuring, WholeCorpus, Listing, Request[Measured], command="
         return Path("heads.nc" if self.part is None else f"heads.{self.part.number}-of-{self.part.count}.npz")
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for what a shard, or an engine, cannot do."""
+        """Raise an error for options that a shard or an engine cannot have."""
         whole = {
             "runs": self.runs, "replicate": self.replicate, "placebos": self.placebos, "explain": self.explain,
         }  # fmt: skip

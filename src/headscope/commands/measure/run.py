@@ -164,7 +164,7 @@ def _is_adapter(model: object) -> bool:
 
 
 def show(request: TypedMeasure, result: Measured, console: Console) -> None:
-    """Print the table, or what was read of a shard, and which file was written."""
+    """Print the table, or the counts of a shard, and the name of the file."""
     path = escape(str(request.file))
     if isinstance(result, ShardSums):
         counts, shard = result.counts, result.shard

@@ -57,7 +57,7 @@ def annotate(
 
 
 class _Labelling:
-    """The maps of a folder while they are labelled, and what the page is answered."""
+    """The maps of a folder while a user labels them, and the answers to the page."""
 
     def __init__(self, folder: Path, maps: LabelledMaps, second: int, seed: int) -> None:
         if second > len(maps.labels):
@@ -72,7 +72,7 @@ class _Labelling:
             self.numbers = [int(number) for number in again]
 
     def describe(self) -> dict[str, Any]:
-        """Return what the page shows next to a map."""
+        """Return the texts that the page shows next to a map."""
         return self.list_labels() | {
             "maps": self.numbers, "patterns": list(PATTERNS.items()), "second": self.second,
         }  # fmt: skip

@@ -237,7 +237,7 @@ class TypedPatterns(Patterns, LabellingOptions, Listing, command="patterns", pri
         return LabelMaps(folder=self.annotate, **{name: getattr(self, name) for name in shared})
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for what cannot be classified, or labelled."""
+        """Raise an error for maps that cannot be classified or labelled."""
         if self.labelling is None:
             Patterns.check(self, progress)
         else:

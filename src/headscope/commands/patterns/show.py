@@ -1,4 +1,4 @@
-"""What `headscope patterns` prints, and the page on which maps are labelled."""
+"""The output of `headscope patterns`, and the page on which maps are labelled."""
 
 import xarray as xr
 from rich.console import Console

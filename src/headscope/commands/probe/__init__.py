@@ -1,1 +1,1 @@
-"""`headscope probe`: what the attention of all heads together says of the links between words."""
+"""`headscope probe`: how well the attention of all heads together predicts the links between words."""

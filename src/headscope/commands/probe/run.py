@@ -1,4 +1,4 @@
-"""Probes of what the attention of all heads together says of the links of a corpus, written to a folder.
+"""Probes that predict the links of a corpus from the attention of all heads together, written to a folder.
 
 treebank, model --extract--> maps of all heads --fit, seed by seed--> sums --tabulate--> head table --view--> files
 
@@ -254,6 +254,6 @@ def _identify(
 
 
 def show(request: Probe, table: xr.Dataset, console: Console) -> None:
-    """Print what attention adds, and where all relations are written."""
+    """Print the gain from attention, and the file with all relations."""
     print_probes(table, console, whole=request.whole)
     print_place("all relations", request.out, "probe.csv", console)

@@ -1,1 +1,1 @@
-"""`headscope profile`: what the heads of a decoder do."""
+"""`headscope profile`: the roles of the heads of a decoder."""

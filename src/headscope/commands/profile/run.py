@@ -29,7 +29,7 @@ def run(request: Profile, progress: Progress) -> xr.Dataset:
 
 
 def show(request: Profile, table: xr.Dataset, console: Console) -> None:
-    """Print what the heads do, and where all of them are."""
+    """Print the roles of the heads, and the file with all of them."""
     print_roles(table, console)
     print_place("all heads", request.out, f"{TABLE}.csv", console)
     if heads := list_clearest(table):

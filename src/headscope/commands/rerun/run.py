@@ -23,7 +23,7 @@ SHOWN = 8
 
 
 def run(request: Rerun, progress: Progress) -> RerunResult:
-    """Run the request of a table, and compare what it gives with the table."""
+    """Run the request of a table, and compare the result with the table."""
     before, command = request.table, request.recorded.function
     result = request.recorded.run(progress)
     # An atlas has one table; a study has several, of which each knows its name.

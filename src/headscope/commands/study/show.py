@@ -1,4 +1,4 @@
-"""What `headscope study` prints."""
+"""The output of `headscope study`."""
 
 from rich.console import Console
 
