@@ -225,7 +225,10 @@ def _read_batch(capture: Capture, batch: Batch, selection: Selection, between: B
 
 
 def _list_units(model: Model, batch: Batch, tokens: Tokens, row: int, between: Between) -> _Units:
-    """Return the words and special tokens of a text of a batch, or its tokens, in their order."""
+    """Return the labels of the units of a text, in order, and the unit of each token (-1 for padding).
+
+    The units are words and special tokens, or tokens, as `between` says.
+    """
     words = batch.documents[row].words
     side = describe_side(model.tokenizer, tokens, row, len(words))
     labels: list[str] = []

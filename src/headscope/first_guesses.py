@@ -1,4 +1,4 @@
-"""What is looked for under another name: the public function or the parameter that does it, in a sentence."""
+"""Other names for public functions and parameters, and sentences that name the right ones."""
 
 import inspect
 import re
@@ -131,7 +131,7 @@ PARAMETERS: Mapping[str, str] = {
 
 
 def explain_attribute(name: str, public: list[str]) -> str:
-    """Return the sentence on a name that headscope does not have, given the names that it has."""
+    """Return a sentence about an unknown name of headscope, given the known names."""
     start = f"headscope has no {name!r}"
     for submodule, names in SUBMODULES.items():
         if name in names.split():
@@ -146,7 +146,7 @@ def explain_attribute(name: str, public: list[str]) -> str:
 def explain_arguments(
     function: Callable[..., Any], signature: inspect.Signature, arguments: tuple[Any, ...], named: Mapping[str, Any]
 ) -> str:
-    """Return the sentence on a call whose arguments do not go with the signature; empty if they do."""
+    """Return a sentence about arguments that do not match a signature; empty if they match."""
     try:
         signature.bind(*arguments, **named)
     except TypeError as error:
@@ -169,7 +169,7 @@ _OPEN = {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
 
 
 def _find_parameter(name: str, names: list[str]) -> str:
-    """Return what stands in a sentence behind an unknown parameter: those that it may be, or all that there are."""
+    """Return the end of a sentence about an unknown parameter: the parameters that it may mean, or all of them."""
     same = [each for each in names if name in PARAMETERS.get(each, "").split()]
     parts = [each for each in names if {*name.split("_")} & {*each.split("_")}]
     close = same or list_close(name, names) or parts
@@ -179,7 +179,7 @@ def _find_parameter(name: str, names: list[str]) -> str:
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function, whose errors are sentences: on its arguments too, and in the words of Python."""
+    """Wrap a function so that wrong arguments raise a sentence, and errors name parameters and not options."""
     signature = inspect.signature(function)
 
     options = {f"--{each.replace('_', '-')}": each for each in signature.parameters}
@@ -196,10 +196,10 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def in_python(options: Mapping[str, str]) -> Iterator[None]:
-    """Within, an error of headscope speaks of parameters, and the error of another library behind it is not shown.
+    """Make errors of headscope name parameters, and hide the errors of other libraries that caused them.
 
     Args:
-        options: parameters by the options that are typed for them; what stands in backticks stays.
+        options: The parameter of each option of the terminal. Text in backticks does not change.
     """
     try:
         yield
@@ -211,7 +211,7 @@ def in_python(options: Mapping[str, str]) -> Iterator[None]:
 
 
 def _spell(option: str, options: Mapping[str, str]) -> str:
-    """Return an option as the parameter that it is; as it is if there is none."""
+    """Return the parameter of an option, in backticks; an option without one is returned unchanged."""
     return f"`{options[option]}`" if option in options else option
 
 
@@ -219,7 +219,7 @@ _OPTION = re.compile(r"--[a-z][-a-z]*\b")
 
 
 def _read_example(name: str, docstring: str) -> str:
-    """Return the first call of a function in the example of its docstring; empty if there is none."""
+    """Return the first line that calls a function in its docstring, without an assignment; empty if none does."""
     lines = [line.strip()[4:] for line in docstring.splitlines() if line.strip().startswith((">>> ", "... "))]
     line = next((line for line in lines if f"headscope.{name}(" in line), "").partition("  #")[0]
     return re.sub(r"^(?:with |\w+ = )|(?: as \w+)?:$", "", line.strip())

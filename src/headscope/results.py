@@ -67,7 +67,7 @@ def write_table(title: str, facts: Facts) -> str:
 
 
 def _shorten(fact: object) -> str:
-    """Return a fact as a line has it."""
+    """Return a fact as short text for one line: a long text is cut, a collection becomes its length."""
     match fact:
         case str():
             text = " ".join(fact.split())
@@ -82,7 +82,7 @@ def _shorten(fact: object) -> str:
 
 
 def _spell(fact: object) -> str:
-    """Return a fact as a cell of a table has it."""
+    """Return a fact as text for a cell of a table: a collection is listed, up to `LISTED` names."""
     match fact:
         case str():
             return fact

@@ -45,7 +45,7 @@ def list_highest(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple
 
 
 def rank_heads(values: xr.DataArray) -> list[tuple[str, float]]:
-    """Rank all heads that have a value, by name, the largest value first; equal values keep their order.
+    """Return the name and the value of each head with a value, the largest first; equal values keep their order.
 
     Args:
         values: One value for each head, with the dimensions ``layer`` and ``head``, and ``attention_type`` if there are

@@ -206,7 +206,7 @@ class LocalServer(ThreadingHTTPServer):
                 self._give_up(connection)
 
     def _give_up(self, connection: socket.socket) -> None:
-        """Let the thread that reads from a connection come to its end, and say why."""
+        """Stop reading from a connection, so that its thread ends, and mark it as overdue for the answer."""
         if self.unread.pop(connection, None) is not None:
             self.overdue.add(connection)
             with suppress(OSError):

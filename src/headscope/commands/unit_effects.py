@@ -137,7 +137,7 @@ class _Measuring:
         return table.assign_attrs(describe_predictions(evaluation, measured.whole))
 
     def _estimate(self, units: Sequence[Unit], ways: Ways) -> dict[str, Float[np.ndarray, "head item"]]:
-        """Return the first-order estimates of all heads, by way."""
+        """Return the first-order estimates of some heads, for each way of disabling them."""
         step = "estimating the effects of heads"
         how, report = self.request.how, lambda done, total: self.folder.progress(step, done, total)
         changes = estimate_changes(self.capture, self.evaluation, how, ways, report)

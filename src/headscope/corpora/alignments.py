@@ -69,7 +69,7 @@ def read(path: Path, *, name: str | None = None, form: Form = FORMS["alignments"
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether the first nonempty line has a separator, or two or more links at its end.
+    """Return whether the first nonempty line has a separator, or only links after its last tab, at least two.
 
     A file with links but no separators is recognised too. So `read` raises an error, and the file is not read as plain
     text.

@@ -324,7 +324,7 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
 
 
 def _is_missing(path: Path) -> bool:
-    """Return whether a path is missing; a name as long as a whole text counts as missing."""
+    """Return whether a path is missing; True if its name is too long for a file, such as a whole text."""
     try:
         return not path.exists()
     except OSError as error:

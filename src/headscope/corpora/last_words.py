@@ -41,7 +41,7 @@ def end_at_last_word(document: Document) -> Document | None:
 
 
 def _cut_text(text: WrittenText, word: str, end: int) -> WrittenText:
-    """Return the text without anything after the first `end` characters of its last word."""
+    """Cut a text after the first `end` characters of its last word, or after the word if it is spelt otherwise."""
     start, stop = text.offsets[-1]
     # A word that shares the characters of its token does not spell them.
     stop = start + end if text.content[start:stop] == word else stop

@@ -34,7 +34,7 @@ class Pattern:
 
     @property
     def required_attributes(self) -> frozenset[str]:
-        """The annotation that it needs to match anything."""
+        """The attributes of spaCy that a document must have before this pattern can match a word."""
         required = {key.upper() for node in self.nodes for key in (node["RIGHT_ATTRS"] if self.tree else node)}
         return frozenset(required.intersection(_ANNOTATED) | ({"DEP"} if self.tree else set()))
 

@@ -207,7 +207,13 @@ def _parse_heading(line: str) -> str | None:
 
 
 def _pair_up(path: Path, prefix: str, paragraphs: Iterator[_Paragraph], min_words: int) -> Iterator[Document]:
-    """Yield each paragraph joined to the next; a paragraph without words is a break between two runs."""
+    """Yield each two neighbouring paragraphs as one document, if both have at least `min_words` words.
+
+    A paragraph without words separates its neighbours.
+
+    Raises:
+        CorpusError: No paragraph has a word.
+    """
     empty, first, boundary = True, _Paragraph(0, "", prefix), 0
     for second in paragraphs:
         count = len(second.text.split())

@@ -66,7 +66,7 @@ class MapPatterns(Reducer):
         return Maps.of_batch(batch, attention_type, separators, self.fold_assignment)
 
     def count(self, facts: Maps) -> Sums:
-        """Count the maps of each fold, one for each document, and the maps that are too short."""
+        """Count the maps in each fold that are long enough for a label, and all maps that are too short."""
         long = _find_long(facts).long()
         return {"fold_maps": total_by_fold(long, facts.folds), "short_maps": (1 - long).sum()}
 

@@ -97,7 +97,7 @@ class SparseShapes(Reducer):
             raise HeadscopeError(f"a budget of {self.budget} is no share of a map; give one above 0, such as 0.05.")
 
     def prepare(self, batch: Batch, attention_type: str) -> Maps:
-        """Return the visible cells of each document, and its fold."""
+        """Return, for each document, the cells of its attention map that a query can see, and the fold."""
         queries, keys = batch.queries(attention_type).real, batch.keys(attention_type).real
         sizes = list(zip(queries.sum(1).tolist(), keys.sum(1).tolist(), strict=True))
         causal = attention_type == "decoder"

@@ -244,7 +244,7 @@ def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reduc
 
 
 def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
-    """Return the identity of a run, which is checked when the run is resumed and kept in the table."""
+    """Return the identity of a measurement: it is checked on resuming, and its `about` goes into the table."""
     documents, (model, *beside) = stream.documents, stream.models
     about: dict[str, Any] = {
         **identify_model(model),

@@ -1,4 +1,4 @@
-"""What the functions of somebody's own reducer return, checked before it is added up.
+"""Checks of the results of a user's own reducer, before they are added up.
 
 A mistake is named where it is made: the reducer, its function, what came and what was wanted.
 """
@@ -28,10 +28,10 @@ def is_own(reducer: Reducer) -> bool:
 
 
 def call_count(reducer: Reducer, facts: Any) -> Sums:
-    """Return what `count` gives.
+    """Return the sums of `count`.
 
     Raises:
-        HeadscopeError: that is no sums.
+        HeadscopeError: The result is not a mapping of sums.
     """
     if not is_own(reducer):
         return reducer.count(facts)
@@ -81,10 +81,11 @@ def check_growth(reducers: Mapping[str, Reducer], sums: Mapping[Any, Tensor], ba
 
 
 def call_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-    """Return what `result` makes of sums.
+    """Return the values that `result` computes from sums.
 
     Raises:
-        HeadscopeError: it ends in an error, is no dataset, or lacks a score or the dimensions of heads.
+        HeadscopeError: The function ends in an error, or its result is not a dataset with the scores and the dimensions
+            of heads.
     """
     if not is_own(reducer):
         return reducer.result(sums, counts)
@@ -123,7 +124,7 @@ def call_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mappin
 
 
 def _call(reducer: Reducer, function: str, method: Callable[..., object], *arguments: Any) -> object:
-    """Return what a function returns, whose arguments may be other ones than those that it is given."""
+    """Call a function of a reducer; raise an error if it takes other arguments."""
     try:
         inspect.signature(method).bind(*arguments)
     except TypeError:
@@ -137,10 +138,10 @@ def _call(reducer: Reducer, function: str, method: Callable[..., object], *argum
 
 
 def _check_sums(reducer: Reducer, function: str, sums: object) -> Sums:
-    """Return the sums, if they are tensors by name whose numbers add up.
+    """Return the sums if they are tensors of whole numbers or of float64 by name, which add up without loss.
 
     Raises:
-        HeadscopeError: they are something else.
+        HeadscopeError: They are anything else.
     """
     if not isinstance(sums, Mapping):
         raise HeadscopeError(
@@ -167,13 +168,13 @@ def _name(reducer: Reducer, function: str) -> str:
 
 
 def _spell_kind(value: object) -> str:
-    """Return what something is, as ``numpy.ndarray``."""
+    """Return the type of a value, such as ``numpy.ndarray``."""
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
 
 
 def _find_line(error: Exception, reducer: Reducer) -> str:
-    """Return where in the file of the reducer an error arose, as part of a sentence; nothing where it has none."""
+    """Return the line of the reducer's file that raised an error, as part of a sentence; empty if none did."""
     file = type(reducer).result.__code__.co_filename
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f", in line {lines[-1]} of {file}" if lines else ""

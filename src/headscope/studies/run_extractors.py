@@ -31,7 +31,7 @@ AnyExtractor = TypeVar("AnyExtractor", bound=Callable[..., Any])
 
 
 def on_tables(extractor: AnyExtractor, *positions: int) -> AnyExtractor:
-    """Return the same extractor for the tables of a claim at these positions."""
+    """Return an extractor that gets only the tables of a claim at these positions, in this order."""
     return cast(AnyExtractor, lambda *tables: extractor(*(tables[position] for position in positions)))
 
 
@@ -76,7 +76,7 @@ def deep_layers(runs: xr.Dataset, /, variable: str, depth: float, *, scale: floa
 
 @make_extractor
 def lowest_other_layer(runs: xr.Dataset, variable: str, depth: float, *, scale: float = PERCENT) -> PerRun:
-    """Return the lowest mean over the heads of a layer that is not deeper than a share of all layers, in each run."""
+    """Return, for each run, the lowest mean of a layer over its heads, in the first `depth` share of all layers."""
     values = _get_runs(runs, variable)
     layers = values.isel(layer=~_find_deeper(values, depth)).mean("head")
     if not layers.sizes["layer"]:

@@ -41,7 +41,7 @@ def describe_row(report: Report, row: Reported) -> list[str]:
 
 
 def _say_choice(row: Reported) -> str:
-    """Return "is best", or "was chosen" with its share if fewer than half of the random halves choose the head."""
+    """Return "is best" or, if fewer than half of all random halves of the texts choose the head, "was chosen"."""
     share = row.selection_frequency
     return f"was chosen, as in {share:.0%} of random halves of the texts" if share < SURE else "is best"
 

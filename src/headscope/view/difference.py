@@ -97,7 +97,7 @@ def compare_tables(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | N
 
 
 def make_frame(compared: Mapping[str, xr.Dataset], a: xr.Dataset, b: xr.Dataset) -> pd.DataFrame:
-    """Return the data frame of `difference` from the result of `compare_tables` for the same two tables."""
+    """Convert the result of `compare_tables(a, b)` to the data frame of `difference`."""
     frames = [_list_heads(each, variable) for variable, each in compared.items()]
     texts = [each for each in _TEXTS if any(each in frame for frame in frames)]
     frame = pd.concat([frame.assign(**{each: _list_texts(frame, each) for each in texts}) for frame in frames])

@@ -41,7 +41,7 @@ def print_ranks(ranks: xr.Dataset, console: Console, *, whole: bool = False) -> 
 
 
 def list_findings(frame: pd.DataFrame, unit: str) -> Iterator[str]:
-    """Yield, for each row of the list, how many of its heads are also among the same number of best measured heads."""
+    """Yield a sentence for each row: how many of its N best heads are among the N best measured heads."""
     heads = "heads" if unit == "head" else "key/value heads"
     for (name, *_), row in frame.groupby(["measured_row", "attention_type", "direction"], sort=False):
         first = row.iloc[0]

@@ -140,10 +140,10 @@ def _read(*tables: Mapping[Layer, Float[Tensor, " _"]]) -> Iterator[dict[Layer, 
 
 
 def run_again_with_matrix(run: Callable[[Reasons], R]) -> R:
-    """Call a function with the layers that need their matrix, until no further layer does; return its result.
+    """Run a function until no further layer needs its attention matrix, and return the result of the last call.
 
-    A pass only knows at its end which layers need their matrix. The function runs the model, and must keep nothing of
-    a call that fails.
+    Each call gets the layers that are known to need it. A pass only knows them at its end. The function runs the model,
+    and must keep nothing of a call that fails.
     """
     reasons: dict[Layer, str] = {}
     while True:

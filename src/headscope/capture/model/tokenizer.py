@@ -12,7 +12,7 @@ PAGES = {"boxes": "words with their boxes on a page", "xpaths": "the nodes of a 
 
 
 def refuse_tokenizer(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    """Raise an error if a tokenizer does not tell the characters of a token, or the model does not know its tokens.
+    """Raise an error if a tokenizer gives no character positions, or the model lacks embeddings for its tokens.
 
     Raises:
         ModelError: The tokenizer is a slow one, reads pages, or has more tokens than the model. Or the model needs two

@@ -39,10 +39,13 @@ class Metadata:
 
     @classmethod
     def read(cls, file: Path) -> "Metadata":
-        """Read the metadata of a file; damage after its header raises the errors of transformers' reader.
+        """Read the metadata of a GGUF file.
+
+        Damage after the header raises the errors of transformers' reader.
 
         Raises:
-            ModelError: The file says that it is a part of a split file, whatever its name.
+            HeadscopeError: The path is not a file.
+            ModelError: The header is damaged, or the file says that it is a part of a split file, whatever its name.
         """
         from transformers.integrations.gguf import read_gguf_metadata  # imported here, since older releases lack it
 

@@ -86,7 +86,7 @@ def _find_rows(
     query, text_stride, head_stride, row_stride, heads, queries, size: tl.constexpr, size_padded: tl.constexpr,
     rows_block: tl.constexpr,
 ):  # fmt: skip
-    """Return a program's text, head, first and last row, its rows, and their queries; the last rows go first."""
+    """Return the text, the head, the rows and the queries of this Triton program; the last rows come first."""
     row_blocks = tl.cdiv(queries, rows_block)
     pair = (tl.program_id(0) // row_blocks).to(tl.int64)
     text, head = pair // heads, pair % heads

@@ -92,7 +92,7 @@ def make_examples(
 def choose_candidates(
     documents: Iterable[Document], size: int, seed: int, count_tokens: Callable[[Sequence[Document]], Sequence[int]]
 ) -> list[Document]:
-    """Draw random documents; documents of another than the `GOOD_LENGTH` only if there are too few."""
+    """Draw `size` random documents; those with another length than `GOOD_LENGTH` only fill up the number."""
     places = Selection(sample=POOL * size, seed=seed).choose(documents)
     pool = [document for place, document in enumerate(documents) if places is None or place in places]
     order = np.random.default_rng(seed).permutation(len(pool))

@@ -101,7 +101,7 @@ class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", lo
 
     @cached_property
     def others(self) -> "Tables | None":
-        """Those of the other corpus; None if there is none."""
+        """The head tables of the other corpus, read from their paths; None if one of the first two is missing."""
         if self.other_before is None or self.other_after is None:
             return None
         return _read_tables(self.other_before, self.other_after, self.other_control)

@@ -206,7 +206,7 @@ class _Measuring:
 
 
 def _verify(model: Model, prompt: PromptTokens) -> Capture:
-    """Capture the model's attention, verified on the beginning of a prompt with and without padding."""
+    """Return a `Capture` of the model, verified on the beginning of a prompt and on half of it."""
     parts = [
         PromptTokens(prompt.ids[:length], prompt.parts[:length]) for length in (VERIFIED_WORDS, VERIFIED_WORDS // 2)
     ]

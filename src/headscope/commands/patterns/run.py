@@ -51,7 +51,7 @@ VALIDATION = "validation.csv"
 def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
     """Classify the maps of the model, and of runs if there are any, and write the folder.
 
-    Maps that are to be labelled on the terminal are prepared instead: the page is shown when the progress has ended.
+    With `--annotate` it only prepares the maps and returns None; the page to label them opens after the progress.
 
     Raises:
         CorpusError: all maps are too short.

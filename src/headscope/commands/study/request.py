@@ -175,7 +175,7 @@ class Study(
 
     @cached_property
     def paths(self) -> "dict[str, Path | Corpus]":
-        """The corpora of the study, by measurement; those of its lesions are in `evaluations`."""
+        """The corpora of the study and of its lesions, by measurement; `evaluations` reads the corpora of lesions."""
         from headscope.studies.locate import locate
 
         return locate(self.paper, Path(self.data).expanduser(), self.corpora_of_tables)

@@ -93,7 +93,7 @@ class ShiftedChains:
         return self._permute(self.bins.total(self.is_scored)[None])[0]
 
     def score(self, attends: Pointing) -> Int64[Tensor, "head row permutation"]:
-        """Count the mentions that point at an antecedent in each permutation, by class."""
+        """Count the mentions that point at an antecedent, for each head, class of mentions and permutation."""
         word, weight = (part[self.document, :, self.word] for part in (attends.word, attends.weight))
         nowhere = self.mentions_at.shape[1] - 1
         earlier = word.where((weight > 0) & (word < self.word[:, None]), nowhere)

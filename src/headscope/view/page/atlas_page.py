@@ -125,7 +125,7 @@ def fill_page(
     distances: xr.Dataset | None = None,
     live: Live | None = None,
 ) -> str:
-    """Return a page about the heads of the first of several views, whose grid can be switched to the others.
+    """Return an HTML page about the heads of the first view; its grid can be switched to the other views.
 
     Args:
         views: Views of the same heads.
