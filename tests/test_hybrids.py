@@ -186,7 +186,7 @@ def test_a_model_without_any_attention_is_refused() -> None:
     with pytest.raises(ModelError) as refused:
         Model.from_module(MambaModel(config), tiny.tokenizer(tiny.LLAMA), name="mamba")
     assert str(refused.value) == (
-        "no layer of 'mamba' (MambaModel) has attention (linear attention); give a model that has heads."
+        "no layer of 'mamba' (MambaModel) has attention heads, but only linear attention; give a model with heads."
     )
 
 

@@ -305,14 +305,14 @@ def _check_text(text: Text) -> None:
     places = [place for side in text.sides.values() for place in side.token_words]
     places += [place for pairs in text.picks.values() for pair in pairs for place in pair]
     if not all(type(place) is int and -1 <= place < count for place in places):
-        raise ValueError("a token or a pick is of a word that is not there")
+        raise ValueError("a token or a pick names a missing word")
     if not {*text.sides} <= {"encoder", "decoder"} or any(
         len(side.tokens) != len(side.token_words) for side in text.sides.values()
     ):
-        raise ValueError("tokens are not of as many words")
+        raise ValueError("the number of tokens differs from the number of their words")
     characters = [place for offsets in text.offsets for place in offsets]
     if len(text.offsets) != count or not all(type(place) is int for place in characters):
-        raise ValueError("words are not at as many places")
+        raise ValueError("the positions of words are not whole numbers, one pair for each word")
     if not all(0 <= start <= end <= len(text.content) for start, end in text.offsets):
         raise ValueError("a word is not in its text")
 

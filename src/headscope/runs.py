@@ -164,7 +164,7 @@ def _parse_run(stored: Any) -> Run:
     if not -_MAX_SEED <= stored["seed"] <= _MAX_SEED:
         raise ValueError(f"the seed of {name} is no number of 64 bits")
     if not 1 <= stored["best_epoch"] <= len(epochs):
-        raise ValueError(f"the best epoch of {name} is not listed")
+        raise ValueError(f"the best epoch of {name} is {stored['best_epoch']}, and it lists {len(epochs)}")
     for score in (score for epoch in epochs for scores in epoch.values() for score in scores.values()):
         if type(score) not in (int, float) or not math.isfinite(score):
             raise ValueError(f"{name} has the score {score!r:.60}")

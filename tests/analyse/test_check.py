@@ -293,8 +293,8 @@ REFUSALS = {
              "model against another."),
     "runs before": (lambda old, new: (old.expand_dims(run=11), new), "the old table holds 11 runs; check the table of "
                     "one model against another."),
-    "no sums": (lambda old, new: (old, without(new, "fold_correct")), "the new table has no fold_correct, which "
-                "relation_accuracy needs; measure that score there too."),
+    "no sums": (lambda old, new: (old, without(new, "fold_correct")), "the new table lacks fold_correct, from "
+                "which relation_accuracy is computed; measure relation_accuracy there too."),
     "other items": (lambda old, new: (old, new.assign(fold_link=new["fold_link"] + 1)), "the new table has other links "
                     "of relation_accuracy in some fold than the old table; measure both with the same tokenizer, "
                     "options and version of headscope, on files of the same names."),

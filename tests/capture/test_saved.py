@@ -203,7 +203,7 @@ REFUSED: dict[str, tuple[Callable[[Tensors, Header], Any], str]] = {
     "a window of nothing": (lambda t, h: h.update(window="0"), "says 0 for `window`; give a number, or a list of 2"),
     "other special tokens": (
         lambda t, h: h.update(special='{"bos": "<s>"}'),
-        "has special tokens of the kinds bos; give the spelling of",
+        "has the special tokens bos, and only cls and sep are known; leave the",
     ),
     "a layer without values": (lambda t, h: t.pop("layers.2.value"), "has 'layers.2.key', and its tensors are called"),
     "no layers": (lambda t, h: t.clear(), "has no tensors, and its tensors are called"),
@@ -266,7 +266,7 @@ def test_files_that_do_not_fit_are_refused_when_they_are_opened(what: str, tmp_p
 
 def test_damaged_files_and_what_needs_a_model_are_refused(tmp_path: Path) -> None:
     save(tmp_path, "llama")
-    with pytest.raises(ModelError, match="values, and a task head needs the model they are of; give that, or measure"):
+    with pytest.raises(ModelError, match="and a task head needs the model that they come from; give that, or measure"):
         load(tmp_path, task="causal-lm")
     for view, sentence in {"norm": "add cannot be seen", "gradient": "has no task head"}.items():
         with pytest.raises(ModelError, match=sentence):

@@ -190,7 +190,7 @@ REFUSED = {
     ),
     "a part": (
         {"LABEL_0": "cat"},
-        "`labels` names no label of the model for 'dog' of the task nouns; name one for each of 'cat', 'dog'.",
+        "`labels` has no label of the model for 'dog' (task nouns); give one for each of 'cat', 'dog'.",
     ),
     "no =": (
         "LABEL_0=cat,dog",

@@ -40,7 +40,7 @@ def test_a_first_line_with_counts_is_no_vector(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("dog 1 2\ncat 1\n", r"vectors.txt:2 has 1 numbers after its word and the first line 2"),
+        ("dog 1 2\ncat 1\n", r"vectors.txt:2 has 1 numbers after its word, and the first vector has 2"),
         ("dog 1 two\n", r"vectors.txt:1 has 'two' where a number is expected"),
         ("dog 1 nan\n", r"vectors.txt:1 has a number that is not finite"),
         ("bird 1 2\n", r"has a vector for none of the 1 different words"),

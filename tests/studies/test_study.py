@@ -167,7 +167,7 @@ def test_what_a_table_lacks_is_not_measured_and_says_why() -> None:
     assert {finding.verdict for finding in findings} == {"not measured"}
     assert [finding.why for finding in findings] == [
         "the table has no y",
-        "there is nothing of this kind in the corpus or the model",
+        "no head has a value: the corpus or the model has nothing to measure",
         "there is no table of two",
     ]
     assert all(finding.ours is None and math.isnan(finding.difference) for finding in findings)

@@ -233,5 +233,5 @@ def test_without_anywidget_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(HeadscopeError) as refused:
         make_widget("", "", answer_for_test)
     assert str(refused.value) == (
-        'a page that asks the kernel needs anywidget, which is not there; run pip install "headscope[notebook]".'
+        'the page as a widget needs anywidget, which is not installed; run pip install "headscope[notebook]".'
     )

@@ -145,7 +145,9 @@ def _compare(
     """Return the columns of one score, without q and the verdict."""
     first, name = names
     if missing := [part for part in (*score.numerator, *score.denominator) if part not in new]:
-        raise TableError(f"{name} has no {missing[0]}, which {score.variable} needs; measure that score there too.")
+        raise TableError(
+            f"{name} lacks {missing[0]}, from which {score.variable} is computed; measure {score.variable} there too."
+        )
     dim = score.row_dimension(old)
     aligned = new.reindex({dim: old[dim]}) if dim else new
     check_items_alike(old, first, aligned, name, score)

@@ -83,9 +83,9 @@ class BatchOptions(Options):
 
     batch_tokens: int | None = option(
         SPEED,
-        "Tokens in a batch, padding included, such as 512; fewer need less memory. One that does not fit is halved.",
+        "Tokens in a batch, with padding, such as 512; fewer take less memory. A batch that does not fit is halved.",
         default=None,
-        unset="2048; on a GPU, where heads are measured, what its free memory holds",
+        unset="2048; to measure heads on a GPU, as its free memory allows",
         at_least=1,
     )
 

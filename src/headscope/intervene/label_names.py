@@ -53,7 +53,7 @@ def read_label_names(given: str | Mapping[Any, Any], task: str, labels: Sequence
     named = {of_task: of_model for of_model, of_task in pairs}
     if missing := [label for label in labels if label not in named]:
         raise HeadscopeError(
-            f"`labels` names no label of the model for {_list(missing)} of the task {task}; name one for each of "
+            f"`labels` has no label of the model for {_list(missing)} (task {task}); give one for each of "
             f"{_list(labels)}."
         )
     return {named[label]: label for label in labels}

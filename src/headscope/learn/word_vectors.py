@@ -69,8 +69,8 @@ def read_vectors(path: str | Path, types: Iterable[str]) -> WordVectors:
         width = width or len(numbers)
         if len(numbers) != width or not width:
             raise HeadscopeError(
-                f"{path}:{number} has {len(numbers)} numbers after its word and the first line {width}; a file of word "
-                "vectors has a word and as many numbers on each line, with single spaces between them."
+                f"{path}:{number} has {len(numbers)} numbers after its word, and the first vector has {width}; each "
+                "line needs a word and the same count of numbers, with single spaces between them."
             )
         if word in wanted and word not in vectors:
             vectors[word] = _parse_vector(numbers, f"{path}:{number}")

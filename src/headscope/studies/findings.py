@@ -125,7 +125,7 @@ def _explain_missing(
 def _read_value(read: Extractor, on: Sequence[xr.Dataset]) -> Value:
     value = read(*on)
     if math.isnan(value.number):
-        raise NotMeasuredError("there is nothing of this kind in the corpus or the model")
+        raise NotMeasuredError("no head has a value: the corpus or the model has nothing to measure")
     return value
 
 

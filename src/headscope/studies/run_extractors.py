@@ -108,7 +108,7 @@ def head_value(table: xr.Dataset, /, layer: int, head: int, variable: str, **pla
 def _select_known(table: xr.Dataset, variable: str, place: Mapping[str, str]) -> xr.DataArray:
     values = select(table, variable, place)[variable]
     if not bool(values.notnull().any()):
-        raise NotMeasuredError("there is nothing of this kind in the corpus or the model")
+        raise NotMeasuredError("no head has a value: the corpus or the model has nothing to measure")
     return values
 
 

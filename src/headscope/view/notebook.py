@@ -79,7 +79,7 @@ def make_widget(page: str, title: str, answer: Answer) -> Any:
         anywidget, traitlets = import_module("anywidget"), import_module("traitlets")
     except ImportError as error:
         raise HeadscopeError(
-            'a page that asks the kernel needs anywidget, which is not there; run pip install "headscope[notebook]".'
+            'the page as a widget needs anywidget, which is not installed; run pip install "headscope[notebook]".'
         ) from error
     synced = {
         name: traitlets.Any(value).tag(sync=True)

@@ -129,8 +129,8 @@ class Model(Described):
         """
         if self.saved is not None:
             raise ModelError(
-                f"{self.name!r} holds saved queries, keys and values, and {what} needs the model they are of; give "
-                "that, or measure the folder with `headscope measure`.",
+                f"{self.name!r} holds saved queries, keys and values, and {what} needs the model that they come from; "
+                "give that, or measure the folder with `headscope measure`.",
                 lacks_head=True,
             )
 
@@ -197,8 +197,8 @@ def _refuse_without_attention(module: PreTrainedModel, name: str) -> None:
     kinds = dict.fromkeys(getattr(module.config.get_text_config(), "layer_types", None) or ())
     if kinds and WITHOUT_ATTENTION.issuperset(kinds):
         raise ModelError(
-            f"no layer of {name!r} ({type(module).__name__}) has attention ({', '.join(kinds).replace('_', ' ')}); "
-            "give a model that has heads."
+            f"no layer of {name!r} ({type(module).__name__}) has attention heads, but only "
+            f"{', '.join(kinds).replace('_', ' ')}; give a model with heads."
         )
 
 

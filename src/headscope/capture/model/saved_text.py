@@ -144,8 +144,8 @@ def open_text(file: Path) -> tuple[str, SavedText]:
     )
     if not {*dict(settings.special)} <= {*SPECIAL}:
         raise ModelError(
-            f"the header of {file} has special tokens of the kinds {', '.join(dict(settings.special))}; give the "
-            f"spelling of {' and '.join(SPECIAL)}, or leave them out."
+            f"the header of {file} has the special tokens {', '.join(dict(settings.special))}, and only "
+            f"{' and '.join(SPECIAL)} are known; leave the others out."
         )
     _check_mask(file, settings, shapes, len(tokens))
     outputs = frozenset(layer for layer in range(1, layers + 1) if f"layers.{layer}.output" in shapes)

@@ -202,8 +202,8 @@ def _refuse_other_dtype(model: Model, dtype: torch.dtype | None) -> None:
     there = spell_dtype(model.module.dtype)
     if model.saved is not None:
         raise ModelError(
-            f"{model.name!r} holds saved queries, keys and values in {there}, and `dtype` is {spell_dtype(dtype)!r}; "
-            "leave it out."
+            f"{model.name!r} holds saved queries, keys and values in {there}, which are not converted to "
+            f"{spell_dtype(dtype)}; leave out `dtype`."
         )
     raise ModelError(
         f"the model {model.name!r} is loaded already, in {there}, and `dtype` is {spell_dtype(dtype)!r}; leave it out, "

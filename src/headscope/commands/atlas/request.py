@@ -113,8 +113,7 @@ class Atlas(
     )
     roles: bool = option(
         MEASURED,
-        "Measure the roles of the heads of a model that is a decoder alone, too, on generated texts (`headscope "
-        "profile`).",
+        "Also measure the roles of the heads of a decoder-only model, on generated texts (`headscope profile`).",
         "--roles/--no-roles",
         default=True,
     )

@@ -97,8 +97,8 @@ def _list_measured(table: xr.Dataset, row: ListedRow, unit: str) -> Sequence[Hea
         return entries
     if KEY_VALUE_HEADS_BY_LAYER in table.attrs:
         raise TableError(
-            f"the layers of {table.attrs['model']} have different numbers of key/value heads, and a list of these does "
-            "not say so; give a list of heads."
+            f"the layers of {table.attrs['model']} have different numbers of key/value heads, and a list of these "
+            "cannot say so; give a list of query heads."
         )
     shared = table.attrs.get(KEY_VALUE_HEADS)
     return entries if shared is None else group_entries(entries, table.sizes["head"] // int(shared))

@@ -101,9 +101,9 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
     )
     corpus: str | Path | Iterable[Any] | None = option(
         CORPUS,
-        "Where the corpus is now, such as data/en_ewt-ud-dev.conllu; or that on which the heads of a list are ranked.",
+        "The corpus, such as data/en_ewt-ud-dev.conllu, if it has moved; with `heads`, the corpus to rank heads on.",
         default=None,
-        unset="where it was when `against` was measured; of a list, one that is generated, where there is one",
+        unset="its path when `against` was measured; with `heads`, a generated corpus if the score has one",
         metavar="CORPUS",
         typed=str,
         python="Or its documents, if they were in memory.",
@@ -120,11 +120,11 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         CORPUS,
         "File of the spaCy patterns that were added to the corpus, such as own.json (extra `spacy`).",
         default=None,
-        unset="where it was",
+        unset="its path when `against` was measured",
         metavar="FILE",
     )
     reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
-        f"{OWN_REDUCERS} Code that a table names is never run by itself.",
+        f"{OWN_REDUCERS} headscope never runs code only because a table names it.",
         default=(),
         unset="built-in ones alone",
         basic=False,

@@ -66,8 +66,8 @@ class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", lo
     )
     placebo: "str | Path | xr.Dataset | list[xr.Dataset] | None" = table_option(
         MEASURED,
-        "Head table of placebos of the adapter in AFTER, such as placebo.nc of `headscope measure --placebos 19`: does "
-        "the adapter change any head more than they do?",
+        "Head table of placebo adapters for the adapter in AFTER, such as placebo.nc of `headscope measure --placebos "
+        "19`, to test whether the adapter changes any head more than they do.",
         default=None,
         python="Or the table, or several.",
     )
@@ -80,7 +80,7 @@ class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", lo
         CORPUS, "Head table of the runs on the other corpus, such as sfu-after.nc.", default=None
     )
     other_control: "str | Path | xr.Dataset | None" = table_option(
-        CORPUS, "Head table of the runs on the control, on the other corpus, such as sfu-control.nc.", default=None
+        CORPUS, "Head table of the control's runs, measured on the other corpus, such as sfu-control.nc.", default=None
     )
     variables: Sequence[str] = option(
         MEASURED,

@@ -61,7 +61,7 @@ class Disable(
     out: str | Path | None = output_folder("effects", "headscope-effects", default=None, kw_only=False)
     split: str = option(CORPUS, "Split of the task: train, validation or test.", default="test", metavar="SPLIT")
     seed: int = option(
-        CORPUS, "Random seed of the sample, of placebos and of texts for resample, such as 7.", default=0
+        CORPUS, "Random seed for the sample, the placebos, and the texts of `how` resample, such as 7.", default=0
     )
     max_tokens: int | None = option(
         CORPUS,
@@ -98,7 +98,7 @@ class Disable(
         metavar="WAY",
     )
     placebos: int = option(
-        MEASURED, "Placebos of each head, such as 8, each of which takes as long as the head; 0 skips them.", default=4
+        MEASURED, "Number of placebos for each head, such as 8; each takes as long as the head. 0: none.", default=4
     )
     top: int | None = option(
         MEASURED,

@@ -26,7 +26,7 @@ class Draw(Request[tuple[str, ...]], command="draw", loading="loading matplotlib
     usage = ("headscope draw atlas", "headscope draw atlas --figure relation-reported --bare --pdf -o paper")
     example = ('files = headscope.draw("atlas", out="paper", figures="relation-reported")',)
     source: str | Path = argument(
-        "ATLAS", "Folder of an atlas; with `out` also a head table, such as heads.nc.", kw_only=False, typed=Path
+        "ATLAS", "Folder of an atlas, or a head table such as heads.nc (with `out`).", kw_only=False, typed=Path
     )
     out: str | Path | None = output_folder("paper", kw_only=True, default=None, unset="that of the atlas")
     figures: str | Sequence[str] = option(

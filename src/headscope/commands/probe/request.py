@@ -64,8 +64,8 @@ class Probe(
     )
     links: LinkKind | None = option(
         MEASURED,
-        "Links that the probes find, such as coreference: dependency, role, coreference, scope (from a word to the cue "
-        "of its negation) or pattern.",
+        "Kind of links that the probes find, such as role. There are dependency, role, coreference, scope (from a word "
+        "to the cue of its negation) and pattern.",
         default=None,
         unset="the first of these that `treebank` has",
         metavar="KIND",
@@ -87,7 +87,7 @@ class Probe(
     )
     decode: Literal["word", "tree"] = option(
         MEASURED,
-        "How words are chosen, such as tree: the best candidate of each word (word), or the best tree of each sentence "
+        "Choice of words, such as tree: the best candidate for each word (word), or the best tree of each sentence "
         "(tree).",
         default="word",
         metavar="WAY",
