@@ -66,6 +66,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     jaxtyping.config.update("jaxtyping_disable", not (True and tiers.checks_shapes(item)))
 
 
+@pytest.fixture
+def wrong_types() -> None:
+    """Let a test give values that the annotations do not allow, as a user of Python can."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out tests by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the long tier."""

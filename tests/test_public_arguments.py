@@ -63,6 +63,8 @@ def call(name: str, given: dict[str, Any], **changes: Any) -> Any:
         arguments |= {"before": given["model"], "after": given["model"]}
     if "progress" in parameters and name not in ("measure_pair", "measure_runs"):
         arguments["progress"] = False
+    if name == "disable" and "corpus" in changes:
+        arguments["how"] = "mean"
     if name == "explore":
         arguments["no_browser"] = True
     result = PUBLIC[name](**(arguments | changes))

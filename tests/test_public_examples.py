@@ -16,7 +16,11 @@ import study_corpora
 from analyse.run_tables import simulate
 
 FUNCTIONS = [name for name in headscope.__all__ if inspect.isfunction(getattr(headscope, name))]
-NOT_RUN = {"label_maps": "waits for a person", "study_recorded": "reads the scores of the paper's authors"}
+NOT_RUN = {
+    "label_maps": "waits for a person",
+    "placebo_adapter": "needs the folder of an adapter",
+    "study_recorded": "reads the scores of the paper's authors",
+}
 LONG = {"atlas", "study", "tune", "probe", "check"}
 """Those that take more than some seconds."""
 

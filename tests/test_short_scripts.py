@@ -15,7 +15,7 @@ import headscope
 from documentation import DOCS, blocks
 
 PAGES = ("howto/top-heads.md", "howto/attend.md", "howto/two-models.md")
-OTHERS = {"matplotlib", "numpy", "pandas", "torch", "repetition", "previous", *sys.stdlib_module_names}
+OTHERS = {"matplotlib", "numpy", "pandas", "torch", "xarray", "repetition", "previous", *sys.stdlib_module_names}
 """What the scripts import from elsewhere: libraries, and the reader's own files."""
 
 

@@ -76,7 +76,11 @@ def find_file(path: object) -> Path:
         TableError: it is no path, or a folder with another number of files.
     """
     file = require_path(path)
-    if not file.is_dir():
+    try:
+        is_folder = file.is_dir()
+    except OSError:  # of a name that no file can have, which `check_file` refuses
+        is_folder = False
+    if not is_folder:
         return file
     names = sorted(each.name for each in file.glob("*.nc"))
     if len(names) != 1:

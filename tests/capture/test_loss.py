@@ -154,5 +154,5 @@ def test_weights_without_a_head_are_refused_before_they_are_loaded(tmp_path) -> 
         load(tmp_path, task="own")
     assert str(refused.value) == (
         f"gradients are of a loss, and {str(tmp_path)!r} (BertModel) has no task head to give one; give weights with a "
-        "head, or name its task (--task, or task= of headscope.load) if they have one."
+        "head, or name its task (`task`, or task= of headscope.load) if they have one."
     )

@@ -269,7 +269,7 @@ def test_a_loaded_model_stays_as_it_is(folder: Path) -> None:
         )
 
 
-def test_a_type_in_which_no_model_is_run_is_refused(folder: Path) -> None:
+def test_a_type_in_which_no_model_is_run_is_refused(folder: Path, wrong_types: None) -> None:
     with pytest.raises(ModelError) as refused:
         load(folder, dtype="float8_e4m3fn")
     assert str(refused.value) == (

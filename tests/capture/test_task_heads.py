@@ -111,7 +111,7 @@ def test_a_pooler_that_a_classifier_reads_may_not_be_missing(tmp_path) -> None:
         load(tmp_path, task="classification")
 
 
-def test_a_task_that_there_is_not_is_refused(tmp_path) -> None:
+def test_a_task_that_there_is_not_is_refused(tmp_path, wrong_types: None) -> None:
     with pytest.raises(HeadscopeError) as refused:
         load(tmp_path, task="translation")
     assert str(refused.value) == (

@@ -150,7 +150,11 @@ def test_every_help_text_is_a_sentence_with_its_default(name: str) -> None:
 
 def test_the_public_names_are_those_of_the_stub_and_no_others() -> None:
     stub = Path(headscope.__file__).with_name("__init__.pyi").read_text()
-    names = [line.rpartition(" as ")[2] for line in stub.splitlines() if line.startswith("from ")]
+    names = [
+        line.rpartition(" as ")[2]
+        for line in stub.splitlines()
+        if line.startswith("from .") and not line.startswith("from . ")
+    ]
     assert sorted(names) == dir(headscope) == headscope.__all__
     assert all(callable(getattr(headscope, name)) for name in names)
     assert headscope.__version__

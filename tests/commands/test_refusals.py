@@ -103,6 +103,7 @@ OTHERWISE = [
     (TypedTune, "seeds"),  # may be the seeds themselves
     (Explore, "model"),  # the model of an atlas, and none is given here
     (TypedExport, "top"),  # may be 0
+    (TypedMeasure, "placebos"),  # of an adapter
     (TypedMeasure, "out"),  # a file, as the two below
     (Merge, "out"),
     (TypedExport, "out"),

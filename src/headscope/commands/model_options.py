@@ -10,7 +10,7 @@ from headscope.commands.record import Options
 
 if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported when it is checked
     from headscope.capture.model.model import Model
-    from headscope.capture.model.model_names import TaskHead
+    from headscope.capture.model.model_names import AnyHead
     from headscope.capture.open.loading import Loadable
 
 MODELS = (
@@ -62,7 +62,7 @@ class RunOptions(DeviceOptions):
             device=self.device,
             dtype=self.dtype or cast("Dtype | None", dtype),
             trust_remote_code=self.trust_remote_code,
-            task=cast("TaskHead | None", task),  # or that of a decoder alone, for which nobody else asks
+            task=cast("AnyHead | None", task),  # or that of a decoder alone, for which nobody else asks
         )
 
     def load_with_head(self, model: "Loadable", *, of_decoder: bool = False, dtype: str | None = None) -> "Model":

@@ -105,14 +105,16 @@ def call_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mappin
             f"{_name(reducer, RESULT)} gives a {_spell_kind(table)}; give an xarray.Dataset, as "
             "`headscope.reducers.score_table` does."
         )
-    for score in reducer.scores:
+    for score in (
+        () if isinstance(reducer, (*REDUCERS.values(),)) else reducer.scores
+    ):  # whose scores depend on settings
         if score.variable not in table:
             names = list_some([str(name) for name in table.data_vars]) or "nothing"
             raise HeadscopeError(
                 f"{_name(reducer, RESULT)} gives {names}, and its scores name {score.variable}; give that too."
             )
     dims = {str(name): tuple(map(str, values.dims)) for name, values in table.data_vars.items()}
-    scored = [score.variable for score in reducer.scores]
+    scored = [score.variable for score in reducer.scores if score.variable in table]
     by_head = any({*LEADING} <= {*each} for each in dims.values())
     for name in scored or ([] if by_head else dims):
         if dims[name][:2] != LEADING:

@@ -23,7 +23,10 @@ TaskHead: TypeAlias = Literal[LoadedHead, "own"]
 OWN_HEAD: Literal["own"] = "own"
 """The name of whichever task head the weights of a model have."""
 
-DECODER_HEAD = "own of a decoder"
+AnyHead: TypeAlias = Literal[TaskHead, "own of a decoder"]
+"""A task head that a command can ask for."""
+
+DECODER_HEAD: Literal["own of a decoder"] = "own of a decoder"
 """The name of that head in a model with a decoder alone; other models are loaded without a head."""
 
 _ADAPTER = "adapter_config.json"

@@ -21,7 +21,7 @@ from headscope.capture.model.model_names import (
     DECODER_HEAD,
     OWN_HEAD,
     WANTED,
-    TaskHead,
+    AnyHead,
     check_name,
     check_task,
     find_base,
@@ -77,7 +77,7 @@ def load(
     device: Device = AUTO,
     dtype: Dtype | None = None,
     trust_remote_code: bool = False,
-    task: TaskHead | None = None,
+    task: AnyHead | None = None,
 ) -> Model:
     """Load a model with its tokenizer.
 

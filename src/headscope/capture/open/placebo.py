@@ -16,6 +16,7 @@ from headscope.capture.model.parameters import hash_parameters
 from headscope.capture.open.adapters import find_configs, list_adapted
 from headscope.capture.open.loading import Loadable, load
 from headscope.errors import HeadscopeError, ModelError
+from headscope.first_guesses import explained
 
 WANTED = "give the folder of an adapter by LoRA, or a PeftModel with one"
 """What a placebo can be made of."""
@@ -24,6 +25,7 @@ Factors = tuple[nn.Parameter, nn.Parameter]
 """The two matrices whose product is the update of a weight, up to its scale: of rank by input, and output by rank."""
 
 
+@explained
 def placebo_adapter(model: Loadable, seed: int = 0) -> Model:
     """Return a model with a random adapter in place of its own, which updates the same weights by as much.
 
