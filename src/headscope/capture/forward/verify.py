@@ -151,11 +151,10 @@ def _verify_close(
     what: str,
     scale: Tensor,
     measure_noise: Callable[[], float] | None = None,
-    tolerance: float | None = None,
 ) -> None:
     if expected.numel() == 0:
         return
-    difference, bound = measure_difference(model, expected, actual, scale, measure_noise, tolerance)
+    difference, bound = measure_difference(model, expected, actual, scale, measure_noise)
     if not difference <= bound:
         raise refuse_difference(model, what, difference, bound)
 
@@ -174,7 +173,6 @@ def measure_difference(
     actual: Float[Tensor, "*shape"],
     scale: Tensor,
     measure_noise: Callable[[], float] | None = None,
-    tolerance: float | None = None,
 ) -> tuple[float, float]:
     """Return the largest difference of two tensors, and the largest difference allowed.
 
