@@ -29,7 +29,7 @@ EXAMPLE = "'das Haus ||| the house ||| 0-0 1-1'"
 
 @dataclass(frozen=True)
 class Form:
-    """How links are written.
+    """A form of links in a file: the number of the first word, and the order of the two words.
 
     Attributes:
         first: the number of the first word, 0 or 1.
@@ -46,11 +46,13 @@ FORMS = {
     "alignments-swapped": Form(swapped=True),
     "alignments-from-1-swapped": Form(first=1, swapped=True),
 }
-"""The forms by the names of their formats."""
+"""The form of links for each name of a format."""
 
 
 def read(path: Path, *, name: str | None = None, form: Form = FORMS["alignments"]) -> Iterator[Document | Skipped]:
-    """Yield the pairs of one file, whose links are in `form`; white space separates the words.
+    """Yield a document for each pair of sentences in a file, and a `Skipped` for each blank line.
+
+    The links of the file are written in `form`. White space separates the words.
 
     Raises:
         CorpusError: a line does not have three parts, a side has no words, a link is malformed, points outside its
@@ -69,7 +71,7 @@ def read(path: Path, *, name: str | None = None, form: Form = FORMS["alignments"
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether the first nonempty line has a separator, or only links after its last tab, at least two.
+    """Return whether the first nonempty line has ``|||`` or, after its last tab, two or more links and nothing else.
 
     A file with links but no separators is recognised too. So `read` raises an error, and the file is not read as plain
     text.
@@ -97,7 +99,10 @@ def _parse_pair(where: str, identity: str, line: str, form: Form) -> Document:
 
 
 def _parse_links(where: str, written: Sequence[str], words: tuple[int, int], form: Form) -> tuple[Link, ...]:
-    """Return the links of a pair; `words` are the numbers of words of its sides."""
+    """Return the links between the words of a pair of sentences.
+
+    `written` are the links as text, and `words` the number of source words and of target words.
+    """
     links: dict[tuple[int, int], Link] = {}
     for text in written:
         match = re.fullmatch("([0-9]{1,9})([-p])([0-9]{1,9})", text)

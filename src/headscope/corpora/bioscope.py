@@ -36,7 +36,7 @@ _SCOPE_ELSEWHERE = "negations whose scope is not in their sentence"
 class _Sentence:
     """A sentence: its element, its id, its document, its stretches of text, its cues and scopes.
 
-    ``characters`` has the first character of each cue and scope, and the character after its last.
+    ``characters`` has the index of the first character of each cue and scope, and the index after its last character.
     """
 
     element: Element
@@ -51,8 +51,8 @@ class _Sentence:
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
     """Yield the sentences of one file, with the cue and the scope of each negation.
 
-    The words are those of `find_words`. In the text, a space replaces each line break. Negations are numbered from 1 in
-    the order of their cues. The scope has all words that overlap it, except the words of the cue. A cue that is a
+    `find_words` splits the text into words. In the text, a space replaces each line break. Negations are numbered from
+    1 in the order of their cues. The scope has all words that overlap it, except the words of the cue. A cue that is a
     proper part of its word is an ``affixal_cue``, and the word is in the scope. Cues and scopes of speculation are
     ignored. The group of a sentence is its document.
 
@@ -90,13 +90,13 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether a file that begins with these lines has a set of annotated documents, in the XML of the corpus."""
+    """Return whether the first tags in these lines of a file are ``Annotation``, ``DocumentSet`` and ``Document``."""
     tags = find_tags(beginning)
     return [next(tags, None) for _ in range(3)] == ["Annotation", "DocumentSet", "Document"]
 
 
 def _build_spans(sentence: _Sentence, text: WrittenText, scopes: Mapping[str, Element]) -> Iterator[Span]:
-    """Yield the spans of the negations with these scopes, by the ids of the scopes."""
+    """Yield the spans of the cues and scopes of negations; `scopes` has the scope of each negation by its id."""
     cues: defaultdict[str, list[Element]] = defaultdict(list)
     for cue in sentence.cues:
         cues[cue.attributes["ref"]].append(cue)
@@ -113,7 +113,7 @@ def _build_spans(sentence: _Sentence, text: WrittenText, scopes: Mapping[str, El
 
 
 def _read_types(path: Path, sentence: _Sentence, text: WrittenText) -> dict[str, str]:
-    """Return the type of each cue of a sentence, by the id of its scope, in order."""
+    """Return the type of each cue of a sentence, ``negation`` or ``speculation``, by the id of its scope."""
     types = read_types(_MARKUP, path, sentence.cues, "ref", repr(sentence.id))
     for cue in sentence.cues:
         first, end = find_covered(text, *sentence.characters[cue])

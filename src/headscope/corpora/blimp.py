@@ -31,7 +31,7 @@ class MinimalPair:
     """Two sentences that differ as little as possible; only the first is grammatical.
 
     Attributes:
-        id: its paradigm and its number there, ``adjunct_island:0``.
+        id: the paradigm, and the number of the pair in the paradigm: ``adjunct_island:0``.
         good: the grammatical sentence.
         bad: the ungrammatical sentence.
         paradigm: the name of the difference between the sentences, ``adjunct_island``.
@@ -53,9 +53,9 @@ class MinimalPair:
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
-    """Yield both sentences of each pair of a file, with the label ``good`` or ``bad``; the group is the pair.
+    """Yield both sentences of each pair of a file, the one with the label ``good``, the other with ``bad``.
 
-    White space separates the words of a sentence, as in plain text.
+    The two sentences of a pair are one group. White space separates the words of a sentence, as in plain text.
 
     Raises:
         CorpusError: as in `read_pairs`.
@@ -77,7 +77,7 @@ def read_pairs(path: Path) -> Iterator[MinimalPair]:
     ``sentence_good``      the grammatical sentence
     ``sentence_bad``       the ungrammatical sentence
     ``UID``                the paradigm; by default the name of the file without its suffix
-    ``pairID``             the number of the pair in its paradigm; by default that of the line
+    ``pairID``             the number of the pair in its paradigm; by default the number of the line
     ``linguistics_term``   the phenomenon, if it is known
     ``field``              the field, if it is known
     =====================  ==================================================================
@@ -109,7 +109,7 @@ def read_pairs(path: Path) -> Iterator[MinimalPair]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether the first nonempty line begins a JSON object and has a sentence of a minimal pair."""
+    """Return whether the first nonempty line begins a JSON object with ``sentence_good`` or ``sentence_bad``."""
     # The line may be cut off, so it cannot be parsed.
     return _PAIR.match(next((line for line in beginning if line.strip()), "")) is not None
 

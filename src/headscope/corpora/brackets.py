@@ -33,8 +33,8 @@ class Bracket:
     Attributes:
         line: the line of the bracket.
         chain: the chain of the mention.
-        start: the first word of the mention that it opens; None if it opens none.
-        end: the word after the last of the mention that it closes; None if it closes none.
+        start: the index of the first word of the mention that it opens; None if it opens none.
+        end: the index of the word after the mention that it closes; None if it closes none.
     """
 
     line: int
@@ -44,7 +44,9 @@ class Bracket:
 
 
 def parse_mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skipped:
-    """Return the mentions of one document, in order of start, end and chain, or the reason why they are unknown.
+    """Return the mentions of a document, or a `Skipped` if a bracket has no partner.
+
+    The mentions are in the order of start, end and chain.
 
     Raises:
         CorpusError: a cell holds anything but brackets.
@@ -54,11 +56,13 @@ def parse_mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skippe
 
 
 def pair_brackets(path: Path, brackets: Iterable[Bracket]) -> list[tuple[int, Span]] | Skipped:
-    """Return the mentions of one document, in order of start, end and chain, with the lines on which they open.
+    """Return each mention of a document with the line on which it opens, or a `Skipped` if a bracket has no partner.
+
+    The mentions are in the order of start, end and chain.
 
     A bracket closes the mention of its chain that was opened last. If a bracket has no partner, the mentions are
-    unknown, so the whole document is skipped. The reason names the first bracket that closes nothing or, if there is
-    none, the first that is not closed.
+    unknown, so the whole document is skipped. The `Skipped` has the line of the first bracket that closes no mention
+    or, if there is no such bracket, of the first mention that is not closed.
     """
     open_mentions: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     mentions: list[tuple[int, Span]] = []

@@ -1,4 +1,4 @@
-"""The columns of CoNLL-U, and their order in a file. CoNLL-U Plus names its columns: some of these ten and others."""
+"""The columns of CoNLL-U, and their order in a file. CoNLL-U Plus names its columns; not all are of these ten."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ class Layout:
     extended: bool = False
 
     def split(self, line: str) -> list[str] | None:
-        """Return the ten columns of a line, ``_`` for missing ones, and the unnamed columns after them.
+        """Return the cells of a line in the ten columns of CoNLL-U; None if the line has a wrong number of columns.
 
-        Return None if the line has another number of columns.
+        A column that the file lacks has ``_``. Cells of unnamed columns follow after the ten.
         """
         cells = line.split("\t")
         if len(cells) <= len(self.names) if self.extended else len(cells) != len(self.names):
@@ -49,7 +49,7 @@ class Layout:
 
     @property
     def width(self) -> str:
-        """The number of columns of a line, in words."""
+        """The number of columns that a line needs, in words for error messages: ``10`` or ``more than 10``."""
         return f"{'more than ' if self.extended else ''}{len(self.names)}"
 
     @cached_property

@@ -10,7 +10,10 @@ _HEAD, _PHEAD, _FILLPRED = map(_COLUMNS.index, ("HEAD", "PHEAD", "FILLPRED"))
 
 
 def recognise(cells: Sequence[str]) -> bool:
-    """Return whether a line is CoNLL-2009: column 9 or 10 is a number, the head; CoNLL-U has no number there."""
+    """Return whether the cells of a line are CoNLL-2009: 14 or more, with a head as a number in column 9 or 10.
+
+    CoNLL-U has no number in these columns.
+    """
     return (
         len(cells) >= len(_COLUMNS)
         and cells[_FILLPRED] in ("_", "Y")

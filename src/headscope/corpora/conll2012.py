@@ -61,9 +61,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether a file that begins with these lines is in the layout of CoNLL-2012, with its words.
+    """Return whether the first lines of a file are in the layout of CoNLL-2012 and have a word in place of ``[WORD]``.
 
-    OntoNotes is distributed as files without words. The files that are made from them are in the same folders.
+    OntoNotes is distributed as files without words. Files with words are made from them, in the same folders.
     """
     filled = [line for line in beginning if line.strip()][:2]
     if len(filled) < 2 or not _BEGIN.fullmatch(filled[0]):

@@ -46,10 +46,10 @@ _COMMENTS = ("sent_id", "newdoc", "text", HEADER, _ENTITIES)
 _CONTRADICTION = "texts that contradict their words (rebuilt from the words; the sentences are used)"
 
 Row = tuple[int, list[str]]
-"""A line of a word, of a token of several words or of an empty node: its number, and its columns."""
+"""The number and the columns of a line, which has a word, a token of several words, or an empty node."""
 
 _Ranges = dict[int, tuple[int, list[str]]]
-"""Each token of several words, by its first word, counted from 0: the word after its last, and its columns."""
+"""For each token of several words, by the index of its first word: the index after its last word, and its columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Sentence:
     Attributes:
         document: the document that `read` yields for it.
         rows: its lines without comments, with the ten columns of CoNLL-U and the unnamed columns after them.
-        text: the line of the ``newdoc`` that opened its text; 0 without one.
+        text: the number of the line with the ``newdoc`` that opened its text; 0 if there is no ``newdoc``.
         attributes: the attributes of a coreference entity, in the order of ``global.Entity``; empty without that
             comment.
     """
@@ -84,14 +84,17 @@ class _Parser:
         self._make_tag = lru_cache(maxsize=1 << 14)(_make_tag)
 
     def parse_columns(self, number: int, line: str) -> list[str]:
-        """Return the columns of a line."""
+        """Return the columns of a line; raise an error if their number is wrong."""
         columns = self.layout.split(line)
         if columns is None or (self.layout.extended and conll2009.recognise(columns)):
             self._refuse_line(number, line.split("\t"))
         return columns
 
     def parse_words(self, lines: Iterable[Row]) -> tuple[list[list[str]], list[int | None], _Ranges]:
-        """Return the columns and the head of each word of a sentence, and its tokens of several words."""
+        """Return the columns of each word of a sentence, the head of each word, and the tokens of several words.
+
+        The head of a word is None if it is ``_``.
+        """
         rows: list[list[str]] = []
         ranges: _Ranges = {}
         heads: list[int | None] = []
@@ -135,11 +138,11 @@ class _Parser:
         return rows, heads, ranges
 
     def make_links(self, rows: Sequence[Sequence[str]], heads: Sequence[int | None]) -> Iterator[Link]:
-        """Return the links from the words to their heads; a root has none."""
+        """Return the links from the words to their heads; a word with the head 0 or ``_`` has no link."""
         return (self._make_link(i, head - 1, rows[i][DEPREL]) for i, head in enumerate(heads) if head)
 
     def make_tags(self, rows: Sequence[Sequence[str]]) -> Iterator[Span]:
-        """Return the spans of the parts of speech; a word without a part of speech has none."""
+        """Return the span of each word's part of speech; a word without a part of speech has no span."""
         return filter(None, map(self._make_tag, count(), [columns[UPOS] for columns in rows]))
 
     def _refuse_line(self, number: int, columns: Sequence[str]) -> NoReturn:
@@ -183,9 +186,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     Of the ten, only ID and FORM are required: without the others, words have no head, no part of speech and so on.
 
     The text as written is the comment ``# text``. Without it, the text is rebuilt from the forms and ``SpaceAfter=No``;
-    it is unknown if no form has that. If the comment has other words than the sentence, the text is rebuilt too, and a
-    `Skipped` says so. The words of a multi-word token (``1-2``) have characters of their own if they spell the token;
-    otherwise each has all characters of the token.
+    it is unknown if no word has ``SpaceAfter=No``. If the comment has other words than the sentence, the text is
+    rebuilt too, and a `Skipped` reports it. The words of a multi-word token (``1-2``) have characters of their own if
+    they spell the token; otherwise each has all characters of the token.
 
     Raises:
         CorpusError: a line is malformed or of CoNLL-2009, a required column has no name, or the file holds no
@@ -195,9 +198,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def read_sentences(path: Path, *, name: str | None = None, extended: bool = False) -> Iterator[Sentence | Skipped]:
-    """Yield the documents of `read` with their lines, for formats that add annotation to a treebank.
+    """Yield each sentence of a treebank with its lines, for formats that add annotation to the trees.
 
-    If `extended` is true, lines have more than ten columns; this function does not check the ones after the tenth.
+    If `extended` is true, lines have more than ten columns; this function does not check the columns after the tenth.
     """
     prefix = name or path.name
     parser = _Parser(path, Layout(extended=extended))
@@ -261,12 +264,15 @@ def read_sentences(path: Path, *, name: str | None = None, extended: bool = Fals
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether a file that begins with these lines names its columns, or has 10 and the id of a first word."""
+    """Return whether these first lines of a file name its columns, or hold ten columns and the id of a first word."""
     return has_header(beginning) or count_columns(beginning) == len(COLUMNS)
 
 
 def count_columns(beginning: Sequence[str]) -> int | None:
-    """Return the number of columns of the first line of data; None unless its id is that of a first word."""
+    """Return the number of columns of the first line of data; None if its id is not that of a first word.
+
+    The id of a first word is ``1``, ``1-2`` (a token of several words) or ``0.1`` (an empty node before it).
+    """
     first = next((line for line in beginning if line.strip() and not line.startswith("#")), "")
     columns = first.split("\t")
     # The id is checked because other tables have ten columns too, such as STS-B in GLUE.
@@ -284,7 +290,10 @@ def _refuse_without_words(path: Path, layout: Layout) -> None:
 
 
 def _find_text(comment: str, rows: Sequence[list[str]], ranges: _Ranges) -> WrittenText | None:
-    """Return the text of the comment if it has the words, else the text that the forms spell; None if it is unknown."""
+    """Return the text of a sentence as written; None if it is unknown.
+
+    The text is the comment ``text`` or, if the comment is missing or has other words, the text that the forms spell.
+    """
     tokens, parts = _join_tokens(rows, ranges) if ranges else (rows, {})
     forms = [columns[FORM] for columns in tokens]
     if comment and (written := locate_words(comment, forms, parts)):
@@ -297,7 +306,7 @@ def _find_text(comment: str, rows: Sequence[list[str]], ranges: _Ranges) -> Writ
 
 
 def _join_tokens(rows: Sequence[list[str]], ranges: _Ranges) -> tuple[list[list[str]], dict[int, list[str]]]:
-    """Return the columns of each token of a sentence, and the words of each token that has several."""
+    """Return the columns of each token of a sentence, and the words of tokens of several words by the token's index."""
     tokens: list[list[str]] = []
     parts: dict[int, list[str]] = {}
     word = 0

@@ -20,9 +20,10 @@ _PART = '{"type": "text", "text": "Where does Eve live?"}'
 
 
 def read_messages(where: str, value: object) -> tuple[Message, ...]:
-    """Return the messages of a list of objects with ``role`` and ``content``; null counts as missing.
+    """Return the messages in a list of objects, each with ``role`` and ``content``.
 
-    The content is a string, or a list of objects ``{"type": "text", "text": ...}``.
+    A key with the value null counts as missing. The content is a string, or a list of objects ``{"type": "text",
+    "text": ...}``.
 
     Args:
         where: the beginning of error messages.
@@ -43,7 +44,7 @@ def read_messages(where: str, value: object) -> tuple[Message, ...]:
 
 
 def split_messages(messages: Sequence[Message]) -> tuple[tuple[str, ...], WrittenText]:
-    """Return the words of messages, separated by white space, and their texts, joined by line breaks."""
+    """Return the words of all messages, split at white space, and the texts of the messages, joined by line breaks."""
     split = [split_text(text) for message in messages for text in message.texts]
     words = tuple(chain.from_iterable(own for own, _ in split))
     return words, join_texts((written for _, written in split), "\n")
@@ -78,7 +79,7 @@ def _read_message(where: str, number: int, value: Mapping[str, object]) -> Messa
 
 
 def _read_parts(content: object) -> list[str] | None:
-    """Return the texts of a content in parts; None if it has another form."""
+    """Return the text of each part of a message's content; None if the content is not a list of text parts."""
     if not isinstance(content, Iterable) or isinstance(content, Mapping):
         return None
     parts = [

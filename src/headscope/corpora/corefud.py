@@ -26,7 +26,7 @@ _PARTS = "mentions whose words are not next to each other"
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """Yield the texts of one file, as ``newdoc`` opens them, with a ``mention`` span for each mention.
+    """Yield the texts of one file, each from a ``newdoc`` to the next, with a ``mention`` span for each mention.
 
     The label of a mention is its chain; a chain of one mention is kept. The links and spans of the treebank come before
     the mentions. The id and the group of a text are its name or the line of its ``newdoc``. A file without ``newdoc``
@@ -57,12 +57,15 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return false: such a file is read as a treebank unless `format` names this one."""
+    """Return False: a file in this format is read as a plain treebank unless the user names the format."""
     return False
 
 
 def _join(path: Path, sentences: Sequence[Sentence], groups: set[str]) -> Iterator[Document | Skipped]:
-    """Yield the document of a text, and then its skipped mentions; add its group to `groups`."""
+    """Yield the document of the sentences of a text, and then its skipped mentions; add the text to `groups`.
+
+    If a coreference bracket has no partner, the whole text is skipped.
+    """
     mentions = pair_brackets(path, _find_brackets(path, sentences))
     if isinstance(mentions, Skipped):
         yield mentions
@@ -84,7 +87,10 @@ def _join(path: Path, sentences: Sequence[Sentence], groups: set[str]) -> Iterat
 
 
 def _find_brackets(path: Path, sentences: Sequence[Sentence]) -> Iterator[Bracket]:
-    """Yield the brackets of a text; one at an empty node opens before the next word, or closes after the last."""
+    """Yield the coreference brackets of a text.
+
+    A bracket at an empty node opens before the next word, or closes after the previous word.
+    """
     end = 0
     for sentence in sentences:
         for line, columns in sentence.rows:
@@ -104,7 +110,7 @@ def _find_brackets(path: Path, sentences: Sequence[Sentence]) -> Iterator[Bracke
 
 
 def _split_brackets(path: Path, line: int, cell: str, attributes: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the brackets of a word, and the chain of each."""
+    """Yield each coreference bracket in a cell of a word, with its chain."""
     position = next((i for i, name in enumerate(attributes) if name in _CHAIN), None)
     if position is None:
         raise CorpusError(
@@ -123,7 +129,10 @@ def _split_brackets(path: Path, line: int, cell: str, attributes: Sequence[str])
 
 
 def _find_chain(text: str, position: int) -> str:
-    """Return the chain of a bracket: one of the attributes of a bracket that opens, or all of one that only closes."""
+    """Return the chain that a coreference bracket names; empty if it names none.
+
+    A bracket that opens a mention has the chain as the attribute at `position`; one that only closes has only a chain.
+    """
     values = text.strip("()").split("-")
     if text.startswith("("):
         return "".join(values[position : position + 1])

@@ -1,4 +1,4 @@
-"""A corpus: files, read as documents anew each time, generated texts, or texts in memory."""
+"""A corpus of documents, which come from files, from a generator or from memory."""
 
 import errno
 import re
@@ -42,7 +42,7 @@ _BEGINNING = 1 << 16
 
 @dataclass(frozen=True, repr=False)
 class Corpus(Described):
-    """Documents that can be read again and again. Documents of files and generated documents are not kept in memory.
+    """Documents that can be read again and again; documents from files and generators are not kept in memory.
 
     Attributes:
         name: the corpus as the user named it; `MEMORY` for texts in memory.
@@ -82,7 +82,7 @@ class Corpus(Described):
         return True
 
     def __getitem__(self, place: int) -> Document:
-        """Return a document by its index, counted from 0 or, if negative, from the end; read all documents before it.
+        """Return the document at an index, counted from 0 or, if negative, from the end; all before it are read.
 
         Raises:
             IndexError: there are fewer documents.
@@ -94,7 +94,7 @@ class Corpus(Described):
         return document
 
     def __repr__(self) -> str:
-        """Return the name and format, without reading anything."""
+        """Return a short description of the corpus, without reading its documents."""
         files = f", {len(self.files)} files" if len(self.files) > 1 else ""
         patterns = f", patterns={self.patterns.name!r}" if self.patterns is not None else ""
         part = f", {self.selection}" if self.selection is not None else ""
@@ -103,17 +103,17 @@ class Corpus(Described):
 
     @property
     def title(self) -> str:
-        """The name, with the selection in brackets unless it takes all documents; this may read them."""
+        """The name of the corpus, with its selection if that leaves out documents; the documents may be read for it."""
         return self.name if self._chosen is None else f"{self.name} ({self.selection})"
 
     def find_files(self) -> "Corpus":
-        """Return the corpus with the files of this machine, where a treebank may be in another cache."""
+        """Return the corpus with the paths of its files on this machine, whose cache may be in another folder."""
         if all(path.exists() for path in self.files) or not self.source:
             return self
         return replace(self, files=_locate(self.name, self.format).files)
 
     def read_parts(self) -> Iterator[Document | Skipped]:
-        """Yield the documents and, in their places, the skipped parts; for a sample, those of the whole corpus."""
+        """Yield the documents and, between them, the skipped parts; for a sample, the skipped parts of all files."""
         skipped: Skipped | None = None
         empty = True
         parts = self._read_files()
@@ -137,9 +137,9 @@ class Corpus(Described):
 
     @cached_property
     def sha256(self) -> str:
-        """The SHA-256 of the contents: for several files, the hash of the output of ``sha256sum`` for them in order.
+        """The SHA-256 of the contents of the corpus.
 
-        The files include companions, which are read together with others.
+        Several files, with their companions, have the hash of the output of ``sha256sum`` for them, in order.
 
         A generated corpus has the hash of its documents' reprs. A part of a corpus has the hash of two lines: the
         SHA-256 of the whole, and the selection as in `title`. For the first documents of a streamed dataset, the
@@ -178,7 +178,7 @@ class Corpus(Described):
 
     @cached_property
     def _paths(self) -> Paths | None:
-        """The paths that become links; all documents are read to find them."""
+        """The dependency paths that become links, for which all documents are read; None if `hops` is 1."""
         return Paths.of_corpus(replace(self, hops=1), self.hops) if self.hops > 1 else None
 
     @property
@@ -269,12 +269,12 @@ def read(
 
 
 def hash_documents(documents: Iterable[Document]) -> str:
-    """Return the SHA-256 of a corpus; for documents in memory, of their reprs."""
+    """Return the SHA-256 of a corpus, or of the reprs of documents that are not a `Corpus`."""
     return documents.sha256 if isinstance(documents, Corpus) else hash_texts(map(repr, documents))
 
 
 def name_documents(documents: Iterable[Document]) -> str:
-    """Return the name of a corpus as the user gave it, with its selection; documents in memory have one name."""
+    """Return the title of a corpus, or `MEMORY` for documents that are not a `Corpus`."""
     return documents.title if isinstance(documents, Corpus) else MEMORY
 
 
@@ -363,7 +363,7 @@ def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
 
 
 def _find_companions(formats: Mapping[Path, str | None], name: str) -> set[Path]:
-    """Return the files that are read together with the files in this format."""
+    """Return the files that are read together with the files in the format `name`."""
     paths = (path for path, value in formats.items() if value == name)
     return {file.resolve() for path in paths for file in FORMATS[name].companions(path)}
 

@@ -10,7 +10,7 @@ NEGATION, SPECULATION = "negation", "speculation"
 
 
 def read_types(markup: Markup, path: Path, cues: Iterable[Element], key: str, sentence: str) -> dict[str, str]:
-    """Return the type of each cue of a sentence, by its ID, in order.
+    """Return the type of each cue of a sentence, ``negation`` or ``speculation``, by the ID of the cue.
 
     Args:
         markup: the markup of the format.

@@ -15,7 +15,7 @@ from headscope.errors import CorpusError
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The words ``start <= i < end`` (0-based) with a label.
+    """A stretch of words of a document, ``start <= i < end`` (counted from 0), with a label.
 
     ``kind`` names the annotation of the span, and ``label`` is its value there:
 
@@ -23,16 +23,17 @@ class Span:
     kind              label
     ================  ==========================================================================================
     ``upos``          the universal part of speech of one word, ``NOUN``
-    ``negation``      the feature that marks one word as one of negation, ``Polarity=Neg``
+    ``negation``      the feature that marks one word as a negation, ``Polarity=Neg``
     ``mention``       the coreference chain of the mention, ``3``
     ``cue``           the number of the negation of this cue, ``1``
     ``affixal_cue``   the same for a cue that is a part of its word (*un-*, *-less*)
-    ``scope``         the number of the negation whose scope includes this, ``1``
+    ``scope``         the number of the negation whose scope includes these words, ``1``
     ``event``         the number of the negation that negates this event, ``1``
     ``predicate``     the sense of a predicate, ``come.03``
     ``target``        the number of the words that evoke a frame in their sentence, ``1``
-    ``element``       that number and the name of a frame element, ``1 Buyer``
-    ``core_element``  the same, and so for ``core_unexpressed_``, ``peripheral_`` and ``extra_thematic_element``
+    ``element``       the number of the target and the name of a frame element, ``1 Buyer``
+    ``core_element``  the same for an element of this type; others: ``core_unexpressed_``, ``peripheral_`` and
+                      ``extra_thematic_element``
     ``aspect``        the polarity of an aspect term, ``positive``
     ``asked``         the aspect that these words of a question name, ``food`` or ``FOOD#QUALITY``
     ``same_aspect``   the polarity of a term of the aspect in the question
@@ -74,7 +75,7 @@ class Link:
     For ``kind="alignment"`` the source is a word of the text and the target a word of its translation, counted from 0
     there too; the label is ``sure`` or ``possible`` (Och and Ney 2003).
 
-    The rivals are other words that could be taken for the target, such as the other name to which a pronoun could
+    The rivals are other words that could be mistaken for the target, such as the other name to which a pronoun could
     refer. The target and its rivals are the *candidates* of the link. Most links have no rivals.
     """
 
@@ -91,7 +92,7 @@ class Link:
 
     @property
     def wrong_rivals(self) -> str:
-        """The error in its rivals, whatever the words of the document; empty if there is none."""
+        """A description of the first error in the rivals of the link; empty if there is none."""
         times = Counter(self.rivals)
         for rival in self.rivals:
             if rival == self.target:
@@ -108,7 +109,7 @@ SURE, POSSIBLE = "sure", "possible"
 
 
 class Origin(NamedTuple):
-    """The names under which a document counts as evidence.
+    """The group and the id under which a document counts as evidence: its own, or those of its original.
 
     Attributes:
         group: the group of the document, of the original if it is a copy, or of the first of several texts that are
@@ -156,8 +157,8 @@ class Document:
             that is cut keeps all of them.
         units: the original words, if the words of this document are units (`headscope.corpora.units`).
         tree_faults: a fault for each sentence from a treebank that is not a tree (`headscope.corpora.trees`).
-        repeats: the names under which the document counts, if it is a copy or its text is nearly the same as another
-            (`headscope.corpora.originals`); None if that is unknown.
+        repeats: the group and the id under which the document counts, if it is a copy or its text is nearly the same as
+            another (`headscope.corpora.originals`); None if it counts under its own, or if this is unknown.
 
     Raises:
         CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, a rival is
@@ -185,7 +186,7 @@ class Document:
 
     @property
     def origin(self) -> Origin:
-        """The names under which it counts, which may be those of another document."""
+        """The group and the id under which the document counts: its own, or another document's if it is a copy."""
         return self.repeats or Origin(self.group, self.id)
 
     def __repr__(self) -> str:
@@ -275,12 +276,12 @@ class Document:
 
     @property
     def lacks_text(self) -> bool:
-        """Whether its corpus has only its words."""
+        """Whether the document has only its words: neither a written text nor given tokens."""
         return self.written is None and not self.has_given_tokens
 
     @property
     def has_given_tokens(self) -> bool:
-        """Whether its tokens are random or from a chat template, whatever the form in which texts are read."""
+        """Whether the tokens of the document are given: random tokens, or the output of a chat template."""
         return bool(self.random_tokens or self.messages)
 
     @property
@@ -290,13 +291,14 @@ class Document:
 
     @property
     def unit_numbers(self) -> Sequence[int]:
-        """The unit of each word of the original; without units, the number of the word."""
+        """The index of the unit of each word of the original; without units, the index of the word."""
         return range(len(self.words)) if self.units is None else self.units.numbers
 
     def truncate(self, words: int) -> "Document":
-        """Return the first `words` words, and the same number of the translation, with the links and spans among them.
+        """Return the document cut after its first `words` words, with the links and spans among these words.
 
-        A link keeps all of its rivals or none. A span of a message is cut at the last word.
+        The translation is cut after the same number of words. A link keeps all of its rivals or none. The span of a
+        message ends at the cut.
         """
         boundary = self.boundary if self.boundary is not None and self.boundary < words else None
         links = tuple(
@@ -319,7 +321,10 @@ class Document:
 
 
 def join_sentences(identity: str, group: str, sentences: Sequence[Document]) -> Document:
-    """Return a document of the sentences of a treebank; their texts, if any is known, are joined by single spaces."""
+    """Return one document that joins sentences of a treebank.
+
+    If the text of at least one sentence is known, the texts are joined by single spaces.
+    """
     starts = [*accumulate((len(sentence.words) for sentence in sentences), initial=0)]
     parts = [*zip(starts, sentences, strict=False)]
     return Document(
@@ -343,25 +348,25 @@ def join_sentences(identity: str, group: str, sentences: Sequence[Document]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The words of a document whose own words are units.
+    """The original words of a document whose words are units.
 
     Attributes:
         original: the document as its corpus has it.
-        numbers: the unit of each word of the original.
+        numbers: the index of the unit of each word of the original.
     """
 
     original: Document
     numbers: tuple[int, ...]
 
     def truncate(self, units: int) -> "Units":
-        """Return the words of the first `units` units."""
+        """Return the original words of the first `units` units."""
         words = bisect_left(self.numbers, units)
         return Units(self.original.truncate(words), self.numbers[:words])
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A document, or a part of its annotation, that its reader leaves out on purpose; it is counted.
+    """A document, or a part of its annotation, that the reader of a format leaves out on purpose and counts.
 
     Attributes:
         where: file and line.

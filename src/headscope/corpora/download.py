@@ -27,12 +27,12 @@ _progress: ContextVar[Progress] = ContextVar("progress", default=lambda step, do
 
 
 class MissingFileError(HeadscopeError):
-    """A file that its server does not have."""
+    """An error: the server does not have the file."""
 
 
 @contextmanager
 def show_downloads(progress: Progress) -> Iterator[None]:
-    """Call a function with the step, the bytes so far and the total bytes of each download while the block runs."""
+    """Report each download in the block: call `progress` with a text, the bytes so far and the bytes in total."""
     token = _progress.set(progress)
     try:
         yield
@@ -41,18 +41,18 @@ def show_downloads(progress: Progress) -> Iterator[None]:
 
 
 def fetch(address: str, path: Path, known: str = "") -> Path:
-    """Return a file of the cache; download it if it is missing.
+    """Return the path of a file in the cache; download the file if it is missing.
 
-    Processes that need it at the same time wait for the first, which downloads it. On a disk without locks each of them
-    downloads it, and the file of the last one stays.
+    Processes that need the file at the same time wait for the first process, which downloads it. On a disk without
+    locks, each process downloads the file, and the last download stays.
 
     Args:
         address: the address of the file on the web.
         path: the path of the file in the cache.
-        known: its SHA-256; by default the one in the file next to it.
+        known: the expected SHA-256; by default the SHA-256 in the file next to it.
 
     Raises:
-        MissingFileError: the server does not have it.
+        MissingFileError: the server does not have the file.
         CorpusError: the server cannot be reached or stops half-way, or the SHA-256 differs.
         HeadscopeError: the cache cannot be written to.
     """
@@ -83,7 +83,7 @@ def fetch(address: str, path: Path, known: str = "") -> Path:
 
 
 def _read_record(path: Path) -> str:
-    """Return the SHA-256 at the beginning of a file."""
+    """Return the SHA-256 in a file of the format of ``sha256sum``."""
     with reading(path) as file:
         return file.read(64).decode("ascii", errors="replace")
 

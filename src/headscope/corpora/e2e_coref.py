@@ -29,8 +29,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
     The label of a span is the number of its cluster, counted from 1, which is valid within its document. A cluster of
     one mention is kept. Sentence boundaries and other keys, such as ``speakers``, are ignored. The id of a document
-    ends in its ``doc_key`` or, without one, the number of its line. Its group is the document in its key, if the key
-    names a part of one as in OntoNotes; otherwise it is a group alone. Lines without a visible character are ignored.
+    ends in its ``doc_key`` or, without one, the number of its line. If the key names a part of a document, as in
+    OntoNotes, that document is the group; otherwise each document is a group. Lines without a visible character are
+    ignored.
 
     Raises:
         CorpusError: a line is not a JSON object, lacks words or clusters, or has pieces of words; a mention is not
@@ -62,7 +63,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether the first nonempty line begins an object with sentences of words and another key."""
+    """Return whether the first nonempty line begins a JSON object with ``sentences`` and another key of the format."""
     # The line may be cut off, so it cannot be parsed.
     first = next((line for line in beginning if line.strip()), "")
     return first.lstrip().startswith("{") and all(pattern.search(first) for pattern in (_SENTENCES, _OTHERS))
@@ -108,7 +109,7 @@ def _parse_clusters(where: str, record: Mapping[str, Any], count: int) -> Iterat
 
 
 def _get_lists(where: str, record: Mapping[str, Any], key: str, parts: str) -> list[list[Any]]:
-    """Return the value of a key, which is a list of lists; `parts` names their items in error messages."""
+    """Return the list of lists under a key; `parts` names the items of the inner lists in error messages."""
     lists = record.get(key)
     if isinstance(lists, list) and all(isinstance(each, list) for each in lists):
         return lists

@@ -38,12 +38,12 @@ class Format:
     Attributes:
         name: the name by which the user chooses it.
         description: a description in one line.
-        read: a function from a path to documents. Its argument `name` is the name of the file in ids and groups: by
-            default the file name.
+        read: a function that yields the documents of the file at a path. Its argument `name` is the name of the file in
+            ids and groups: by default the file name.
         recognise: a function that returns whether the first lines of a file are in this format.
         suffixes: the suffixes of such files.
-        annotated: true if it holds more than words. Such a format is recognised by the suffix or by the content; plain
-            text, which any file might be, only by both.
+        annotated: true if the files hold more than words. Such a format is recognised by the suffix or by the content;
+            plain text, which any file might be, only by both.
         companions: a function that returns the other files that are read together with a file.
     """
 

@@ -115,7 +115,7 @@ def _import_nltk() -> tuple[Any, Any]:
 
 @contextmanager
 def _allow_folder(folder: Path) -> Iterator[None]:
-    """Register the user's folder with NLTK, which opens only files in registered folders."""
+    """Let NLTK open files in a folder while the block runs; NLTK opens only files in registered folders."""
     import nltk.data
 
     path = str(folder.resolve())
@@ -166,7 +166,7 @@ def _check_well_formed(path: Path) -> None:
 
 
 def _read_sentences(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
-    """Yield file, number and annotation of each sentence: those of the running texts, then further exemplars."""
+    """Yield the file, the id and the annotation of each sentence: first of running texts, then of other exemplars."""
     text_sentences = set()
     for part in _read_texts(lexicon, release) if (release / "fulltext").is_dir() else ():
         if not isinstance(part, Skipped):
@@ -206,7 +206,7 @@ def _read_exemplars(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, An
 
 
 def _compare_with_index(folder: Path, listed: Mapping[Path, Any]) -> Iterator[Skipped]:
-    """Yield the files that an index lists and its folder lacks, and the files that the index lacks."""
+    """Yield a `Skipped` for each file that is only in the index or only in the folder."""
     yield from (Skipped(str(file), _NO_FILE) for file in listed if not file.is_file())
     yield from (Skipped(str(file), _NOT_IN_INDEX) for file in sorted(folder.glob("*.xml")) if file not in listed)
 
@@ -264,7 +264,7 @@ def _build_document(
 
 
 def _find_words(location: str, sentence: Any, words: Sequence[tuple[int, int]], start: Any, end: Any) -> range:
-    """Return the words that a span of characters touches."""
+    """Return the indices of the words that a span of characters touches."""
     if not (isinstance(start, int) and 0 <= start < end <= len(sentence.text)):
         # NLTK has made the end exclusive.
         raise CorpusError(

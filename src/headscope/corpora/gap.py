@@ -29,13 +29,14 @@ _WITHOUT_CHAIN = "mentions without a chain, such as names to which a pronoun doe
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
     """Yield the rows of one file, with ``mention`` spans for the pronoun and the names to which it refers.
 
-    A link of the kind ``coreference`` leads from the pronoun to each of these names, from and to the last word of a
-    mention that is not punctuation. Its label is the pronoun in lower case, and its rival the name to which the pronoun
-    does not refer. That name has no chain, so it is skipped. If the pronoun refers to neither name, all three mentions
-    are skipped.
+    A link of the kind ``coreference`` leads from the pronoun to each of these names. It joins the last word of each
+    mention that is not punctuation. Its label is the pronoun in lower case, and its rival is the name to which the
+    pronoun does not refer. That name has no chain, so it is skipped. If the pronoun refers to neither name, all three
+    mentions are skipped.
 
-    Words are those of `find_words`. The group of a row is its page (``URL``) or, without one, the row alone. Programs
-    for tables put a cell in quotes and double the quotes inside; this is undone if the offsets are right only then.
+    `find_words` splits the text into words. The group of a row is its page (``URL``) or, without one, the row alone.
+    Programs for tables put a cell in quotes and double the quotes inside; this is undone if the offsets are right only
+    then.
 
     Raises:
         CorpusError: a column is missing or occurs twice, a row has other columns than the first, an offset does not cut
@@ -86,7 +87,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether the first nonempty line names a pronoun and its offset among its columns."""
+    """Return whether the first nonempty line names the columns ``Text``, ``Pronoun`` and ``Pronoun-offset``."""
     first = next((line for line in beginning if line.strip()), "")
     return {*first.rstrip("\r").split("\t")} >= _RECOGNISED
 
@@ -134,7 +135,7 @@ def _has_mentions(row: Mapping[str, str]) -> bool:
 
 
 def _locate(where: str, row: Mapping[str, str], text: WrittenText, mention: str) -> range:
-    """Return the words of a mention."""
+    """Return the indices of the words of a mention."""
     if not row[mention].strip():
         raise CorpusError(f"{where} has nothing in the column {mention!r}; GAP has a pronoun and two names: write it.")
     (start,) = parse_offsets(where, "GAP", [row[f"{mention}-offset"]])
@@ -153,5 +154,5 @@ def _parse_answer(where: str, row: Mapping[str, str], mention: str) -> bool:
 
 
 def _find_head(words: Sequence[str], place: range) -> int:
-    """Return the last word of a mention that is not punctuation, or else its last word."""
+    """Return the index of the last word of a mention that is not punctuation or, if all are, of its last word."""
     return next((word for word in reversed(place) if words[word][0].isalnum()), place[-1])

@@ -109,7 +109,7 @@ class Node:
     referent: Referent = NOBODY
 
     def grow(self, *before: "Node", after: Iterable["Node"] = ()) -> "Node":
-        """Return the same word with more dependents, on its far left and far right."""
+        """Return the same word with more dependents: `before` left of all others, `after` right of all others."""
         return replace(self, before=(*before, *self.before), after=(*self.after, *after))
 
 
@@ -134,15 +134,15 @@ class Speaker:
         return self.random.random() < probability
 
     def pick(self, options: Sequence[T]) -> T:
-        """Return one of these at random."""
+        """Return one of the options at random."""
         return options[int(self.random.random() * len(options))]
 
     def word(self, words: str, upos: str, relation: str, rate: float = 1.0) -> tuple[Node, ...]:
-        """Return one of these words, with this probability, or nothing."""
+        """Return a node of one of the words with the probability `rate`; otherwise an empty tuple."""
         return (Node(self.pick(words.split()), upos, relation),) if self.chance(rate) else ()
 
     def introduce(self, kinds: Sequence[str], names: bool = True) -> Referent:
-        """Return a new person or thing of one of these kinds to which no hero's pronoun could refer."""
+        """Return a new person or thing of one of the kinds, to which the pronouns of the heroes cannot refer."""
         pronouns = {hero.pronoun for hero in self.heroes}
         free = [key for key in PRONOUN_CHOICES if key[0] in kinds and not pronouns & set(PRONOUN_CHOICES[key].split())]
         kind, plural = self.pick([*free, *(key for key in free if not key[1])])
@@ -309,7 +309,7 @@ class Speaker:
         return self.clause("advcl", weight).grow(*self.word(SUBORDINATORS, "SCONJ", "mark"))
 
     def sentence(self) -> Node:
-        """Return a main clause, perhaps with an adverbial clause before or after it, and perhaps a second."""
+        """Return a main clause, perhaps with an adverbial clause before or after it, or with a second main clause."""
         for _ in range(2):
             hero = self.introduce(VISIBLE)
             self.heroes.append(replace(hero, pronoun=self.pick(PRONOUN_CHOICES[hero.kind, hero.plural].split())))
@@ -337,7 +337,7 @@ def inflect(verb: str, form: str, plural: bool = False) -> str:
 
 
 def linearise(tree: Node, id: str) -> Document:
-    """Return the words of a tree in order, with their annotation."""
+    """Return the document of a tree: its words in order, with their links and spans."""
     nodes: list[Node] = []
     heads: dict[int, int] = {}
     reach: dict[int, range] = {}  # the word with all its direct and indirect dependents, which are contiguous
@@ -362,7 +362,7 @@ def linearise(tree: Node, id: str) -> Document:
 
 
 def annotate_spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, range]) -> Iterator[Span]:
-    """Yield parts of speech, mentions of the chains that have two or more, and negations with their scopes."""
+    """Yield the spans of parts of speech, of entities that are mentioned twice or more, and of cues and scopes."""
     pronouns = [node.referent.pronoun for node in nodes]
     chains = [pronoun for pronoun in dict.fromkeys(pronouns) if pronoun and pronouns.count(pronoun) > 1]
     cues = [word for word, node in enumerate(nodes) if node.word in CUES]
@@ -383,7 +383,7 @@ def annotate_spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, ra
 
 
 def generate_sentences(count: int = 2000, seed: int = 0) -> Iterator[Document]:
-    """Yield different sentences of 3 to 40 words, always the same for a seed; a lower count gives the first of them."""
+    """Yield `count` different sentences of 3 to 40 words; a seed always gives the same sentences in the same order."""
     random = Random(seed)
     hashes: set[int] = set()  # the words themselves would take far more memory
     while len(hashes) < count:

@@ -26,7 +26,7 @@ _RECOGNISED = 3
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     """Yield the sentences of one file, with a dependency link for each word that is not a root.
 
-    The texts that they come from, and their text as written, are unknown.
+    The file does not say which sentences are of one text, nor how the text was written.
 
     Raises:
         CorpusError: a line is not a word with its head and relation, a head is not another word of the sentence, or the
@@ -55,7 +55,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether the first nonempty lines, two or more, are words with a head and a relation."""
+    """Return whether each of the first two or three nonempty lines is a word with its head and its relation."""
     first = [*islice(filter(str.strip, beginning), _RECOGNISED)]
     return len(first) > 1 and all(map(_match, first))
 

@@ -46,7 +46,7 @@ _REVISION = re.compile(r"@([0-9a-f]{40})/")
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a split. Each process loads them from the cache of `datasets` itself.
+    """The rows of a split of a dataset, which each process loads from its cache of `datasets`.
 
     Attributes:
         name: the corpus as the user named it.
@@ -61,11 +61,11 @@ class _Rows:
     texts: str | None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the fields without the rows, since another machine has its cache elsewhere."""
+        """Return the class and its fields for pickling, without the rows: another machine has its own cache."""
         return _Rows, tuple(getattr(self, each.name) for each in fields(self))
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the rows; if their words are annotated, with a document in place of the words."""
+        """Yield the rows; if the words are annotated, a row has one value: a document under the column of words."""
         words = self.words
         names = {column: _get_class_names(feature) for column, feature in self.dataset.features.items()}
         for place, values in enumerate(self.dataset):
@@ -74,7 +74,7 @@ class _Rows:
 
     @property
     def words(self) -> str:
-        """The column of words, if another column annotates them; else empty."""
+        """The column of words if a column annotates the words; empty if none does, or if `texts` names a column."""
         columns = self.dataset.column_names
         if self.texts is not None or not any(each in columns for each in _ANNOTATION):
             return ""
@@ -85,7 +85,7 @@ class _Rows:
         """The dataset of the split.
 
         Raises:
-            CorpusError: it cannot be loaded, or has no such split.
+            CorpusError: the dataset cannot be loaded, or has no split of the name.
         """
         splits = load_splits(self.name, self.path, self.configuration)
         split = self.split or next((each for each in SPLITS if each in splits), next(iter(splits)))
@@ -105,7 +105,9 @@ class _Rows:
 
 
 def open_dataset(name: str) -> tuple[StreamedDataset, str]:
-    """Return the documents of a dataset, and its origin; its rows are read anew for each iteration.
+    """Return the documents of a dataset, and a text that states its origin (empty for a folder).
+
+    The rows are read anew for each iteration.
 
     Args:
         name: ``hf:DATASET``, ``hf:DATASET:CONFIG`` or ``hf:DATASET:CONFIG:SPLIT``, perhaps with ``#COLUMN`` for the
@@ -113,7 +115,7 @@ def open_dataset(name: str) -> tuple[StreamedDataset, str]:
             Default: its default configuration, and the first of `SPLITS` that it has.
 
     Raises:
-        CorpusError: `datasets` is not installed or cannot load it, or it has no such split or column.
+        CorpusError: `datasets` is not installed or cannot load the dataset, or the split or the column is missing.
     """
     place, _, column = name.partition("#")
     _, path, configuration, split, *rest = (*place.split(":"), "", "", "")
@@ -200,7 +202,7 @@ def _build_document(place: int, row: Mapping[str, Any], words: list[Any]) -> Doc
 
 
 def _get_class_names(feature: Any) -> list[str] | None:
-    """Return the names of the classes in a column of class numbers or lists of them; None for any other column."""
+    """Return the class names of a column that has class numbers, or lists of class numbers; None for other columns."""
     names: list[str] | None = getattr(getattr(feature, "feature", feature), "names", None)
     return names
 

@@ -1,10 +1,10 @@
-"""The ids of a large corpus, as far as they are needed to detect that an id occurs twice."""
+"""The hashes of the ids of a large corpus, by which an id that occurs twice is detected in little memory."""
 
 from array import array
 
 
 class Identities:
-    """Texts that occurred before, by their hashes, which take 16 to 32 bytes each.
+    """A set of texts that keeps only their hashes, in 16 to 32 bytes for each text.
 
     A hash table with open addressing: a hash is in the first free slot from its own index on.
     """
@@ -17,7 +17,10 @@ class Identities:
         return self._count
 
     def add(self, text: str) -> bool:
-        """Add a text; return True if it is new, False if its hash occurred before, so that it may have too."""
+        """Add a text; return True if it is new, False if a text with the same hash was added before.
+
+        A text with the same hash is most likely the same text.
+        """
         value = hash(text) or 1  # 0 marks a free slot
         place = self._find(value)
         if self._places[place] == value:

@@ -12,13 +12,13 @@ from headscope.errors import CorpusError
 from headscope.guards.formats import MEGABYTE
 
 LARGEST = 64 * MEGABYTE
-"""The greatest size in bytes of a file that is one value, since it is held in memory as a whole."""
+"""The greatest size in bytes of a JSON file with a single value, which is held in memory as a whole."""
 
 _LONGEST_SHOWN = 60
 
 
 def read_json(path: Path, expected: str) -> Any:
-    """Return the value in a file of JSON in UTF-8; `expected` is the end of error messages.
+    """Return the value in a JSON file in UTF-8; error messages end with `expected`.
 
     Raises:
         CorpusError: the file is not JSON in UTF-8, is too large to be held in memory, or an object has a key twice.
@@ -31,7 +31,7 @@ def read_json(path: Path, expected: str) -> Any:
 
 
 def _parse(where: str, text: str, expected: str, *, of_file: bool) -> Any:
-    """Return the value of a whole file, or of one line; in a line, keys with null count as missing."""
+    """Return the value of a JSON text, a whole file or a line; in a line, keys with the value null are left out."""
 
     def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         record = dict(pairs)
@@ -73,7 +73,7 @@ def get_text(where: str, record: Mapping[str, Any], key: str) -> str | None:
     """Return the string under a key of an object; None if the key is missing.
 
     Raises:
-        CorpusError: the value is not a string, or has no visible character.
+        CorpusError: the value is not a string, has no visible character, or has a lone surrogate.
     """
     value = record.get(key)
     if value is not None and not is_text(value):
@@ -85,11 +85,11 @@ def get_text(where: str, record: Mapping[str, Any], key: str) -> str | None:
 
 
 def is_text(value: object) -> bool:
-    """Return whether a value is a string with a visible character."""
+    """Return whether a value is a string with a visible character and without lone surrogates."""
     return isinstance(value, str) and bool(value.strip()) and not files.has_surrogate(value)
 
 
 def show(value: object) -> str:
-    """Return a value as JSON, shortened."""
+    """Return a value as JSON; a long text is cut off and ends in ``...``."""
     text = json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode()
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} ..."

@@ -12,11 +12,11 @@ from headscope.errors import CorpusError
 
 
 def end_at_last_word(document: Document) -> Document | None:
-    """Return a text without anything after its last word; None if that is the only word.
+    """Return a document that ends with its last word; None if nothing after its first item is a word.
 
     A word begins with a letter: punctuation, numbers, ``<unk>`` and ``'s`` do not count. Punctuation attached to the
-    last word is cut off. From a pair of segments only the second is taken, since the first need not lead to it.
-    Annotation is left out.
+    last word is cut off. Of a pair of segments, only the second is kept, since the first need not lead to its last
+    word. Annotation is left out.
 
     Raises:
         CorpusError: the text is a conversation.
@@ -41,7 +41,7 @@ def end_at_last_word(document: Document) -> Document | None:
 
 
 def _cut_text(text: WrittenText, word: str, end: int) -> WrittenText:
-    """Cut a text after the first `end` characters of its last word, or after the word if it is spelt otherwise."""
+    """Return a text that ends after `end` characters of its last word, or after the word if it is spelt otherwise."""
     start, stop = text.offsets[-1]
     # A word that shares the characters of its token does not spell them.
     stop = start + end if text.content[start:stop] == word else stop

@@ -12,14 +12,14 @@ MOST = 1000
 """The number of pairs with links that are checked, from the first on."""
 
 FEWEST = 5
-"""The number of pairs with links from which on it is no accident that none has the index 0."""
+"""The least number of pairs with links that shows, if no link has the index 0, that links count from 1."""
 
 _TIMES, _MORE = 1.5, 10
-"""Links are swapped if more recur with swapped sides than 1.5 times the number that recur as they are, plus 10."""
+"""Sides count as swapped if s > 1.5 r + 10, where s links recur with their sides swapped and r links as they are."""
 
 
 class LinkEvidence:
-    """The evidence of pairs that were read in one form."""
+    """The evidence from pairs of sentences that the form in which their links were read is wrong."""
 
     def __init__(self, form: Form) -> None:
         self.form = form
@@ -29,7 +29,7 @@ class LinkEvidence:
         self._recurrences = {0: _Recurrences(), 1: _Recurrences()}
 
     def add(self, document: Document) -> None:
-        """Add the links of a pair."""
+        """Add the links of a pair of sentences; pairs after the first `MOST` with links are ignored."""
         if self._pairs == MOST or not document.alignment:
             return
         self._pairs += 1
@@ -38,7 +38,7 @@ class LinkEvidence:
             recurrences.add(document, shift)
 
     def describe(self) -> str:
-        """Return sentences on the likely form of the links, and the format that reads it; empty without doubt."""
+        """Return a message with the likely form of the links and the name of its format; empty without evidence."""
         from_1 = self.form.first == 0 and self._pairs >= FEWEST and not self._has_first
         given, swapped = self._recurrences[int(from_1)].counts
         is_swapped = swapped > _TIMES * given + _MORE
@@ -58,7 +58,7 @@ class LinkEvidence:
 
 
 class _Recurrences:
-    """How many links join two words that an earlier link joins, as they are and with their sides swapped."""
+    """The number of links that join the same words as an earlier link: as written, and with their sides swapped."""
 
     def __init__(self) -> None:
         self.counts = (0, 0)

@@ -85,7 +85,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether the first nonempty line names the columns of such a table; one may be missing or misspelt."""
+    """Return whether the first nonempty line names at least three of the columns text, source, target and label."""
     first = next((line for line in beginning if line.strip()), "")
     return len(set(_REQUIRED) & set(first.rstrip("\r").split("\t"))) >= len(_REQUIRED) - 1
 
@@ -170,7 +170,7 @@ def _parse_link(where: str, cells: Mapping[str, str]) -> Link | None:
 
 
 def _check_one_text(path: Path, rows: Sequence[_Row]) -> None:
-    """Raise an error for rows of one text that are two texts, or for a repeated row."""
+    """Raise an error if rows of one text have two groups, repeat a link, or are several and one has no link."""
     first = rows[0]
     lines: dict[Link | None, int] = {}
     for row in rows:

@@ -69,9 +69,9 @@ class Markup:
     mixed: bool = False
 
     def parse(self, path: Path) -> Iterator[tuple[Literal["start", "text", "end"], Element]]:
-        """Yield the elements of a file as they open and as they close; then they have all their text.
+        """Yield an event and an element whenever an element of a file opens (``start``) or closes (``end``).
 
-        In a mixed format, stretches of text come in between.
+        When an element closes, it has all its text. In a mixed format, a stretch of text is an event too (``text``).
 
         Raises:
             CorpusError: the file is not well-formed XML in UTF-8, declares entities, uses entities of another file,

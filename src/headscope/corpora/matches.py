@@ -14,7 +14,7 @@ _ANNOTATED = ("TAG", "POS", "MORPH", "LEMMA", "DEP")
 
 @dataclass(frozen=True)
 class Pattern:
-    """One pattern.
+    """One pattern of spaCy, whose matches become links or spans.
 
     Attributes:
         name: the label of its links or spans.
@@ -55,7 +55,7 @@ class Search:
 
     @classmethod
     def from_patterns(cls, patterns: Sequence[Pattern], file: str, pipeline: str | None) -> "Search":
-        """Return a search for the patterns of a file; if `pipeline` is a model of spaCy, it annotates words anew.
+        """Return a search for the patterns of a file; `pipeline`, if given, is a model that annotates words anew.
 
         Raises:
             CorpusError: spaCy or the pipeline is not installed, or spaCy rejects a pattern.
@@ -70,7 +70,9 @@ class Search:
         return "{lang}_{name} {version}".format(**self.language.meta)
 
     def match(self, document: Document) -> tuple[frozenset[str], list[Link | Span]]:
-        """Return the required annotation that a document has, and a link or span for each match in it.
+        """Return the required attributes that a document has, and a link or span for each match in the document.
+
+        Patterns that require a missing attribute are not matched.
 
         Raises:
             CorpusError: a pattern joins a word to itself, or the document has parts of speech or dependencies that are
@@ -87,7 +89,7 @@ class Search:
 
 
 def _load_language(file: str, pipeline: str | None) -> Any:
-    """Return spaCy's vocabulary, with a pipeline if one is named."""
+    """Return the named pipeline of spaCy or, without a name, a blank one with only a vocabulary."""
     try:
         # spaCy imports torch, if that is installed.
         import spacy
@@ -145,7 +147,7 @@ def _build_doc(language: Any, document: Document, required: Collection[str]) -> 
 
 
 def _collect_heads(document: Document, dependencies: Iterable[Link]) -> list[int]:
-    """Return the head of each word; a root is its own head."""
+    """Return the head of each word; a root is its own head. Raise an error if the heads form no tree."""
     heads = list(range(len(document.words)))
     for link in dependencies:
         if heads[link.source] != link.source:
@@ -171,7 +173,7 @@ def _report_no_tree(document: Document, word: int, problem: str) -> CorpusError:
 
 
 def _find_matches(pattern: Pattern, matcher: Any, doc: Any, document: Document) -> Iterator[Link | Span]:
-    """Yield the links or spans of one document, one for each match."""
+    """Yield a link or a span for each match of a pattern in a document, except across the boundary of a pair."""
     boundary = document.boundary or 0
     for match in matcher(doc) if pattern.tree or pattern.ends is None else matcher(doc, with_alignments=True):
         if pattern.tree:

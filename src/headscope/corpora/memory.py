@@ -42,7 +42,7 @@ class StreamedDataset:
         self._beginnings = array("Q")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the arguments alone, since another process has to read the rows itself."""
+        """Return the class and its arguments for pickling: another process has to read the rows itself."""
         return StreamedDataset, (self.rows, self.column)
 
     def __iter__(self) -> Iterator[Document]:
@@ -67,7 +67,7 @@ class StreamedDataset:
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of the documents' reprs; the documents are read for it unless they were read before."""
+        """The SHA-256 of the documents' reprs; it reads all documents unless all were read before."""
         if self._sha256 is None:
             deque(self, maxlen=0)
         return str(self._sha256)
@@ -129,7 +129,7 @@ def read_memory(corpus: Iterable[Any], *, column: str | None = None) -> Iterable
 
 
 def read_text(text: str, place: int = 0) -> Document:
-    """Return a text that a user types as a document: punctuation around words counts as words.
+    """Return a document from a text that a user types; punctuation next to a word is a word of its own.
 
     Args:
         text: the text as written.
@@ -155,7 +155,7 @@ def _refuse_empty(corpus: Any) -> CorpusError:
 
 
 def _select_column(corpus: Any, column: str | None) -> Iterable[Any]:
-    """Return the items of a corpus: for a dataset the values of one column, for others their own items."""
+    """Return the items of a corpus in memory; of a dataset, the values in the column of texts."""
     names = getattr(corpus, "column_names", getattr(corpus, "columns", None))
     kind = type(corpus).__name__
     if isinstance(names, Mapping):
@@ -176,10 +176,10 @@ def _select_column(corpus: Any, column: str | None) -> Iterable[Any]:
 
 
 def choose_column(names: Iterable[Any], column: str | None) -> str:
-    """Return the column of the texts among the columns of a dataset: the named one, or the first of `COLUMNS`.
+    """Return the column of a dataset that has the texts: `column`, or the first of `COLUMNS` that is in `names`.
 
     Raises:
-        CorpusError: the column is missing.
+        CorpusError: `names` has no such column.
     """
     known = [str(name) for name in names]
     chosen = next((name for name in COLUMNS if name in known), None) if column is None else column
@@ -203,7 +203,7 @@ def _refuse_others(items: Iterable[Any]) -> None:
 
 
 def _convert(place: int, item: Any) -> Iterator[Document]:
-    """Yield the documents of an item; `place` is its index, counted from 0."""
+    """Yield the documents of an item of a corpus in memory; `place` is the index of the item, counted from 0."""
     if isinstance(item, Document):
         yield item
     elif isinstance(item, str):

@@ -27,7 +27,7 @@ class Message:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The object for chat templates and JSON."""
+        """The message as a dictionary for chat templates and JSON, with ``role`` and ``content``."""
         if isinstance(self.content, str):
             return {"role": self.role, "content": self.content}
         return {"role": self.role, "content": [{"type": "text", "text": text} for text in self.content]}

@@ -24,14 +24,17 @@ FEWEST = 10
 """The number of different phrases that a text must have to be compared."""
 
 SAMPLED = 1 << 22
-"""The greatest number of phrases of a corpus that are kept. From more phrases, a sample by their hashes is kept."""
+"""The greatest number of phrases of a corpus that are kept. Of more phrases, only a sample by their hashes is kept."""
 
 _CHUNK = 1 << 18
-"""The number of words after which phrases are hashed."""
+"""The number of words that are collected before their phrases are hashed."""
 
 
 class Phrases:
-    """Hashes of the phrases in the texts of a corpus; of many, a sample that is the same in any order of texts."""
+    """The hashes of the phrases in the texts of a corpus, for finding texts that are nearly the same.
+
+    Of many phrases, only a sample is kept, which does not depend on the order of the texts.
+    """
 
     def __init__(self) -> None:
         self._words, self._lengths, self._names = array("I"), array("Q"), array("Q")
@@ -39,7 +42,7 @@ class Phrases:
         self._halvings = 0
 
     def add(self, document: Document) -> None:
-        """Add the phrases of a document, with capitals as small letters.
+        """Add the phrases of a document, in lower case.
 
         Questions that are the same for all texts are left out, since they would make short texts nearly the same.
         """
@@ -51,7 +54,7 @@ class Phrases:
             self._reduce()
 
     def group_texts(self) -> list[set[int]]:
-        """Return the sets of texts that are nearly the same, by the hashes of their names.
+        """Return sets of texts that are nearly the same; a text is given by the hash of its name.
 
         Sets with a common text are joined: a text and its two halves are one set.
         """
@@ -97,7 +100,11 @@ class Phrases:
 
 
 def find_near(documents: Sequence[Document]) -> dict[str, str]:
-    """Map the names of texts in memory to the smallest name of a nearly equal text; leave out other texts."""
+    """Return the representative of each text in memory that nearly equals another one, by name.
+
+    The representative is the smallest name in a set of nearly equal texts. It is missing among the keys, and so are
+    texts that no other text nearly equals.
+    """
     phrases = Phrases()
     for document in documents:
         phrases.add(document)
@@ -105,11 +112,14 @@ def find_near(documents: Sequence[Document]) -> dict[str, str]:
 
 
 def name_near(documents: Iterable[Document | Skipped], near: Iterable[set[int]]) -> dict[str, str]:
-    """Map the names of texts to the smallest name of a nearly equal text; leave out other texts.
+    """Return the representative of each text that nearly equals another one, by name.
+
+    The representative is the smallest name in a set of nearly equal texts. It is missing among the keys, and so are
+    texts that no other text nearly equals.
 
     Args:
-        documents: all documents of a corpus; they are read only if it has such texts.
-        near: the sets of these texts, from `Phrases.group_texts`.
+        documents: all documents of a corpus; they are read only if `near` has a set.
+        near: the sets of nearly equal texts, from `Phrases.group_texts`.
     """
     members = {name: number for number, names in enumerate(near) for name in names}
     clusters: dict[int, set[str]] = {}
@@ -132,7 +142,9 @@ def _mix(hashes: UInt64[np.ndarray, " phrase"]) -> UInt64[np.ndarray, " phrase"]
 def _count_shared(
     phrases: UInt64[np.ndarray, " phrase"], text: Int[np.ndarray, " phrase"]
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """Return pairs of texts with the number of phrases that they share; phrases are sorted, and each by text.
+    """Return pairs of texts as three arrays: the first text, the second, and the number of phrases they share.
+
+    `phrases` are sorted, and the texts of each phrase are sorted.
 
     Each text of a phrase is compared only with the first and the next text of the phrase, so a phrase of many texts is
     not slower than others. Among many editions of one text, each still shares most phrases with its neighbour.

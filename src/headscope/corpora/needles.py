@@ -30,7 +30,7 @@ FEWEST, MOST = 10, 25
 """The least and greatest number of other sentences in a text."""
 
 SHORT = 2, 4
-"""The same for a short text; a model reads four of them in the time of one long text."""
+"""The least and greatest number of other sentences in a short text; four take a model as long as one long text."""
 
 NEEDLE, OTHER_NEEDLE, ANSWERED = "needle", "other needle", "answer"
 """The kinds of span: the answer's words in their needle, the words of the other needles, and the answer at the end."""
@@ -44,7 +44,10 @@ THINGS = "lamp boat corn rope drum bell glass silk stone wheel coin brush salt w
 def generate_needles(
     count: int = COUNT, seed: int = SEED, *, others: tuple[int, int] = (FEWEST, MOST)
 ) -> Iterator[Document]:
-    """Yield `count` documents, each with `others[0]` to `others[1]` other sentences, the same for the same seed."""
+    """Yield `count` documents, each with needles among `others[0]` to `others[1]` other sentences.
+
+    The same seed gives the same documents.
+    """
     for number in range(1, count + 1):
         random = Random(f"{seed} {number}")
         sentences = [
@@ -66,7 +69,7 @@ def generate_needles(
 def _assemble(
     id: str, sentences: list[list[str]], needles: list[list[str]], name: str, answering: list[str]
 ) -> Document:
-    """Return the text with its question and answer, and spans for the answering words and for other needles."""
+    """Return the document of the sentences, with the question and the answer at the end, and spans on all answers."""
     words: list[str] = []
     spans: list[Span] = []
     for sentence in sentences:

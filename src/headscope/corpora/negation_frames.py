@@ -24,13 +24,13 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     """Yield the sentences of one file, with the cue, the scope and the event of each negation.
 
     Negations are numbered from 1 in the order of their frames. The words are those of ``sent``, unchanged: in a part of
-    the released file a quotation mark is the HTML entity ``&quot;``, and the paper's figures were measured on that.
-    (With quotation marks instead, the best head of minilm would have an F1 of 0.394 instead of 0.388.) The id of a
-    document ends in its number in the list. Its group is the id of its first word without the numbers of the sentence
+    the released file a quotation mark is the HTML entity ``&quot;``, and the paper's figures were measured on that
+    text. (With quotation marks instead, the best head of minilm would have an F1 of 0.394 instead of 0.388.) The id of
+    a document ends in its number in the list. Its group is the id of its first word without the numbers of the sentence
     and of the word: ``HoundOfTheBaskervilles_ch1`` for ``HoundOfTheBaskervilles_ch1.snt_7_0``, ``dog11`` for
     ``dog11._1_0``. Ids such as ``s8_0`` occur in two chapters and do not distinguish them, so these two are one group,
-    ``s``. If an event names a word that the sentence does not have, this is skipped, and the other words of the event
-    are marked.
+    ``s``. If an event names a word that the sentence does not have, the word is skipped, and the other words of the
+    event are marked.
 
     Raises:
         CorpusError: the file is not JSON in UTF-8 or has no list of such sentences, a word is empty, a

@@ -61,7 +61,7 @@ def recognise(beginning: Sequence[str]) -> bool:
 
 
 def find_trees(path: Path) -> tuple[Path, ...]:
-    """Return the file with the trees of the document in `path`, if it exists."""
+    """Return a tuple with the file of the trees of the document in `path`; empty if there is no such file."""
     file = path.with_suffix(".conllu").name
     # ".." also works for a path without a folder, such as "NAME.conll".
     candidates = (path.parent / ".." / "conllu" / file, path.parent / file)

@@ -21,18 +21,18 @@ from headscope.corpora.document import Document, Origin, Skipped
 
 @dataclass(frozen=True)
 class Originals:
-    """The names under which documents count in a corpus with repeated texts.
+    """The groups and ids under which documents count in a corpus with repeated texts.
 
     Attributes:
-        copies: the names of the original of each repeated text, by the SHA-256 of the text.
-        near: the names of texts that are nearly the same as another, each with the name of the first of them.
+        copies: the group and the id of the original of each repeated text, by the SHA-256 of the text.
+        near: for the name of a text that nearly equals another (`Origin.cluster`), the smallest name of these texts.
     """
 
     copies: Mapping[bytes, Origin] = field(default_factory=dict)
     near: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, document: Document) -> Origin:
-        """Return the names under which a document counts."""
+        """Return the group and the id under which a document counts: its own, or those of its original."""
         origin = self.copies.get(_digest_text(document), document.origin) if self.copies else document.origin
         if (first := self.near.get(origin.cluster)) is None:
             return origin
@@ -41,12 +41,12 @@ class Originals:
 
 
 def hash_text(document: Document) -> int:
-    """Return a number of 8 bytes that is equal for equal texts; different texts rarely share it."""
+    """Return a number of 8 bytes that is equal for equal texts and rarely equal for different texts."""
     return hash(_list_read(document))
 
 
 def find_copies(documents: Iterable[Document | Skipped], hashes: "array[int]") -> dict[bytes, Origin]:
-    """Return the names of the original of each repeated text, by the SHA-256 of the text.
+    """Return the group and the id of the original of each repeated text, by the SHA-256 of the text.
 
     `hashes` are the hashes of all documents of a corpus (`hash_text`). The documents are read again only if a hash
     occurs twice.
@@ -61,7 +61,7 @@ def find_copies(documents: Iterable[Document | Skipped], hashes: "array[int]") -
 
 
 def mark_repeats(documents: Iterable[Document], originals: Originals) -> Iterator[Document]:
-    """Yield the documents of a corpus or of a part of it, each with the names under which it counts in the corpus."""
+    """Yield the documents of a corpus, or of a part of it; a copy gets the group and the id under which it counts."""
     for document in documents:
         origin = originals.find(document)
         yield document if origin == document.origin else replace(document, repeats=origin)
@@ -70,7 +70,7 @@ def mark_repeats(documents: Iterable[Document], originals: Originals) -> Iterato
 def name_clusters(
     origins: Sequence[Origin], texts: Sequence[Hashable], near: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str, ...]:
-    """Return the clusters of texts in memory, from their names; a copy is in the cluster of its original.
+    """Return the name of the cluster of each text in memory; a copy is in the cluster of its original.
 
     A text that is nearly the same as another is in the other's cluster (`headscope.corpora.near_texts.find_near`).
     """
@@ -82,7 +82,7 @@ def name_clusters(
 
 
 def _list_read(document: Document) -> tuple[Hashable, ...]:
-    """Return everything that a model reads of a document, whatever the spaces between its words."""
+    """Return the parts of a document that a model reads, without the spaces between words."""
     return document.words, document.boundary, document.translation, document.messages
 
 

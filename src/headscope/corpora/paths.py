@@ -25,7 +25,7 @@ class Paths:
     """The paths of two or more dependencies that are frequent in a corpus.
 
     Attributes:
-        hops: the number of dependencies in the longest.
+        hops: the number of dependencies in the longest path.
         labels: the labels of the paths, from the head down, such as ``obl+case``.
     """
 
@@ -53,7 +53,7 @@ class Paths:
         return cls(hops, frozenset(labels))
 
     def add_to(self, document: Document) -> Document:
-        """Return the document with these paths as further links."""
+        """Return a document with its frequent paths as further links."""
         paths = [link for link in list_paths(document, self.hops) if link.label in self.labels]
         return replace(document, links=(*document.links, *paths)) if paths else document
 
@@ -67,7 +67,10 @@ def check_hops(hops: int) -> None:
 
 
 def list_paths(document: Document, hops: int) -> Iterator[Link]:
-    """Yield the paths of 2 to `hops` dependencies of a document, from the lowest word; skip punctuation."""
+    """Yield a link for each path of 2 to `hops` dependencies in a document, except paths with punctuation.
+
+    A link leads from the lowest word of the path to the highest.
+    """
     head_of = {link.source: link for link in document.links if link.kind == "dependency"}
     for word in head_of:
         labels: list[str] = []

@@ -21,16 +21,16 @@ from headscope.errors import CorpusError
 from headscope.files import check_regular, sha256
 
 SYSTEM, QUESTION, TEMPLATE, OWN = "system", "question", "template", "own text"
-"""The parts of a prompt besides the documents; `name_parts` lists all parts."""
+"""The parts of a prompt that are not documents; `name_parts` lists all parts."""
 
 FEWEST_DOCUMENTS = 2
-"""The least number of documents in a prompt. With one alone, its content and its position cannot be told apart."""
+"""The least number of documents in a prompt. A single document has one slot, so slots could not be compared."""
 
 _KEYS = ("id", "system", "documents", "question", "answer", "gold")
 _EXAMPLE = '{"documents": ["Ann lives in Bern.", "Eve lives in Rome."], "question": "Where does Eve live?"}'
 
 Piece = tuple[str, str]
-"""A part, and a stretch of text that belongs to it."""
+"""The name of a part of a prompt, and a stretch of text that belongs to the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,15 @@ class Prompt:
     gold: int | None = None
 
     def list_orders(self) -> list[tuple[int, ...]]:
-        """Return the document (from 0) in each slot, for each order of the documents; the given order comes first."""
+        """Return the orders of the documents, the given one first; an order has the index of the document of each slot.
+
+        The orders form a cyclic Latin square: each document is once in each slot.
+        """
         count = len(self.documents)
         return [tuple((slot + shift) % count for slot in range(count)) for shift in range(count)]
 
     def lay_out_documents(self, order: Sequence[int]) -> list[Piece]:
-        """Return the documents in an order, each after its label, and the question."""
+        """Return the text of the documents in an order, each after a label, and of the question, as pieces."""
         pieces = []
         for slot, document in enumerate(order, start=1):
             pieces += [
@@ -70,7 +73,7 @@ class Prompt:
         return [*pieces, (TEMPLATE, "Question: "), (QUESTION, self.question)]
 
     def lay_out(self, order: Sequence[int]) -> list[Piece]:
-        """Return everything that the model reads before its own text, with plain labels and blank lines."""
+        """Return the whole prompt without a chat template, as pieces: instruction, documents, question and labels."""
         first = [(TEMPLATE, "Instructions: "), (SYSTEM, self.system), (TEMPLATE, "\n\n")] if self.system else []
         return [*first, *self.lay_out_documents(order), (TEMPLATE, "\n\nAnswer:")]
 
@@ -96,17 +99,17 @@ class Prompts:
 
 
 def name_slot(slot: int) -> str:
-    """Return the name of the part that is the document in a slot, counted from 1."""
+    """Return the name of a document as a part of a prompt, such as ``document 2`` for the second slot."""
     return f"document {slot}"
 
 
 def name_parts(slots: int) -> list[str]:
-    """Return the parts of a prompt with `slots` documents; each token that the model reads belongs to one of them."""
+    """Return the names of all parts of a prompt with `slots` documents; each token belongs to one part."""
     return [SYSTEM, *map(name_slot, range(1, slots + 1)), QUESTION, TEMPLATE, OWN]
 
 
 def read_prompts(source: str | Path | Prompts | Sequence[Mapping[str, Any]]) -> Prompts:
-    """Return the prompts of a file, or of objects in the form of its lines.
+    """Return the prompts in a file of JSON Lines, or in a list of dictionaries with the same keys.
 
     =============  =====================================================================================
     key            value
@@ -150,7 +153,7 @@ def read_prompts(source: str | Path | Prompts | Sequence[Mapping[str, Any]]) -> 
 
 
 def _gather(name: str, digest: str, records: Sequence[tuple[str, str, Mapping[str, Any]]]) -> Prompts:
-    """Return the prompts of objects, each with its location and its number."""
+    """Return the prompts of records; a record is its location for messages, its number and its object."""
     prompts: dict[str, Prompt] = {}
     for where, number, record in records:
         prompt = _build_prompt(where, number, record)

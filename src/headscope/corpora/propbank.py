@@ -32,10 +32,10 @@ class _Row:
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
-    """Yield the sentences of one file as those of a treebank, with predicates and links from their arguments.
+    """Yield the sentences of one file with their trees, their predicates, and links from arguments to predicates.
 
     Words, ids, groups, dependency links and parts of speech are those of CoNLL-U. A predicate is a span of the one word
-    with the roleset; light verbs (``have.LV``) are included. An argument is a link from its head word to that word,
+    with the roleset; light verbs (``have.LV``) are included. An argument is a link from its head word to the predicate,
     with the role as written; ``C-V`` for a verb's particle is included. ``V`` is not a link, even at a word other than
     the one with the roleset.
 
@@ -61,7 +61,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether a file that begins with these lines is CoNLL-U with more than 10 columns that it does not name."""
+    """Return whether these first lines of a file are CoNLL-U with more than 10 columns and no names of columns."""
     # CoNLL-U Plus names its further columns, for example multi-word expressions; such a file is not PropBank.
     return not has_header(beginning) and (count_columns(beginning) or 0) > _ROLESET
 
@@ -107,9 +107,9 @@ def _check_columns(path: Path, row: _Row, predicates: int) -> None:
 
 
 def _check_no_predicate(path: Path, row: _Row, column: int) -> None:
-    """Raise an error for a ``V`` at another predicate, since then columns are in disorder.
+    """Raise an error for a ``V`` at the word of another predicate: the role columns are in a wrong order.
 
-    Elsewhere a ``V`` away from its predicate is a part of it.
+    At a word that is no predicate, a ``V`` marks a part of the predicate of its column.
     """
     if row.roleset != "_":
         raise CorpusError(

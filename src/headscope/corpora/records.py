@@ -30,7 +30,7 @@ from headscope.corpora.written_text import WrittenText, locate_tokens, split_tex
 from headscope.errors import CorpusError
 
 KIND = "link"
-"""The kind of a link without a kind."""
+"""The kind of a link whose kind is not given."""
 
 _KEYS = ("words", "text", "messages", "id", "links", "spans", "label", "group", "boundary")
 _LINK, _SPAN = ("source", "target", "label"), ("start", "end", "label", "kind")
@@ -98,7 +98,7 @@ def recognise(beginning: Sequence[str]) -> bool:
 
 
 def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ...]:
-    """Return the links of a text of `count` words, checked.
+    """Return the links of a text of `count` words after checking them.
 
     Raises:
         CorpusError: a link or a rival points outside the words, a link joins a word to itself or occurs twice, or a
@@ -135,12 +135,12 @@ def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ..
 
 
 def build_document(where: str, prefix: str, text_id: str, record: Mapping[str, Any]) -> Document:
-    """Return the document of an object, checked in the same way as a line in `read`.
+    """Return the document of a JSON object, checked in the same way as a line in `read`.
 
     Args:
-        where: its location, for messages.
-        prefix: the beginning of its id and its group.
-        text_id: the rest of its id.
+        where: the location of the object, for error messages.
+        prefix: the beginning of the id and the group of the document.
+        text_id: the rest of the id.
         record: the object.
 
     Raises:
@@ -196,7 +196,7 @@ def _parse_record(where: str, line: str) -> dict[str, Any]:
 
 
 def _parse_messages(where: str, record: Mapping[str, Any]) -> tuple[Message, ...]:
-    """Return the messages of a line, if it has any."""
+    """Return the messages of a line; empty if the line has none."""
     if "messages" not in record:
         return ()
     if beside := next((key for key in ("words", "text", "boundary") if key in record), None):
@@ -208,7 +208,7 @@ def _parse_messages(where: str, record: Mapping[str, Any]) -> tuple[Message, ...
 
 
 def _parse_text(where: str, record: Mapping[str, Any]) -> tuple[tuple[str, ...], WrittenText | None]:
-    """Return the words of a line, and its written text if it has one."""
+    """Return the words of a line, and its text as written; None if the line has only words."""
     if "text" not in record:
         return _parse_words(where, record), None
     text = record["text"]
@@ -252,7 +252,15 @@ def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
 def _parse_entries(
     where: str, record: Mapping[str, Any], key: str, names: Sequence[str], *, optional: Mapping[str, Any]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield links or spans: two positions, a label and a kind, checked, and their optional values."""
+    """Yield the values of each link or span of a line, checked: two positions, a label, a kind, and perhaps rivals.
+
+    Args:
+        where: the location of the line, for error messages.
+        record: the object of the line.
+        key: ``links`` or ``spans``.
+        names: the names of the required values.
+        optional: the defaults of the optional values, by their names.
+    """
     entries, noun = record.get(key, []), key.removesuffix("s")
     if not isinstance(entries, list):
         raise CorpusError(
@@ -296,7 +304,7 @@ def _parse_rivals(where: str, rivals: object) -> tuple[int, ...]:
 
 
 def _describe_keys(fields: object, names: Sequence[str], optional: Iterable[str]) -> str:
-    """Return the unknown or missing keys of an object, in words; empty if it is not an object."""
+    """Return the unknown or missing keys of a link or span as words for a message; empty if it is not an object."""
     if not isinstance(fields, dict):
         return ""
     unknown = [key for key in fields if key not in {*names, *optional}]

@@ -11,14 +11,17 @@ from headscope.corpora.document import Document, Span
 
 COUNT, SEED = 100, 0
 SHORTEST, LONGEST = 16, 64
-"""The least and greatest number of tokens in r. They vary, so that no head finds the repeated token by its distance."""
+"""The least and greatest number of repeated tokens. It varies, so no head finds the repeated token by its distance."""
 
 GRAIN = 10**6
 """The number of positions in a vocabulary among which a token is drawn."""
 
 
 def generate_repeats(count: int = COUNT, seed: int = SEED) -> Iterator[Document]:
-    """Yield `count` documents, the same for the same seed; each has a span ``repeat`` over its second half."""
+    """Yield `count` documents of random tokens; a span ``repeat`` marks the second half, which repeats the first.
+
+    The same seed gives the same documents.
+    """
     for number in range(1, count + 1):
         random = Random(f"{seed} {number}")
         places = random.sample(range(GRAIN), random.randint(SHORTEST, LONGEST)) * 2

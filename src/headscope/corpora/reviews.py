@@ -30,7 +30,7 @@ class Sentence:
         id: the beginning of the ids of its pairs.
         group: the group of its pairs.
         text: its text, with its words.
-        terms: the aspect terms, with their polarities; their words count from the first of the sentence.
+        terms: the aspect terms, with their polarities; words are counted from 0 at the beginning of the sentence.
     """
 
     id: str
@@ -42,7 +42,7 @@ class Sentence:
         self, aspect: str, label: str, *,
         name: str = "", same: Iterable[Span] = (), other: Iterable[Span] = (), marked: bool = True,
     ) -> Document:  # fmt: skip
-        """Return the pair of a question that names an aspect, and the sentence.
+        """Return a document of two segments: a question that names an aspect, and the sentence.
 
         The words that name the aspect in the question are a span of the kind ``asked``, with the aspect as label. All
         terms are spans of the kind ``aspect``.
@@ -53,7 +53,7 @@ class Sentence:
             name: the name of the aspect in the question; empty if it is as annotated.
             same: the terms of this aspect, with their polarities towards it: spans of the kind ``same_aspect``.
             other: the terms of other aspects: spans of the kind ``other_aspect``.
-            marked: false for a category that is not an aspect; then only the terms are marked.
+            marked: false for a category that is not an aspect; then the only spans are those of the kind ``aspect``.
         """
         named = find_words(name or aspect).words
         question = (*_BEFORE, *named, *_BEHIND)
@@ -76,10 +76,11 @@ class Sentence:
 
 
 def read_sentences(markup: Markup, path: Path) -> Iterator[tuple[str, list[Element]]]:
-    """Yield the id of each sentence, and its elements in order, itself first.
+    """Yield the id of each sentence, and its elements in order; the first is the sentence itself.
 
     Raises:
-        CorpusError: two sentences have the same id, or one has none; or as `Markup.parse`.
+        CorpusError: two sentences have the same id, a sentence has no id, or the file has no sentence; or as
+            `Markup.parse`.
     """
     lines: dict[str, int] = {}
     elements: list[Element] = []
@@ -100,7 +101,7 @@ def parse_text(markup: Markup, path: Path, elements: Sequence[Element]) -> Writt
     """Return the text of a sentence, with its words (`find_words`).
 
     Raises:
-        CorpusError: the sentence has no text, several, or an empty one.
+        CorpusError: the sentence has no text, several texts, or an empty text.
     """
     texts = [find_words("".join(element.pieces)) for element in elements if element.name == "text"]
     if len(texts) != 1 or not texts[0].edges:
@@ -112,10 +113,11 @@ def parse_text(markup: Markup, path: Path, elements: Sequence[Element]) -> Writt
 
 
 def parse_term(markup: Markup, path: Path, element: Element, text: WrittenText, name: str = "term") -> Span:
-    """Return the words of a text that an aspect term covers; they count from the first of the text.
+    """Return the span of the words of an aspect term in its text, with the polarity of the term as label.
 
     Raises:
-        CorpusError: an attribute is missing, or the characters at the offsets differ from the attribute `name`.
+        CorpusError: an attribute is missing, the polarity is unknown, or the characters at the offsets differ from
+            the attribute `name`.
     """
     term, polarity = markup.get_attribute(path, element, name), get_polarity(markup, path, element)
     where = f"{path}:{element.line}"
@@ -140,6 +142,6 @@ def get_polarity(markup: Markup, path: Path, element: Element) -> str:
 
 
 def join_polarities(polarities: Iterable[str]) -> str:
-    """Return the polarity of an aspect with these polarities: the only one, or `CONFLICT`."""
+    """Return the polarity of an aspect from those of its terms: the common one, or `CONFLICT` if they differ."""
     first, *others = dict.fromkeys(polarities)
     return CONFLICT if others else first

@@ -50,9 +50,9 @@ class Selection:
         return f"{format_count(self.sample or 0, 'document')} at random, seed {self.seed}"
 
     def choose(self, documents: Iterable[Document]) -> frozenset[int] | None:
-        """Return the indices of the documents that are taken, counted from 0; None if all are taken.
+        """Return the indices of the selected documents, counted from 0; None if all are selected.
 
-        A sample reads all documents; the first ones are read without the rest.
+        For a sample, all documents are read; for a limit, at most `limit` and one more.
         """
         if self.limit is not None:
             count = sum(1 for _ in islice(documents, self.limit + 1))
@@ -63,10 +63,10 @@ class Selection:
         return frozenset(np.random.default_rng(self.seed).choice(count, size, replace=False).tolist())
 
     def select(self, parts: Iterable[Document | Skipped], chosen: frozenset[int]) -> Iterator[Document | Skipped]:
-        """Yield the documents at the chosen indices, and in their places the parts that the reader skipped.
+        """Yield the documents at the chosen indices, and the skipped parts between them.
 
-        After the first `limit` documents nothing more is read. A sample is drawn from all readable documents, so
-        skipped parts belong to the whole corpus, and their reasons say so.
+        After the first `limit` documents nothing more is read. A sample is drawn from all readable documents, so the
+        skipped parts of the whole corpus are yielded, and their reasons end in ``in the whole corpus``.
         """
         place = 0
         for part in parts:
@@ -81,5 +81,5 @@ class Selection:
 
 
 def _is_whole(number: object) -> bool:
-    """Return whether a value is an int; True is an int in Python, but not a number."""
+    """Return whether a value is a whole number; True and False are not, although Python counts them as ints."""
     return isinstance(number, int | np.integer) and not isinstance(number, bool)

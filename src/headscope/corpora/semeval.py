@@ -38,7 +38,7 @@ _UNKNOWN_CATEGORY = "aspect terms whose category is unclear (the pairs are used)
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
     """Yield five pairs for each sentence of one file: the question about a category, and the review.
 
-    The words of the review are those of `find_words`. The span of an aspect term covers every word that overlaps it.
+    `find_words` splits the review into words. The span of an aspect term covers every word that overlaps it.
     The words that name the aspect in the question are a span of the kind ``asked``, with the category as label. Terms
     whose category is clear are also spans of the kind ``same_aspect`` or ``other_aspect``. A category that is listed
     twice with the same polarity counts once. The group of a pair is its sentence. A sentence that lists no category is
@@ -76,13 +76,13 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether a file that begins with these lines has sentences with a text, in XML."""
+    """Return whether the first tags in these lines of a file are ``sentences``, ``sentence`` and ``text``."""
     tags = find_tags(beginning)
     return [next(tags, None) for _ in range(3)] == ["sentences", "sentence", "text"]
 
 
 def _find_category(term: Span, words: Sequence[str], polarities: Mapping[str, str]) -> str | None:
-    """Return the category of a term with these words; None if it is unclear.
+    """Return the category of an aspect term with these words; None if the category is unclear.
 
     The rule errs if a term of another aspect is in a sentence that lists one category (*they won't toast your
     bagel*, of the service): 14 of 153 terms, in 100 sentences of the training file read one by one.

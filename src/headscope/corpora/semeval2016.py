@@ -93,7 +93,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether a file that begins with these lines has reviews of sentences, in XML."""
+    """Return whether the first tags in these lines are ``Reviews``, ``Review``, ``sentences`` and ``sentence``."""
     tags = find_tags(beginning)
     return [next(tags, None) for _ in range(4)] == ["Reviews", "Review", "sentences", "sentence"]
 
@@ -109,6 +109,6 @@ def _get_category(path: Path, element: Element) -> str:
 
 
 def _unite(targets: Mapping[str, Sequence[Span]], categories: Set[str]) -> list[Span]:
-    """Return the targets of these categories in the order of their positions; repeated ones of equal polarity once."""
+    """Return the targets of some categories in the order of their positions, without repeating equal spans."""
     spans = {span for category in categories for span in targets.get(category, ())}
     return sorted(spans, key=lambda span: (span.start, span.end, span.label))

@@ -50,7 +50,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether a file that begins with these lines has sentences with aspect terms and no aspect categories."""
+    """Return whether these first lines of a file have sentences with aspect terms and without aspect categories."""
     tags = [*find_tags(beginning)]
     return tags[:3] == ["sentences", "sentence", "text"] and "aspectTerm" in tags and "aspectCategories" not in tags
 

@@ -36,7 +36,7 @@ _CONTROLS = {code: bytes([code]).decode("cp1252", errors="ignore") or chr(code) 
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence: its number in the file from 1, its words, its cues and scopes.
+    """A sentence: its number in the file, counted from 1, its words, its cues and its scopes.
 
     ``inside`` has the indices of the words inside an element, ``sources`` the IDs to which a cue or scope refers.
     """
@@ -49,7 +49,7 @@ class _Sentence:
     sources: defaultdict[Element, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def find_words(self, elements: Iterable[Element]) -> set[int]:
-        """Return the words inside any of these elements."""
+        """Return the indices of the words inside any of the elements."""
         return set().union(*(self.inside[element] for element in elements))
 
 
@@ -91,7 +91,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Return whether a file that begins with these lines has sentences of words, in the XML of the corpus."""
+    """Return whether the tags in these first lines of a file are those of SFU: ``DOCUMENT`` and a sentence of words."""
     tags = find_tags(beginning)
     if next(tags, None) != "DOCUMENT":
         return False
@@ -114,7 +114,7 @@ def _build_spans(sentence: _Sentence, negations: Sequence[str]) -> Iterator[Span
 
 
 def _read_types(path: Path, sentence: _Sentence) -> dict[str, str]:
-    """Return the type of each cue of a sentence, by its ID, in order."""
+    """Return the type of each cue of a sentence, ``negation`` or ``speculation``, by the ID of the cue."""
     types = read_types(_MARKUP, path, sentence.cues, "ID", str(sentence.number))
     for cue in sentence.cues:
         if not sentence.find_words([cue]):

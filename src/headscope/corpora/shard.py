@@ -13,9 +13,9 @@ from headscope.errors import HeadscopeError, quote
 class Shard:
     """One of the shards of a corpus.
 
-    Each document goes, in order, to the shard that has the fewest characters so far. Texts of one corpus have similar
-    numbers of tokens per character, so the shards have similar numbers of tokens, whether texts are long or short. No
-    shard needs to tokenize the texts of the others.
+    Documents are assigned in order, each to the shard with the fewest characters so far. Texts of one corpus have
+    similar numbers of tokens per character, so the shards have similar numbers of tokens, whether texts are long or
+    short. No shard needs to tokenize the texts of the others.
 
     Attributes:
         number: the number of the shard, counted from 1.
@@ -66,7 +66,7 @@ class Shard:
             )
 
     def select(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """Yield the documents of the shard, in their order."""
+        """Yield only the documents that belong to the shard, in their order."""
         shards = [(0, number) for number in range(1, self.count + 1)]
         heapify(shards)
         for document in documents:

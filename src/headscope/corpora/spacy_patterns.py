@@ -48,7 +48,7 @@ class Patterns:
     Attributes:
         name: the file as the user named it.
         content: the content of the file, in JSON.
-        sha256: the SHA-256 of its bytes and, if it names a pipeline, of that pipeline's name and version.
+        sha256: the SHA-256 of the bytes of the file and, if it names a pipeline, the pipeline's name and version.
         pipeline: the model of spaCy that annotates the words; by default the annotation of the corpus is used.
         patterns: the patterns in the order of the file.
     """
@@ -60,12 +60,12 @@ class Patterns:
     patterns: tuple[Pattern, ...] = field(compare=False, repr=False)
 
     def annotate(self, parts: Iterable[Document | Skipped], corpus: str) -> Iterator[Document | Skipped]:
-        """Yield the documents of a corpus, with links and spans for the matches of the patterns in each.
+        """Yield the documents of a corpus, each with further links and spans for the matches of the patterns.
 
         The corpus provides ``POS`` (spans of kind ``upos``) and the tree with ``DEP`` (links of kind ``dependency``;
-        a word without a head is a ``ROOT``). All matches of a pattern for links count; of a pattern for spans, the
-        longest that do not overlap (spaCy's ``greedy="LONGEST"``). A link that occurs twice is added once. A match that
-        crosses the boundary of a pair does not count.
+        a word without a head is a ``ROOT``). A pattern for links yields all its matches; a pattern for spans, its
+        longest matches that do not overlap (spaCy's ``greedy="LONGEST"``). A link that occurs twice is added once. A
+        match that crosses the boundary of a pair does not count.
 
         Raises:
             CorpusError: a pattern joins a word to itself, or matches nothing in the whole corpus; or a document has
@@ -133,7 +133,7 @@ def read(path: str | Path) -> Patterns:
 
 
 def check(path: str | Path) -> None:
-    """Raise an error for a missing or invalid file of patterns, without the import of spaCy, which takes seconds.
+    """Raise an error for a missing or invalid file of patterns; do not import spaCy, which takes seconds.
 
     Raises:
         CorpusError: one of the errors of `read` that need no spaCy.
@@ -142,7 +142,7 @@ def check(path: str | Path) -> None:
 
 
 def _parse(path: str | Path) -> tuple[Path, dict[str, Any], tuple[Pattern, ...]]:
-    """Return the file at a path, its content, and the patterns in it."""
+    """Return the path of a file of patterns with the home folder filled in, its content, and its patterns."""
     file = expand_home(path)
     check_regular(file)
     if not file.is_file():
@@ -190,7 +190,7 @@ def _parse_pattern(file: Path, name: str, entry: Any) -> Pattern:
 
 
 def _check_tree(where: str, nodes: list[dict[str, Any]]) -> None:
-    """Raise an error for keys that spaCy ignores, and for operators on a word, on which spaCy only warns."""
+    """Raise an error if the nodes of a tree have wrong keys, or operators, which spaCy itself does not reject."""
     for position, node in enumerate(nodes):
         expected = _NODE if position else _ANCHOR
         if set(node) != set(expected) or not isinstance(node["RIGHT_ATTRS"], dict) or not is_text(node["RIGHT_ID"]):
@@ -205,7 +205,7 @@ def _check_tree(where: str, nodes: list[dict[str, Any]]) -> None:
 
 
 def _find_ends(where: str, entry: Mapping[str, Any], nodes: list[dict[str, Any]], tree: bool) -> tuple[int, int] | None:
-    """Return the indices of source and target among the nodes."""
+    """Return the indices of source and target among the nodes; None for a pattern of tokens without both."""
     if not tree and "source" not in entry and "target" not in entry:
         return None
     names = [node["RIGHT_ID"] for node in nodes] if tree else list(range(len(nodes)))

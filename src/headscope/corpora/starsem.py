@@ -22,7 +22,7 @@ _NOTHING = "_"
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One word, its line, and its columns from the eighth on."""
+    """One word: its line, its chapter, its sentence, and its columns from the eighth on; none without negations."""
 
     line: int
     chapter: str
@@ -35,9 +35,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     """Yield the sentences of one file, with the cue, the scope and the event of each negation.
 
     Negations are numbered from 1 in the order of their columns. A cue that is a proper part of its word is an
-    ``affixal_cue``: the rest of the word is in the cell of the scope, and the word is in the scope. So is any other
-    word that is partly in the scope. The tags are those of the Penn Treebank, so there are no ``upos`` spans. The id of
-    a document ends in its chapter and its number there; its group is the chapter.
+    ``affixal_cue``: the rest of the word is in the cell of the scope, and the word is in the scope. Any other word
+    that is partly in the scope is in the scope too. The tags are those of the Penn Treebank, so there are no ``upos``
+    spans. The id of a document ends in its chapter and its number there; its group is the chapter.
 
     Raises:
         CorpusError: a line is malformed or out of sequence, a cue is not a part of its word, a negation has

@@ -20,7 +20,7 @@ from headscope.errors import CorpusError, quote
 from headscope.files import MAX_NAME_BYTES, find_name_fault, has_surrogate
 
 LISTED = 128
-"""The greatest number of texts or documents whose names a summary lists; with them, folds are filled evenly."""
+"""The greatest number of texts or documents whose names a summary lists, so that their folds are filled evenly."""
 
 TREE_FAULTS = "tree_faults"
 """The attribute of a table with the number of sentences of a treebank that are not trees, by fault, as JSON."""
@@ -48,7 +48,7 @@ class CorpusSummary:
         tree_faults: the number of sentences of a treebank that are not trees, by fault (`headscope.corpora.trees`).
         notes: sentences on the oddities of the whole corpus: it has several treebanks, or its links seem to be in
             another form than the one in which they were read (`headscope.corpora.link_evidence`).
-        originals: the names under which documents count that repeat others.
+        originals: the groups and ids under which copies and nearly equal texts count.
         text_names: the hashes of the names of the texts (`hash_name`), without copies, from the smallest on; empty if
             there are more than `LISTED`.
         document_names: the same for the ids of the documents.
@@ -72,16 +72,16 @@ class CorpusSummary:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """The attributes of a table with the oddities of its corpus; empty if it has none."""
+        """The attributes that state the oddities of the corpus in a table; empty if the corpus has none."""
         faults = json.dumps(self.tree_faults, sort_keys=True) if self.tree_faults else ""
         return {name: text for name, text in ((TREE_FAULTS, faults), (NOTES, self.notes)) if text}
 
 
 def summarize(documents: Iterable[Document]) -> CorpusSummary:
-    """Read all documents once and count their content, before any model runs.
+    """Return the content of a corpus in numbers, after checking all its documents.
 
     Raises:
-        CorpusError: there are no documents, two have the same id, one has no words or an empty one, a text cannot be
+        CorpusError: there are no documents, two have the same id, one has no words or an empty word, a text cannot be
             written in UTF-8, a label or kind cannot name a row of a table or a file (a control character, or more
             than 200 bytes), or reading them fails.
     """
@@ -154,7 +154,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
 def _leave_out_copies(
     names: "array[int]", hashes: "array[int]", originals: Iterable[str], near: Mapping[str, str]
 ) -> UInt64[np.ndarray, " name"]:
-    """Return the hashes of the names under which documents or their originals count, each once and sorted."""
+    """Return the hashes of the names under which the documents count, sorted; the name of several copies comes once."""
     _, place, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     of_originals = np.array([hash_name(name) for name in originals], dtype=np.uint64)
     alone = np.union1d(np.array(names, dtype=np.uint64)[counts[place] == 1], of_originals)

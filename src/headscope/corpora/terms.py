@@ -16,7 +16,7 @@ def parse_offsets(where: str, title: str, offsets: Sequence[str]) -> list[int]:
     """Return offsets as numbers.
 
     Args:
-        where: their location, for messages.
+        where: the location of the offsets, for messages.
         title: the name of the format, for messages.
         offsets: the offsets as written.
 
@@ -34,18 +34,18 @@ def parse_offsets(where: str, title: str, offsets: Sequence[str]) -> list[int]:
 def locate_term(
     where: str, term: str, text: WrittenText, start: int, end: int, *, name: str = "term"
 ) -> tuple[int, int]:
-    """Return the first word that overlaps a term, and the word after the last.
+    """Return the index of the first word that overlaps a term, and the index after the last such word.
 
     Args:
-        where: its location, for messages.
+        where: the location of the term, for messages.
         term: the term as annotated.
         text: the text, with its words (`find_words`).
-        start: its first character.
-        end: the character after its last.
+        start: the index of the first character of the term.
+        end: the index after its last character.
         name: the name of the term in error messages.
 
     Raises:
-        CorpusError: the text has other characters there.
+        CorpusError: the characters from `start` to `end` are not the term.
     """
     if text.content[start:end] != term:
         raise CorpusError(

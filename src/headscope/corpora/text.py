@@ -37,7 +37,7 @@ LARGEST_TEXT = 16 * MEGABYTE
 """The greatest size in bytes of a line or a run of lines, but not of a file: five times *War and Peace*."""
 
 _LINE = 100
-"""The memory for a line besides its characters, in bytes."""
+"""The memory that a line takes in addition to its characters, in bytes."""
 
 _LONGEST_WRAPPED_LINE = 120
 
@@ -50,10 +50,12 @@ class _Paragraph:
 
 
 def read_lines(path: Path, *, ends: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file, counted from 1, with or without line ends; a byte order mark is dropped.
+    """Yield the number (from 1) and the text of each line of a UTF-8 file.
+
+    If `ends` is true, the text keeps its line end. A byte order mark is dropped.
 
     Raises:
-        CorpusError: a line holds bytes that are not UTF-8, or is longer than a text.
+        CorpusError: a line holds bytes that are not UTF-8, or is longer than `LARGEST_TEXT`.
     """
     # Read as bytes: a text file would split lines at a lone "\r" too, and could not say where decoding failed.
     with reading(path) as file:
@@ -86,10 +88,12 @@ def _split_lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def read_blocks(path: Path, blank: str | None = " ") -> Iterator[list[tuple[int, str]]]:
-    """Yield the runs of lines between lines that are empty but for `blank` (None: any white space), with line numbers.
+    """Yield each block of lines between empty lines; a line is its number and its text.
+
+    A line is empty if it has only characters of `blank`; None means any white space.
 
     Raises:
-        CorpusError: one of the errors of `read_lines`, or a run is longer than a text.
+        CorpusError: one of the errors of `read_lines`, or a block is longer than `LARGEST_TEXT`.
     """
     block: list[tuple[int, str]] = []
     size = 0
@@ -110,7 +114,9 @@ def read_blocks(path: Path, blank: str | None = " ") -> Iterator[list[tuple[int,
 
 
 def read_text_lines(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
-    """Return pairs from a file with one paragraph a line, where an empty line separates unrelated paragraphs.
+    """Return the pairs of consecutive paragraphs in a file with one paragraph a line.
+
+    An empty line separates unrelated paragraphs.
 
     Args:
         path: the path of the file.
@@ -126,9 +132,9 @@ def read_text_lines(path: Path, *, name: str | None = None, min_words: int = MIN
 
 
 def read_text_wrapped(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
-    """Return pairs from a file of hard-wrapped lines, where an empty line ends a paragraph.
+    """Return the pairs of consecutive paragraphs in a file of hard-wrapped lines.
 
-    The arguments and errors are those of `read_text_lines`.
+    An empty line ends a paragraph. The arguments and errors are those of `read_text_lines`.
     """
     prefix = name or path.name
     blocks = read_blocks(path, blank=None)
@@ -137,9 +143,10 @@ def read_text_wrapped(path: Path, *, name: str | None = None, min_words: int = M
 
 
 def read_wikitext(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
-    """Return pairs from a file of WikiText: one paragraph a line, articles and sections under headings.
+    """Return the pairs of consecutive paragraphs in a file of WikiText.
 
-    The group of a pair is its article. The arguments and errors are those of `read_text_lines`.
+    A paragraph is a line, and articles and sections have headings. The group of a pair is its article. The arguments
+    and errors are those of `read_text_lines`.
     """
     prefix = name or path.name
 
@@ -160,7 +167,7 @@ def read_sentences(path: Path, *, name: str | None = None) -> Iterator[Document]
     """Yield each line of a file as a document; white space separates its words.
 
     If the file has empty lines, they separate the texts that the sentences come from; otherwise the texts are unknown.
-    The arguments and errors are those of `read_text_lines`.
+    The arguments (without `min_words`) and errors are those of `read_text_lines`.
     """
     prefix, blocks = name or path.name, read_blocks(path, blank=None)
     opening = list(islice(blocks, 2))
@@ -181,7 +188,7 @@ def recognise_wikitext(beginning: Sequence[str]) -> bool:
 
 
 def recognise_text_wrapped(beginning: Sequence[str]) -> bool:
-    """Return whether these lines are short and form several paragraphs, at least one of them of several lines."""
+    """Return whether almost all lines are short, and form several paragraphs, at least one with several lines."""
     blocks = [len(list(block)) for filled, block in groupby(beginning, key=lambda line: bool(line.strip())) if filled]
     long = sum(len(line) > _LONGEST_WRAPPED_LINE for line in beginning)
     # One line in a hundred may be longer: an address or a table cannot be wrapped.
@@ -207,7 +214,7 @@ def _parse_heading(line: str) -> str | None:
 
 
 def _pair_up(path: Path, prefix: str, paragraphs: Iterator[_Paragraph], min_words: int) -> Iterator[Document]:
-    """Yield each two neighbouring paragraphs as one document, if both have at least `min_words` words.
+    """Yield a document for each two neighbouring paragraphs that both have at least `min_words` words.
 
     A paragraph without words separates its neighbours.
 

@@ -70,7 +70,7 @@ def list_treebanks() -> dict[str, str]:
 
 
 def describe_several(paths: Iterable[Path]) -> str:
-    """Return a sentence on the treebanks of the release in `paths`, by their file names; empty unless several."""
+    """Return a sentence that names the treebanks of some files, by the file names; empty if there are not several."""
     codes = Counter(match["code"] for path in paths if (match := _FILE.fullmatch(path.name)))
     if len(codes) < 2:
         return ""
@@ -81,7 +81,7 @@ def describe_several(paths: Iterable[Path]) -> str:
 
 
 def fetch_treebank(name: str) -> TreebankFile:
-    """Return a split of a treebank; download it unless it is in the cache.
+    """Return the file of a split of a treebank; download the file unless it is in the cache.
 
     Args:
         name: ``ud:CODE`` or ``ud:CODE:SPLIT``. Default: the first of `SPLITS` that the treebank has.
@@ -134,7 +134,7 @@ def fetch_treebank(name: str) -> TreebankFile:
 
 
 def _read_about(address: str, path: Path) -> str:
-    """Return the README of a treebank, with its licence; empty if it has none, which is cached too."""
+    """Return the README of a treebank, which states the licence; empty if there is none (this is cached too)."""
     missing = path.with_suffix(".missing")
     if missing.exists():
         return ""

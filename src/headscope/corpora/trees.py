@@ -8,7 +8,9 @@ SEVERAL_ROOTS = "with several roots"
 
 
 def find_fault(heads: Sequence[int | None]) -> str:
-    """Return the first of the three faults that a sentence has; empty for a tree, or if a head is not annotated.
+    """Return why the heads of a sentence form no tree; empty if they do, or if a head is not annotated.
+
+    The fault is the first that applies of `NO_ROOT`, `CYCLE` and `SEVERAL_ROOTS`.
 
     Args:
         heads: for each word, the number of its head, counted from 1; 0 for a root, and None if it is not annotated.

@@ -19,11 +19,11 @@ UNCLEAR = "links whose candidates share a unit (scored without their candidates)
 def unite_words(
     document: Document, units: Sequence[int], texts: Sequence[WrittenText]
 ) -> tuple[Document, Counter[str]]:
-    """Return a document with units for words, and the number of links that are left out, by reason.
+    """Return a document with units as its words, and the number of links (or candidates) left out, by reason.
 
     Args:
         document: the document with its words.
-        units: the unit of each word, in order from 0. Words of one unit are neighbours.
+        units: the index of the unit of each word, in order from 0. Words of one unit are neighbours.
         texts: the text as the model reads it, or both segments of a pair, with the characters of each word.
     """
     if not units or units[-1] == len(units) - 1:

@@ -72,7 +72,7 @@ class WrittenText:
         return WrittenText(self.content[: offsets[-1][1] if offsets else 0], offsets)
 
     def cut(self, first: int, end: int) -> "WrittenText":
-        """Return the text from the word `first` to the one before `end`; white space before the first word stays."""
+        """Return the text from the word `first` to the word before `end`; if `first` is 0, from its beginning."""
         text = self.truncate(end)
         before = text.offsets[first][0] if first else 0
         offsets = tuple((start - before, stop - before) for start, stop in text.offsets[first:])
@@ -88,9 +88,10 @@ def split_text(text: str) -> tuple[tuple[str, ...], WrittenText]:
 
 
 def split_words(text: str) -> tuple[tuple[str, ...], WrittenText]:
-    """Return the words of a text; punctuation around a word is words of its own: ``(``, ``yes``, ``)``.
+    """Return the words of a text, and the text with the characters of each word; punctuation is split off.
 
-    Punctuation within a word stays (*don't*), and equal marks side by side are one word (*...*).
+    Punctuation marks around a word are words of their own: ``(``, ``yes``, ``)``. Punctuation within a word stays
+    (*don't*), and equal marks side by side are one word (*...*).
     """
     words: list[str] = []
     for piece in text.split():
@@ -114,12 +115,12 @@ def find_words(text: str) -> WrittenText:
 
 
 def find_covered(text: WrittenText, start: int, end: int) -> tuple[int, int]:
-    """Return the first word that has one of these characters, and the word after the last that has one.
+    """Return the index of the first word that has a character in a range, and the index after the last such word.
 
     Args:
         text: the text. No two of its words share a character.
-        start: the first character.
-        end: the character after the last.
+        start: the index of the first character.
+        end: the index after the last character.
     """
     # Each word begins at an even edge and ends at the next odd one.
     return bisect_right(text.edges, start) // 2, (bisect_left(text.edges, end) + 1) // 2
@@ -130,7 +131,7 @@ def _is_punctuation(character: str) -> bool:
 
 
 def join_words(words: Sequence[str], *, before: str = "") -> WrittenText:
-    """Return words joined by single spaces, after the characters `before`: a text for words without a written text."""
+    """Return the text of words without a written text: `before`, and the words joined by single spaces."""
     lengths = [*map(len, words)]
     starts = [*accumulate((length + 1 for length in lengths[:-1]), initial=len(before))]
     return WrittenText(before + " ".join(words), tuple(zip(starts, map(add, starts, lengths), strict=False)))
@@ -162,7 +163,7 @@ def join_texts(texts: Iterable[WrittenText], separator: str = " ") -> WrittenTex
 
 
 def locate_tokens(text: str, tokens: Iterable[str]) -> tuple[Offsets, ...]:
-    """Return the characters of each token in a text, up to the first token that does not follow the one before.
+    """Return the offsets of tokens that follow one another in a text; stop at the first token that does not.
 
     White space between tokens is ignored.
     """
