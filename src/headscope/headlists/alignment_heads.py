@@ -17,19 +17,19 @@ from headscope.headlists.packed_heads import is_packed, unpack
 NAME = "alignment-heads"
 FIELD, TITLE = "alignment_heads", "alignment of sound and text (Whisper)"
 CROSS = "cross"
-"""The attention type of these heads."""
+"""The attention type of alignment heads."""
 
 
 def is_like(stored: Any) -> bool:
-    """Return whether a value is a JSON array, packed heads, or an object with the field."""
+    """Return whether a value is a JSON array, packed heads, or an object with the field ``alignment_heads``."""
     return isinstance(stored, list) or is_packed(stored) or (isinstance(stored, dict) and FIELD in stored)
 
 
 def parse(stored: Any, path: Path) -> HeadList:
-    """Return the list of the heads, which have neither values nor intervals.
+    """Return the alignment heads in the value of a JSON file as a list of heads, without scores.
 
     Raises:
-        TableError: an item is not a pair of whole numbers from 0 on, a head occurs twice, or there is none; or packed
+        TableError: an item is not a pair of whole numbers from 0 on, a head occurs twice, the list is empty, or packed
             heads cannot be unpacked.
     """
     pairs = stored[FIELD] if isinstance(stored, dict) else stored
@@ -50,7 +50,7 @@ def parse(stored: Any, path: Path) -> HeadList:
 
 
 def render(heads: HeadList) -> str:
-    """Return the pairs of a list of one row as JSON, in its order.
+    """Return the heads of a list with one row as JSON: pairs of layer and head, in the order of the list.
 
     Raises:
         TableError: a head has another attention type, in a model with several.
@@ -65,7 +65,7 @@ def render(heads: HeadList) -> str:
 
 
 def render_settings(heads: HeadList, settings: Mapping[str, Any]) -> str:
-    """Return the text of a ``generation_config.json`` with these heads and the other settings, unchanged.
+    """Return the text of a ``generation_config.json`` that has the heads of a list next to its other settings.
 
     Raises:
         TableError: as in `render`.

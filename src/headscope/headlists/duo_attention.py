@@ -28,13 +28,13 @@ _HEAD_NAME = re.compile(r"(?:kv[ _-]?)?h(?:ead)?[ _-]?([0-9]{1,9})", re.IGNORECA
 """The name of a key/value head in a header, such as ``h0`` or ``head 1``."""
 
 _SHORTEST_COUNT = 3
-"""The least number of values that count up from 0 or 1 and so are not shares; the two values 0 and 1 may be shares."""
+"""The least number of values that are taken for a count (0, 1, 2 or 1, 2, 3); the two values 0 and 1 may be shares."""
 
 
 def read(path: Path) -> HeadList:
     """Return the list of all key/value heads in a file, without intervals.
 
-    If each query head has keys of its own, as in older models, these are its heads.
+    In a model without grouped queries, these are the heads of the model.
 
     Raises:
         TableError: a line is empty, has another length than the first, or holds anything but finite numbers, or a line
@@ -59,9 +59,9 @@ def render(heads: HeadList, key_value_heads: int | None = None) -> str:
 
     Args:
         heads: a list of one row.
-        key_value_heads: the number of key/value heads per layer, if query heads share them. Each has the largest number
-            of its query heads, since it is needed as much as the one that needs it most. By default the number of the
-            model if the list has it; otherwise each head has a column of its own.
+        key_value_heads: the number of key/value heads per layer, if query heads share them. A key/value head has the
+            largest value of its query heads. By default the number of the model if the list has it; otherwise each head
+            has a column of its own.
 
     Raises:
         TableError: a head is missing, its value is not from 0 to 1, the number of heads is not a multiple of
@@ -105,7 +105,7 @@ def _share(entry: HeadEntry) -> float:
 
 
 def _divide(text: str, path: Path) -> list[tuple[int, list[str]]]:
-    """Return the cells of each layer with the number of its line, without a header that names the heads."""
+    """Return the line number and the cells of each layer; leave out comments and a header that names the heads."""
     lines = text.splitlines()
     while lines and not lines[-1].strip():
         lines.pop()
@@ -147,7 +147,7 @@ def _counts(numbers: Sequence[int]) -> bool:
 
 
 def _refuse_counts(rows: Sequence[tuple[int, Sequence[str]]], path: Path) -> None:
-    """Raise an error for a first line or column that counts, since shares do not."""
+    """Raise an error if the first line or the first column counts its values (0, 1, 2 ...), since shares do not."""
     line, cells = rows[0]
     runs = {
         (f"line {line} of {path}", "heads"): cells,

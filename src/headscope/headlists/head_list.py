@@ -22,7 +22,7 @@ HEAD, GROUP = "head", "key_value_group"
 
 @dataclass(frozen=True)
 class HeadEntry:
-    """A head and its score in a row.
+    """A head and its score in a row of a head table.
 
     Attributes:
         layer, head: the numbers of layer and head, counted from 1. In a list of key/value groups, `head` is the number
@@ -30,9 +30,9 @@ class HeadEntry:
         value: its score; None if the source only names the head.
         lower, upper: the ends of the 95 % interval of the score; None if there is none.
         count: the number of items on which it was scored.
-        heldout: true for the reported head, which was chosen on one half of the texts; this is its score on the other
-            half. The other heads of a row have their scores on all texts.
-        verdict: the verdict on the reported head, such as ``stands out``; empty for others.
+        heldout: true for the reported head, which was chosen on one half of the texts; `value` is its score on the
+            other half. The other heads of a row have their scores on all texts.
+        verdict: the verdict on the reported head, such as ``stands out``; empty for other heads.
         score: the variable of the head table, such as ``relation_accuracy``.
         row: the row of the score, such as ``obj``; empty if the score has no rows.
         title: the row in words.
@@ -61,12 +61,12 @@ class HeadEntry:
 
     @property
     def key(self) -> str:
-        """The key of its row among the rows of all scores: ``relation_accuracy:obj``."""
+        """The name of the score and the row of the entry, such as ``relation_accuracy:obj``."""
         return f"{self.score}:{self.row}".strip(":")
 
     @property
     def place(self) -> str:
-        """The name of the head, after that of its attention type if it has one: ``8-10``."""
+        """The name of the head, such as ``8-10``; with its attention type, if it has one, ``cross 8-10``."""
         return f"{self.attention_type} {self.layer}-{self.head}".strip()
 
 
@@ -112,18 +112,18 @@ class HeadList(Result):
 
     @property
     def facts(self) -> Facts:
-        """Whose heads they are, how many, and the first of each row."""
+        """The model and corpus of the heads, their number, the first head of each row, and the method."""
         first = {entry.key: f"{entry.row} {entry.place}".strip() for entry in reversed(self.entries)}
         about = {"model": self.model.name, "corpus": self.corpus, "unit": self.unit, "heads": len(self.entries)}
         return {**about, "rows": [first[key] for key in self.keys], "method": self.method}
 
     @property
     def keys(self) -> list[str]:
-        """The keys of its rows, in their order."""
+        """The keys of the rows in the list (`HeadEntry.key`), in the order of the list."""
         return list(dict.fromkeys(entry.key for entry in self.entries))
 
     def select(self, row: str | None) -> "HeadList":
-        """Return the list of one row, named as in `keys` or without its score; None names the only row.
+        """Return the list with one row alone: `row` is its key, its key without the score, or None for the only row.
 
         Raises:
             TableError: the row is missing, or several rows match.
@@ -200,7 +200,7 @@ def parse_head_list(stored: Any, path: Path) -> HeadList:
 
 
 def check_head(entry: HeadEntry, model: ListedModel, unit: str, where: str) -> None:
-    """Raise an error for a head that the model does not have, as far as its sizes are known."""
+    """Raise an error if the layer or the head of an entry exceeds the known number of layers or heads of the model."""
     heads, what = (model.heads, "heads") if unit == HEAD else (model.key_value_heads, "key/value heads")
     for name, number, most, kind in (("layer", entry.layer, model.layers, "layers"), ("head", entry.head, heads, what)):
         if most is not None and number > most:
@@ -280,7 +280,7 @@ _ENTRY = {
 def _take(
     stored: Mapping[str, Any], kinds: Mapping[str, _Kind], where: str, *, optional: bool = False
 ) -> dict[str, Any]:
-    """Return the fields of an object that are in `kinds`, after a check of their values; ignore others."""
+    """Return the fields of an object that are in `kinds`, after checking their values; ignore other fields."""
     if missing := [name for name in kinds if name not in stored and not optional]:
         raise TableError(f"{where} lacks the field {missing[0]!r}; add it, or export the list again.")
     for name, kind in kinds.items():
@@ -293,7 +293,7 @@ def _take(
 
 
 def _shorten(entry: HeadEntry) -> dict[str, Any]:
-    """Return the fields of an entry, without the ones that have their default."""
+    """Return the required fields of an entry, and the other fields whose values are not their defaults."""
     values = {part.name: (part.default, getattr(entry, part.name)) for part in fields(entry)}
     return {name: value for name, (default, value) in values.items() if name in _NEEDED or value != default}
 

@@ -39,7 +39,7 @@ def load_json(path: Path) -> Any:
 
 
 class _RepeatedKeyError(Exception):
-    """A key that a JSON object has twice."""
+    """An error: a JSON object has a key twice."""
 
     def __init__(self, key: str) -> None:
         self.key = key

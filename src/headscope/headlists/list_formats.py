@@ -1,4 +1,4 @@
-"""The format of a file of heads, by its content."""
+"""Files of heads in all known formats: the format of a file is detected by its content."""
 
 from pathlib import Path
 from typing import Any
@@ -61,10 +61,10 @@ def _read(path: Path) -> HeadList:
 
 
 def _refuse_other(stored: Any, path: Path) -> None:
-    """Raise an error that names the content of another tool's file that is not a list of heads.
+    """Raise an error for a file of another tool that has no list of heads; the error names the content of the file.
 
     Raises:
-        TableError: the file has such content.
+        TableError: the file has patterns of MInference, settings of DuoAttention, or a configuration of a model.
     """
     if isinstance(stored, list) and stored and all(map(_is_layer_of_patterns, stored)):
         raise TableError(
@@ -98,7 +98,7 @@ def _is_layer_of_patterns(layer: Any) -> bool:
 
 
 def render_heads(heads: HeadList, format: str, key_value_heads: int | None = None) -> str:
-    """Return a list of one row as the text of a file in one of the formats of `FOREIGN`.
+    """Return the text of a file for a list of one row, in a format of another tool (`FOREIGN`).
 
     Raises:
         TableError: the format cannot hold the list.

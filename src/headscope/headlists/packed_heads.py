@@ -13,7 +13,7 @@ from headscope.headlists.head_list import is_whole
 from headscope.headlists.json_file import load_json
 
 CONFIG = "config.json"
-"""The configuration of a model, which may be in the same folder."""
+"""The name of the file with the configuration of a model, which may be in the same folder."""
 
 _SIZES = (("decoder_layers", "decoder_attention_heads"), ("n_text_layer", "n_text_head"))
 """The fields with the numbers of layers and heads, in transformers and in openai-whisper."""

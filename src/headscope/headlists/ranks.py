@@ -43,7 +43,7 @@ class RankedRow:
 
     @property
     def shared(self) -> int:
-        """The number of compared heads that are among the same number of best heads by the measured score."""
+        """The number of compared heads that are also among the `compared` best heads by the measured score."""
         return sum(head.best and head.rank is not None and head.rank <= self.compared for head in self.heads)
 
     @property
@@ -56,7 +56,7 @@ def rank_heads(row: Sequence[HeadEntry], measured: Sequence[HeadEntry], top: int
     """Return the ranks of the heads of one row of a list.
 
     Args:
-        row: the row. If all heads have values, the highest is the best; otherwise all heads count alike.
+        row: the entries of the row. If all have values, the highest is the best; otherwise the order is kept.
         measured: all heads of the model with a score; the highest score is the best.
         top: the number of heads of the list that are compared. Default: all; but of heads with values at most half the
             number of heads in the model.
@@ -76,7 +76,10 @@ def rank_heads(row: Sequence[HeadEntry], measured: Sequence[HeadEntry], top: int
 
 
 def group_entries(entries: Sequence[HeadEntry], size: int) -> list[HeadEntry]:
-    """Return key/value heads, each shared by `size` heads and with the largest value of these."""
+    """Return an entry for each key/value head, with the largest value of the `size` heads that share it.
+
+    A key/value head is missing if none of its heads has a value.
+    """
     groups: dict[tuple[int, int], HeadEntry] = {}
     for entry in entries:
         key = (entry.layer, (entry.head - 1) // size + 1)

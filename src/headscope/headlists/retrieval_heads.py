@@ -54,7 +54,7 @@ def _parse_head(key: Any) -> tuple[int, int] | None:
 
 
 def _is_ranked(pair: Any) -> bool:
-    """Return whether a value is a head and its score; a pair of two pairs of numbers could be two heads."""
+    """Return whether a value is a head and its score, but not two pairs of numbers, which could be two heads."""
     if not isinstance(pair, list) or len(pair) != 2 or _parse_head(pair[0]) is None:
         return False
     return isinstance(pair[0], str) or not isinstance(pair[1], list)
@@ -96,7 +96,7 @@ def _parse_entry(key: Any, scores: Any, path: Path) -> HeadEntry:
 
 
 def render(heads: HeadList) -> str:
-    """Return the text of the file for a list of one row; a head with one value has a list of this value.
+    """Return a list of one row in the JSON of Retrieval_Head; a head without single scores has a list of its value.
 
     Raises:
         TableError: a head has no value.
