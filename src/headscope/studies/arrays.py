@@ -1,4 +1,4 @@
-"""Recorded scores of heads, an ``.npz`` for each model -> head tables, in the layout of a `Recording`.
+"""Head tables from recorded scores of heads: an ``.npz`` file for each model, in the layout of a `Recording`.
 
 Arrays in another layout raise an error that names the file and the array. Nothing is ever unpickled.
 """
@@ -23,7 +23,7 @@ NO_SCORES = "recorded scores are those of heads; the scores of the models on the
 
 
 def find_paper_model(study: Study, stem: str) -> str:
-    """Return the paper's name of the model that is the name of a file, such as ``bert-base``; empty if unknown."""
+    """Return the paper's name of the model after which a file is named, such as ``bert-base``; empty if unknown."""
     wanted = stem.casefold()
     for name, ids in study.models.items():
         if wanted in {name.casefold(), *(model_id.rpartition("/")[2].casefold() for model_id in ids)}:
@@ -60,7 +60,7 @@ def read_recording(
 
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return all arrays of a file; nothing is unpickled."""
+    """Return all arrays of a file by their names; nothing is unpickled."""
     advice = "save the scores with numpy.savez"
     with reading(path) as file:
         if file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
@@ -72,7 +72,7 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _check_scores(path: Path, name: str, array: np.ndarray, table: str, recording: Recording) -> np.ndarray:
-    """Return the scores of an array; its last axes are layer, head and score."""
+    """Return the scores of an array as floats, after checking its axes and that its values are shares."""
     axes = (*(("run",) if _is_tuned(table) else ()), "layer", "head", "score")
     scores = len(recording.variables)
     if array.ndim != len(axes) or array.shape[-1] != scores or 0 in array.shape:
@@ -94,7 +94,7 @@ def _check_scores(path: Path, name: str, array: np.ndarray, table: str, recordin
 
 
 def _check_alike(path: Path, arrays: Mapping[str, str], scores: Mapping[str, np.ndarray]) -> None:
-    """Raise an error for arrays of different heads, or for arrays of two corpora with different runs."""
+    """Raise an error if two arrays differ in their numbers of heads, or two corpora in their numbers of runs."""
     first = next(iter(scores))
     layers, heads_per_layer = scores[first].shape[-3:-1]
     for name in scores:

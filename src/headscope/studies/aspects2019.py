@@ -63,7 +63,7 @@ BESIDE = {
 
 
 def _best_before(target: str) -> Extractor:
-    """Return an extractor of the best head before fine-tuning, by the same measure."""
+    """Return an extractor of the largest attention of any head to a target, from a table before fine-tuning."""
     return lambda table: best_head_value(MASS, MASS)(table.sel(target=target))
 
 
@@ -98,7 +98,7 @@ def _make_claims() -> list[Claim]:
 
 
 def tabulate_targets(tables: Mapping[str, xr.Dataset]) -> pd.DataFrame:
-    """Return the head of each model that attends most to each target, with the values to which its verdict refers.
+    """Return a data frame with the head that attends most to each target, for the models of each setting.
 
     The best head has the highest mean over runs, on the data on which it is scored. Further columns have the share of
     pairs in which the head points at the target, and the share of attention under uniform attention. Shares are in

@@ -69,7 +69,7 @@ MAPPED = {
     "mark": "with infinitival to, which is aux in the paper",
     "prt": "`compound:prt`",
 }
-"""Notes for comparing the two schemes."""
+"""Notes for comparing the paper's relations with those of Universal Dependencies."""
 
 MENTIONS = {
     "all": (65, 27, 52, 69),
@@ -126,7 +126,7 @@ def _share_from_dependent(table: xr.Dataset) -> Value:
 
 
 def _map_heads(text: xr.Dataset) -> xr.Dataset:
-    """Return the table of texts with a map of its heads."""
+    """Return a table of texts together with the head map and the behaviours of its heads."""
     try:
         return add_behaviours(add_head_map(text))
     except TableError as error:
@@ -164,7 +164,7 @@ HALF_TO_DEEP = (6 / 12, 10 / 12)
 """Layers 6 to 10 of 12, as a share of the depth, to find them in a model of another depth."""
 
 UP_TO_FOURTH, FROM_FIFTH = (0.0, 4 / 12), (5 / 12, 1.0)
-"""Layers 1 to 4 and 5 to 12 of 12, likewise."""
+"""Layers 1 to 4 and 5 to 12 of 12, as shares of the depth."""
 
 
 def _gradient_from_fifth(name: str) -> Extractor:

@@ -24,7 +24,7 @@ PLACEBO = "_placebo"
 
 @make_extractor
 def mean_gain(effects: xr.Dataset, kind: str, *, placebos: bool = False, tasks: Collection[str] = ()) -> PerRun:
-    """Return the mean gain over all heads or layers, or over their placebos, in each run.
+    """Return the mean gain from disabling a head or a layer, or from their placebos, in each run.
 
     If `tasks` are given, runs on other tasks raise an error, since the paper makes no claim about them.
     """
@@ -42,6 +42,8 @@ def layer_gain(effects: xr.Dataset, layer: int, *, tasks: Collection[str] = ()) 
 @make_extractor
 def best_gain(effects: xr.Dataset, kind: str, *, beyond_placebos: bool = False) -> Value:
     """Return the largest gain from disabling one head or layer, by its mean over runs.
+
+    If `beyond_placebos` is true, the mean gain of its placebos is subtracted from each gain.
 
     The held-out value is the mean over runs of the gain from the head that is best on the average of the other runs,
     since the best of many heads is above 0 by chance.
@@ -65,7 +67,7 @@ def best_gain(effects: xr.Dataset, kind: str, *, beyond_placebos: bool = False) 
 def count_better_without(effects: xr.Dataset, kind: str) -> Value:
     """Return the number of heads or layers that are `better without`, on the average of the runs or in one of them.
 
-    The lower end of its interval is that number; the upper end also counts all units whose interval reaches above 0.
+    The lower end of its interval is this number; the upper end also counts all units whose interval reaches above 0.
     """
     metric = read_metrics(effects)[0]["name"]
     frame = list_effects(summarize_effects(effects))
@@ -77,7 +79,10 @@ def count_better_without(effects: xr.Dataset, kind: str) -> Value:
 
 
 def _get_gains(effects: xr.Dataset, kind: str, end: str = "") -> xr.DataArray:
-    """Return the gains in points on all examples, by run and unit."""
+    """Return the gain from disabling each head or layer in each run, in points on all examples.
+
+    If `end` is `PLACEBO`, the gains are those of the placebos.
+    """
     metric = read_metrics(effects)[0]
     name = f"{PREFIXES[kind]}effect_{metric['name']}{end}"
     if name not in effects:

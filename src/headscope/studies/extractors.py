@@ -1,4 +1,4 @@
-"""Extractors: functions that return functions head table -> `Value`, from which claims are made (`make_extractor`).
+"""Functions that return extractors; an extractor reads the `Value` of a claim from a head table (`make_extractor`).
 
 Shares are in percent, as the papers print them. The head is chosen in the same way as in the papers: the best head on
 the whole corpus. If the table has a report (`headscope.analyse.add_report`), the value also has a held-out value, of
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 def make_extractor(read: Callable[Concatenate[xr.Dataset, P], R]) -> Callable[P, Callable[[xr.Dataset], R]]:
-    """Turn a function of a table and settings into a function of the settings that returns a function of the table."""
+    """Return a function that takes the settings of `read` and returns an extractor: a function of a table alone."""
 
     def make(*arguments: P.args, **settings: P.kwargs) -> Callable[[xr.Dataset], R]:
         return lambda table: read(table, *arguments, **settings)
@@ -39,7 +39,7 @@ def make_extractor(read: Callable[Concatenate[xr.Dataset, P], R]) -> Callable[P,
 def best_head(table: xr.Dataset, /, variable: str, *, prefix: str = "", score: str = "accuracy", **place: str) -> Value:
     """Return the best of all heads by a score, with its interval, and the held-out score of the reported head.
 
-    In the table's report, its variables begin with `prefix`, and `score` is the name of the score.
+    `prefix` is the beginning of the names of variables in the table's report, and `score` the end of such a name.
     """
     return _read_best_head(select(table, variable, place), variable, prefix, score)
 
@@ -48,9 +48,10 @@ def best_head(table: xr.Dataset, /, variable: str, *, prefix: str = "", score: s
 def best_head_value(
     table: xr.Dataset, /, variable: str, by: str, scale: float = PERCENT, p: str = "", **place: str
 ) -> Value:
-    """Return the value, at `place`, of the head that is best by the variable `by` at ``all`` along the same dimensions.
+    """Return the value of `variable` at the coordinates `place`, for the head that is best by the variable `by`.
 
-    `p` is the name of the variable with the value's p-values, if it is tested.
+    The best head is chosen at the coordinate ``all`` of the dimensions in `place`. `p` is the name of the variable with
+    the value's p-values, if it is tested.
     """
     where = find_best(select(table, by, dict.fromkeys(place, "all"))[by])
     row = select(table, variable, place)
@@ -60,9 +61,10 @@ def best_head_value(
 
 @make_extractor
 def best_relation_head(table: xr.Dataset, *labels: str, swapped: bool = False) -> Value:
-    """Return the best head, in either direction, for the first of these relations that the corpus has.
+    """Return the best head, in either direction, for the first relation in `labels` that the corpus has.
 
-    The first label is in the scheme of the paper; the others are in schemes that may swap dependent and head.
+    The first label is in the annotation scheme of the paper, the others in other schemes. If `swapped` is true, the
+    other schemes swap dependent and head.
     """
     label = _find_relation(table, labels)
     row = select(table, "relation_accuracy", {"relation": label})
@@ -71,7 +73,7 @@ def best_relation_head(table: xr.Dataset, *labels: str, swapped: bool = False) -
 
 @make_extractor
 def best_relation_offset(table: xr.Dataset, *labels: str, swapped: bool = False) -> Value:
-    """Return the best fixed offset for the first of these relations that the corpus has; see `best_relation_head`."""
+    """Return the best fixed offset for the first relation in `labels` that the corpus has (`best_relation_head`)."""
     label = _find_relation(table, labels)
     row = select(table, "offset_accuracy", {"relation": label})
     sign = -1 if swapped and label != labels[0] else 1
@@ -80,7 +82,7 @@ def best_relation_offset(table: xr.Dataset, *labels: str, swapped: bool = False)
 
 @make_extractor
 def best_offset(table: xr.Dataset, variable: str, by: str, *, report: str = "", score: str = "") -> Value:
-    """Return the value at the offset that is best by the variable `by`.
+    """Return the value of `variable` at the offset that is best by the variable `by`.
 
     `report` and `score` are the names of the held-out offset and its score in the table.
     """
@@ -91,20 +93,20 @@ def best_offset(table: xr.Dataset, variable: str, by: str, *, report: str = "", 
 
 @make_extractor
 def single_value(table: xr.Dataset, /, variable: str, scale: float = PERCENT, **place: str | int) -> Value:
-    """Return a single number of the table."""
+    """Return a single number of a table, at the coordinates `place`, times `scale`."""
     return Value(scale * float(select(table, variable, place)[variable]))
 
 
 @make_extractor
 def mean_of_offsets(table: xr.Dataset, variable: str, farthest: int) -> Value:
-    """Return the mean over the offsets up to this distance, in both directions."""
+    """Return the mean of a variable over the offsets up to the distance `farthest`, in both directions."""
     scores = select(table, variable, {})[variable]
     return Value(PERCENT * float(scores.where(abs(scores["offset"]) <= farthest).mean()))
 
 
 @make_extractor
 def mean_of_heads(table: xr.Dataset, /, variable: str, **place: str) -> Value:
-    """Return the mean over all heads."""
+    """Return the mean of a variable over all heads, at the coordinates `place`."""
     return Value(PERCENT * float(select(table, variable, place)[variable].mean()))
 
 
@@ -112,7 +114,7 @@ def mean_of_heads(table: xr.Dataset, /, variable: str, **place: str) -> Value:
 def mean_of_layers(
     table: xr.Dataset, /, variable: str, first: float, last: float, scale: float = PERCENT, **place: str
 ) -> Value:
-    """Return the mean over the heads of the layers from one depth to another, as shares: layer 6 of 12 is at 0.5."""
+    """Return the mean of a variable over the heads of the layers between two depths; layer 6 of 12 is at 0.5."""
     values = select(table, variable, place)[variable]
     chosen = values.isel(layer=find_between(values, first, last))
     layers = chosen["layer"].values.tolist()
@@ -123,7 +125,7 @@ def mean_of_layers(
 
 @make_extractor
 def top_layer(table: xr.Dataset, variable: str) -> Value:
-    """Return the layer in which the mean over the heads is greatest."""
+    """Return the layer whose heads have the greatest mean of a variable."""
     means = select(table, variable, {})[variable].mean("head")
     layer = int(means["layer"].values[int(means.argmax("layer"))])
     return Value(float(layer), f"of {means.sizes['layer']}")
@@ -131,7 +133,7 @@ def top_layer(table: xr.Dataset, variable: str) -> Value:
 
 @make_extractor
 def layer_of_top_head(table: xr.Dataset, variable: str) -> Value:
-    """Return the layer of the head with the greatest value."""
+    """Return the layer of the head with the greatest value of a variable."""
     values = select(table, variable, {})[variable]
     where = find_best(values)
     return Value(float(where["layer"]), f"head {_describe_head(where)} of {values.sizes['layer']} layers")
@@ -153,9 +155,10 @@ def share_of_heads_below(table: xr.Dataset, variable: str, threshold: float) -> 
 
 
 def largest(*extractors: Extractor) -> Extractor:
-    """Return an extractor of the largest of several values, with the interval of the largest, whichever of them it is.
+    """Return an extractor of the largest of several values.
 
-    Values that the table lacks are left out.
+    The ends of its interval are the largest lower end and the largest upper end of all these values. Values that the
+    table lacks are left out.
     """
 
     def read(*tables: xr.Dataset) -> Value:
@@ -173,10 +176,10 @@ def largest(*extractors: Extractor) -> Extractor:
 
 
 def select(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> xr.Dataset:
-    """Return the table at these coordinates.
+    """Return a table at the coordinates `place`, after checking that it has the variable and the coordinates.
 
     Raises:
-        NotMeasuredError: the table has no such variable or no such coordinates.
+        NotMeasuredError: the table has no value of the variable, or lacks a coordinate.
     """
     if variable not in table or not bool(table[variable].notnull().any()):
         raise NotMeasuredError(f"the table has no {variable}")
@@ -187,7 +190,7 @@ def select(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> 
 
 
 def find_between(values: xr.DataArray, first: float, last: float) -> Bool[np.ndarray, " layer"]:
-    """Return whether each layer lies between two depths, as shares of all layers."""
+    """Return, for each layer, whether it lies between two depths, which are shares of all layers."""
     depth = values["layer"].values / values.sizes["layer"]
     return np.asarray((depth >= first - 1e-9) & (depth <= last + 1e-9))
 
@@ -201,7 +204,7 @@ def _find_relation(table: xr.Dataset, labels: tuple[str, ...]) -> str:
 
 
 def find_best(values: xr.DataArray) -> dict[str, Any]:
-    """Return the coordinates of the head with the greatest value; the first of equals."""
+    """Return the coordinates of the head with the greatest value; if several have it, of the first."""
     dims = [dim for dim in HEAD if dim in values.dims]
     if not bool(values.notnull().any()):
         raise NotMeasuredError("no head has a value")

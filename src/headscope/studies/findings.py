@@ -39,7 +39,7 @@ class Finding:
         ours: the value measured here; None if it was not measured.
         same: true if the model and the corpora are the paper's own, so that the values must agree.
         verdict: the verdict.
-        why: the reason why it was not measured.
+        why: the reason why it was not measured; empty if it was.
     """
 
     claim: Claim
@@ -55,7 +55,7 @@ class Finding:
 
 
 def derive(study: Study, tables: Mapping[str, xr.Dataset]) -> tuple[dict[str, xr.Dataset], dict[str, str]]:
-    """Return the tables with the derived tables added, and the reasons why others cannot be derived."""
+    """Return the tables together with the derived tables, and the reason for each derivation that failed."""
     tables, absent = dict(tables), {}
     for name, derived in study.derived.items():
         if name in tables or any(on not in tables for on in derived.on):
@@ -130,7 +130,7 @@ def _read_value(read: Extractor, on: Sequence[xr.Dataset]) -> Value:
 
 
 def _is_papers_own(claim: Claim, study: Study, table_name: str, table: xr.Dataset) -> bool:
-    """Return whether a table is of the paper's own model and corpus. A user's own runs never are: seeds differ."""
+    """Return whether a table is of the paper's own model and corpus; false for runs of a user, whose seeds differ."""
     model = table.attrs["model"]
     if claim.model and model not in study.models[claim.model]:
         return False

@@ -58,7 +58,7 @@ def _attention_from_cls_to(name: str) -> Extractor:
 
 
 def _count_heads_for_roles(table: xr.Dataset) -> Value:
-    """Count the heads whose weight between predicate and role is surely over twice that between any two words."""
+    """Count the heads whose weight between predicate and role is surely over twice their weight between any words."""
     if "role_weight_lower" not in table or not bool(table["role_weight_lower"].notnull().any()):
         raise NotMeasuredError("no role of the corpus counts")
     above = (table["role_weight_lower"] > 2 * table["role_weight_anywhere"]).transpose("layer", "head")
@@ -74,10 +74,10 @@ TASKS = {"mrpc": "MRPC", "rte": "RTE", "cola": "CoLA", "sst2": "SST-2", "stsb": 
 
 RUNS, CLASS_RUNS = ("texts_task", "texts_control"), ("classes_task",)
 LAST = 10 / 12
-"""The share of the depth after which the last two of 12 layers come."""
+"""A depth, as a share of all layers: deeper are only the last two of 12 layers."""
 
 LAST_LAYER = 0.999
-"""The share of the depth after which only the last layer comes."""
+"""A depth, as a share of all layers: deeper is only the last layer."""
 
 
 def _last_layers(group: int) -> Extractor:

@@ -16,7 +16,7 @@ ACCURACY = "lesion_accuracy"
 
 @make_extractor
 def drop(lesions: xr.Dataset, name: str) -> Value:
-    """Return the drop without a set, with its interval by text."""
+    """Return the drop in accuracy without a set of heads, with its interval over texts."""
     row = _select(lesions, name)
     return Value(
         -PERCENT * float(row[ACCURACY]), format_count(int(row["set_member"].sum()), "head"),
@@ -26,7 +26,7 @@ def drop(lesions: xr.Dataset, name: str) -> Value:
 
 @make_extractor
 def drop_beyond_random(lesions: xr.Dataset, name: str) -> Value:
-    """Return the drop without a set less the mean drop without its random sets.
+    """Return the drop without a set of heads minus the mean drop without its random sets.
 
     Its interval comes from the spread of the random sets. The p-value of a positive difference is the one of the
     lesion: exact, and corrected for all sets, metrics and subsets of the table (`headscope.analyse.rank_test`).
@@ -43,7 +43,7 @@ def drop_beyond_random(lesions: xr.Dataset, name: str) -> Value:
 
 @make_extractor
 def drop_beyond_set(lesions: xr.Dataset, name: str, *others: str) -> Value:
-    """Return the drop without a set less the largest drop without some others, with its interval by text.
+    """Return the drop without a set of heads minus the largest drop without one of the `others`, with its interval.
 
     Both drops are measured on the same examples, so the interval is paired. It reaches at least as far as it would if
     no example had changed: an event that occurs in none of n examples may occur in 3 of n (the rule of three, Hanley

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def locate(study: Study, data: Path, given: Mapping[str, Path | Corpus]) -> dict[str, Path | Corpus]:
-    """Return the corpora of a study or their paths: the given ones, and the others in `data` (`files.find_by_suffix`).
+    """Return each corpus of a study, or its path: as in `given`, or else in `data` (`files.find_by_suffix`).
 
     Raises:
         CorpusError: a corpus is missing, or one is given for a measurement that the study does not have.
@@ -43,7 +43,7 @@ def locate(study: Study, data: Path, given: Mapping[str, Path | Corpus]) -> dict
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of a measurement: documents, their corpus, and a description of the part that they are.
+    """The texts of a measurement: the documents, their corpus, and the part of the corpus that they are.
 
     Attributes:
         corpus: the path of the corpus, or the name of the task.
@@ -61,7 +61,7 @@ class Texts:
 
 
 def sample_texts(task: Task, seed: int, max_texts: int | None) -> Texts:
-    """Return texts of a task's test split as documents without annotation."""
+    """Return texts of a task's test split as documents without annotation: `max_texts` at random, or all."""
     examples = [example for example in task.splits[TEST] if all(text.split() for text in example.texts)]
     documents = [example.to_document() for example in _sample(examples, seed, max_texts)]
     sha256 = hashlib.sha256(repr(sorted(task.source.items())).encode()).hexdigest()
@@ -70,10 +70,10 @@ def sample_texts(task: Task, seed: int, max_texts: int | None) -> Texts:
 
 
 def select_documents(measurement: Measurement, source: Path | Corpus, seed: int) -> Texts:
-    """Return the documents of a corpus that are measured.
+    """Return the documents of a corpus that a measurement uses.
 
     Raises:
-        CorpusError: the corpus cannot be read, or has none of these documents.
+        CorpusError: the corpus cannot be read, or has no document with the required kind of span.
     """
     corpus = read(source, hops=measurement.hops)
     summary = summarize(corpus)

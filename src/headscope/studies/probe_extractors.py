@@ -27,7 +27,7 @@ def probe_gain(probes: xr.Dataset, name: str, baseline: str) -> Value:
 
 @make_extractor
 def best_structural_probe(probes: xr.Dataset) -> Value:
-    """Return the share of links that the structural probe finds on the layer where it finds most on other texts."""
+    """Return the share of links that the structural probe finds, on the layer where it is best on other texts."""
     _refuse_missing(probes)
     if "structural_uuas" not in probes:
         raise NotMeasuredError("the probes were trained without the structural probe")

@@ -61,10 +61,10 @@ class Recorded:
 
 
 def list_recordings(folder: Path) -> list[Path]:
-    """Return the files of recorded scores in a folder, by name.
+    """Return the files of recorded scores in a folder, sorted by name.
 
     Raises:
-        CorpusError: it is not a folder, or has no such file.
+        CorpusError: `folder` is not a folder, or has no ``.npz`` file.
     """
     recordings = sorted(folder.glob("*.npz"))
     if not recordings:
@@ -74,7 +74,7 @@ def list_recordings(folder: Path) -> list[Path]:
 
 
 def judge_recording(study: Study, recording: Recording, path: Path) -> Recorded:
-    """Return the tables of one model, and the verdicts on the claims.
+    """Return the tables of the model in one file of recorded scores, and the verdicts on the claims.
 
     Raises:
         CorpusError: the file does not follow the layout.

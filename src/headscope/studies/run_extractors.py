@@ -1,4 +1,4 @@
-"""Extractors for models that were fine-tuned with several seeds: functions tables -> `Value`.
+"""Extractors for models that were fine-tuned with several seeds: functions of tables that return a `Value`.
 
 They read a head table with the dimension ``run`` (in the code: `runs`), and return the mean over runs with its 95 % t
 interval, or the standard deviation. Shares are in percent. The best head is always the head that was best before
@@ -31,17 +31,17 @@ AnyExtractor = TypeVar("AnyExtractor", bound=Callable[..., Any])
 
 
 def on_tables(extractor: AnyExtractor, *positions: int) -> AnyExtractor:
-    """Return an extractor that gets only the tables of a claim at these positions, in this order."""
+    """Return an extractor that passes on only the tables of a claim at `positions`, in this order."""
     return cast(AnyExtractor, lambda *tables: extractor(*(tables[position] for position in positions)))
 
 
 def mean_over_runs(extractor: RunExtractor) -> Extractor:
-    """Return an extractor of the mean over runs, with its interval."""
+    """Return an extractor of the mean of a number over runs, with its interval."""
     return lambda *tables: average_runs(extractor(*tables))
 
 
 def deviation_over_runs(extractor: RunExtractor) -> Extractor:
-    """Return an extractor of the standard deviation over these runs (``ddof`` 0), as the paper prints it."""
+    """Return an extractor of the standard deviation of a number over runs (``ddof`` 0), as the paper prints it."""
 
     def read(*tables: xr.Dataset) -> Value:
         values = extractor(*tables)
@@ -53,7 +53,7 @@ def deviation_over_runs(extractor: RunExtractor) -> Extractor:
 
 
 def average_runs(values: PerRun) -> Value:
-    """Return the mean of some runs, with its 95 % t interval; a single run has no interval."""
+    """Return the mean of a number over runs, with its 95 % t interval; a single run has no interval."""
     average, count = float(np.mean(values)), len(values)
     if count < 2:
         return Value(average, _describe_runs(values))
@@ -63,20 +63,20 @@ def average_runs(values: PerRun) -> Value:
 
 @make_extractor
 def average_head(runs: xr.Dataset, /, variable: str, **place: str) -> PerRun:
-    """Return the mean over all heads, at these coordinates of the other dimensions, in each run."""
+    """Return the mean of a variable over all heads in each run, at the coordinates `place`."""
     return PERCENT * _get_runs(runs, variable, place).mean(("layer", "head")).values
 
 
 @make_extractor
 def deep_layers(runs: xr.Dataset, /, variable: str, depth: float, *, scale: float = PERCENT, **place: str) -> PerRun:
-    """Return the mean over the heads of the layers deeper than a share of all layers, in each run."""
+    """Return the mean of a variable in each run over the heads of the layers deeper than `depth`, a share of layers."""
     values = _get_runs(runs, variable, place)
     return np.asarray(scale * values.isel(layer=_find_deeper(values, depth)).mean(("layer", "head")).values)
 
 
 @make_extractor
 def lowest_other_layer(runs: xr.Dataset, variable: str, depth: float, *, scale: float = PERCENT) -> PerRun:
-    """Return, for each run, the lowest mean of a layer over its heads, in the first `depth` share of all layers."""
+    """Return the lowest layer mean of a variable in each run, among the layers up to `depth`, a share of layers."""
     values = _get_runs(runs, variable)
     layers = values.isel(layer=~_find_deeper(values, depth)).mean("head")
     if not layers.sizes["layer"]:
@@ -98,7 +98,7 @@ def best_head_after(runs: xr.Dataset, /, variable: str, **place: str) -> Value:
 
 @make_extractor
 def head_value(table: xr.Dataset, /, layer: int, head: int, variable: str, **place: str) -> Value:
-    """Return the value of a given head, after fine-tuning or before."""
+    """Return the value of a given head, as a mean over runs or, before fine-tuning, of the one model."""
     if layer > table.sizes["layer"] or head > table.sizes["head"]:
         raise NotMeasuredError(f"the model has no head {head_name(layer, head)}")
     values = _select_known(table, variable, place).sel(layer=layer, head=head)
@@ -113,25 +113,31 @@ def _select_known(table: xr.Dataset, variable: str, place: Mapping[str, str]) ->
 
 
 def best_head_before(variable: str, by: str) -> RunExtractor:
-    """Return an extractor of the value, in each run, of the head that was best before fine-tuning.
+    """Return an extractor of the value, in each run, of the head that was best by `by` before fine-tuning.
 
-    It takes a table from before fine-tuning, and one of runs.
+    The extractor takes a table from before fine-tuning, and a table of runs.
     """
     return lambda before, runs: PERCENT * _get_runs(runs, variable).sel(find_best_before(before, by)).values
 
 
 def find_best_before(before: xr.Dataset, by: str) -> dict[str, Any]:
-    """Return the coordinates of the head with the greatest value; the first of equals."""
+    """Return the coordinates of the head with the greatest value of `by`; if several have it, of the first."""
     return find_best(select(before, by, {})[by])
 
 
 def consistency_per_run(variable: str) -> RunExtractor:
-    """Return an extractor of Kendall's tau between two corpora, in each run; it takes two tables of the same runs."""
+    """Return an extractor of Kendall's tau between the scores of the heads on two corpora, in each run.
+
+    The extractor takes a table of each corpus, with the same runs.
+    """
     return lambda first, second: np.asarray(consistencies(first, second, variable).taus)
 
 
 def significant_consistencies(variable: str) -> Extractor:
-    """Return an extractor of the number of runs in which tau differs from 0, if heads were independent."""
+    """Return an extractor of the number of runs whose tau between two corpora differs significantly from 0.
+
+    The test assumes independent heads.
+    """
     return lambda first, second: _count_significant(np.asarray(consistencies(first, second, variable).ps))
 
 
@@ -174,7 +180,7 @@ def model_score(tuned: xr.Dataset, name: str) -> PerRun:
 
 @make_extractor
 def change_statistic(comparison: xr.Dataset, variable: str, group: str = "task") -> PerRun:
-    """Return a variable of a comparison that has one number for each run of a group."""
+    """Return a variable of a comparison for each run of a group; runs without a value are left out."""
     values = _select_group(comparison, group)[variable].values
     if not (known := np.isfinite(values)).any():
         recorded = variable == "baseline_tau_corrected" and RECORDED in comparison.attrs
@@ -188,9 +194,9 @@ ALIKE = "all heads have the same score before, or the same change"
 
 @make_extractor
 def significant_changes(comparison: xr.Dataset, sign: int = 0, group: str = "task") -> Value:
-    """Return the number of runs in which the change of heads correlates with their score before.
+    """Return the number of runs in which the change of heads correlates significantly with their score before.
 
-    Only correlations with this sign count; 0 counts both.
+    Only correlations with the sign of `sign` count; 0 counts both signs.
     """
     statistics = comparison.sel(group=group)
     known = statistics["baseline_tau"].notnull().values
@@ -201,7 +207,7 @@ def significant_changes(comparison: xr.Dataset, sign: int = 0, group: str = "tas
 
 
 def corrected_change(comparison: xr.Dataset) -> Value:
-    """Return the mean of Kendall's tau of the score before and its change on other texts, with its interval.
+    """Return the mean of Kendall's tau between score before and change, from different texts, with its interval.
 
     Raises:
         NotMeasuredError: the tables lack the counts of each part of the corpus, or there are fewer than two runs.
@@ -216,7 +222,10 @@ def corrected_change(comparison: xr.Dataset) -> Value:
 def layer_change(
     comparison: xr.Dataset, first: float, last: float, *, group: str = "task", others: bool = False
 ) -> PerRun:
-    """Return the mean change of the heads between two depths (shares of all layers); with `others`, of other layers."""
+    """Return the mean change in each run of the layers between two depths; if `others` is true, of all other layers.
+
+    A depth is a share of all layers: layer 6 of 12 is at 0.5.
+    """
     changes = _select_group(comparison, group)["layer_change"].dropna("run", how="all")
     chosen = find_between(changes, first, last) != others
     if not chosen.any():

@@ -23,7 +23,7 @@ SHARE = 0.1
 """The share of all heads in the set of single-hop heads, and in the set of multi-hop heads."""
 
 SINGLE, MULTI, MIXED = "single-hop", "multi-hop", "mixed"
-"""The sets; the paper calls them DP, MDP and Mix."""
+"""The names of the sets of heads; the paper calls the sets DP, MDP and Mix."""
 
 DROPS = {
     # lesions: (the paper's name of the examples, drop without each set in points)
@@ -33,7 +33,7 @@ DROPS = {
 
 
 def choose_top_heads(treebank: xr.Dataset) -> dict[str, list[str]]:
-    """Return the tenth of the heads that score highest in a relation, the tenth for paths, and both together."""
+    """Return three sets of heads by name: the best tenth in a relation, the best tenth in a path, and both together."""
     sets: dict[str, list[str]] = {}
     for name, multi in ((SINGLE, False), (MULTI, True)):
         ranked = rank_heads(find_best_scores(treebank, multi=multi))
@@ -43,10 +43,12 @@ def choose_top_heads(treebank: xr.Dataset) -> dict[str, list[str]]:
 
 
 def find_best_scores(treebank: xr.Dataset, *, multi: bool) -> xr.DataArray:
-    """Return the highest score of each head in a relation, or in a path, that is frequent enough in that direction.
+    """Return the highest score of each head in any frequent relation or, if `multi` is true, in any frequent path.
+
+    Frequent means that it occurs at least `FEWEST` times in the direction that is scored.
 
     Raises:
-        NotMeasuredError: none is frequent enough.
+        NotMeasuredError: no relation or path is frequent.
     """
     names = [
         str(name)
@@ -104,7 +106,7 @@ TABLES = tuple(f"{name}_{match}" for name in DROPS for match in (BY_SIZE, BY_LAY
 
 
 def _draw_drops(*tables: xr.Dataset) -> Figure:
-    """Draw the drops on both tasks, next to random sets of both kinds."""
+    """Draw the drops on both tasks, next to the drops without random sets of both kinds."""
     return draw_drops(
         dict(zip(("minimal pairs", "last words"), zip(tables[::2], tables[1::2], strict=True), strict=True))
     )

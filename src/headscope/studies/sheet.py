@@ -21,7 +21,7 @@ from headscope.view.headings import name_model
 from headscope.view.lines import make_grid, print_findings, print_grid, print_more
 
 SPLITS = {"task": "of the task's test", "reading": "the task"}
-"""The names of splits for readers."""
+"""The names of splits in texts for readers."""
 
 OF_SEVERAL = {"agrees": "agree", "differs": "differ", "holds": "hold", "fails": "fail"}
 """The plural forms of verdicts that are verbs."""
@@ -70,7 +70,7 @@ def format_value(value: Value, digits: int, significant: int = 0) -> str:
 
 
 def format_number(value: float, digits: int, significant: int = 0) -> str:
-    """Return a number with this many decimals, or a p-value with significant digits as in ``7.578e-05``."""
+    """Return a number with `digits` decimals or, as in ``7.578e-05``, a p-value with `significant` digits."""
     if not significant:
         return f"{round(value, digits) + 0.0:.{digits}f}"  # 0.0 is added to avoid "-0.0"
     return f"{value:.{significant - 1}e}" if 0 < abs(value) < 1e-4 else f"{value:#.{significant}g}"
@@ -113,7 +113,7 @@ def render_markdown(
 
 
 def _list_examples(study: Study, tables: Mapping[str, xr.Dataset]) -> list[str]:
-    """Return a row for the examples on which sets of heads are disabled."""
+    """Return a row of the page for each set of examples on which heads are disabled."""
     lines = []
     for name, lesions in study.lesions.items():
         measured = [tables[full] for match in MATCHES if (full := f"{name}_{match}") in tables]
@@ -168,7 +168,7 @@ def render_claims(beside: str, model: str, findings: Sequence[Finding]) -> list[
 
 
 def make_printed_tables(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[str, tuple[Printed, pd.DataFrame]]:
-    """Return the paper's tables on the effects of fine-tuning, as far as they were measured."""
+    """Return the paper's tables on the effects of fine-tuning, by name; leave out tables that were not measured."""
     printed = {}
     for name, table in study.printed.items():
         with suppress(NotMeasuredError):
@@ -217,7 +217,7 @@ def render_grid(frame: pd.DataFrame) -> list[str]:
 
 
 def render_pictures(files: Mapping[str, str]) -> list[str]:
-    """Return figures in Markdown, by their names: ``figure-4`` -> its file."""
+    """Return lines of Markdown that show figures; `files` has the file of each figure by its name (``figure-4``)."""
     return [line for name, file in files.items() for line in ("", f"![{name.replace('-', ' ')}](<{file}>)")]
 
 
@@ -233,7 +233,10 @@ def _join_notes(finding: Finding) -> str:
 def show(
     study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset], console: Console, *, whole: bool
 ) -> None:  # fmt: skip
-    """Print the number of claims with each verdict, and the judged claims: all, or a few, fallen ones first."""
+    """Print the number of claims with each verdict, and all judged claims or, unless `whole`, the first `SHOWN`.
+
+    Claims that do not hold come first if not all are printed.
+    """
     model = name_model(next(iter(tables.values())).attrs["model"])
     paper = study.paper_model(tables)
     console.print(f"\n[bold]{escape(model)}[/], compared with the paper's {paper}; shares are in percent")

@@ -20,18 +20,18 @@ RECORDED = "recorded"
 
 
 class NotMeasuredError(HeadscopeError):
-    """A head table lacks what a claim needs; the message completes "not measured: ..."."""
+    """An error: a table lacks a value that a claim needs; the message completes "not measured: ..."."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A value, as a paper prints it or from a head table.
+    """A value that a paper prints, or that is read from a head table.
 
     Attributes:
         number: the number; NaN if a paper states a direction and no number.
         detail: its head, offset, layers or runs, such as ``8-11``.
         lower, upper: the 95 % interval; NaN if there is none.
-        p: the p-value of the number being 0; NaN if this is not tested.
+        p: the p-value of a test that the number is not 0; NaN without a test.
         held_out: the value of the head (or offset) that was chosen on one half of the texts, scored on the other.
     """
 
@@ -81,7 +81,7 @@ class Claim:
     Attributes:
         where: its place in the paper: ``table 1, det``.
         what: its description.
-        on: the measurements of the study from whose tables it is read.
+        on: the measurements of the study from whose tables the value is read.
         paper: the paper's value.
         read: an extractor of the same value from head tables.
         unit: the unit of both values.
@@ -128,7 +128,8 @@ class Measurement:
         of_task: true if the texts of the test split of the tuning task replace a corpus.
         tuned: further reducers for the runs: those that also need the model before tuning.
         hops: for a treebank, the number of dependencies in the longest paths that become links.
-        loss: a task head, and reducers of its loss, for weights that have it: table ``NAME_gradients``.
+        loss: the names of a task head and of reducers of its loss, which become the table ``NAME_gradients``; only for
+            weights that have the head.
         disabled_by: the ways in which the heads of the runs are disabled on their task, in place of reducers: only
             table ``NAME_task``.
     """
@@ -210,7 +211,7 @@ class Recording:
     """The layout of head scores that were recorded elsewhere: an ``.npz`` for each model.
 
     Attributes:
-        arrays: for each table, the name of its array: (if fine-tuned, run,) layer, head, score.
+        arrays: for each table, the name of its array, with the axes layer, head and score, after run if fine-tuned.
         needed: the tables that a comparison needs.
         variables: the names of the scores along the last axis.
         units, source: the unit and the source of the scores.
@@ -281,7 +282,7 @@ class Study:
     recording: Recording | None = None
 
     def paper_model(self, tables: Mapping[str, xr.Dataset]) -> str:
-        """Return the paper's name of the model with which some tables are compared."""
+        """Return the paper's name of the model of the tables; the paper's first model if it has no such model."""
         ours = {str(table.attrs["model"]) for table in tables.values()}
         same = [name for name, ids in self.models.items() if ours & set(ids)]
         return same[0] if same else next(iter(self.models))

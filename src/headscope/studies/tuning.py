@@ -42,7 +42,7 @@ class TuningOptions:
 
     @property
     def are_given(self) -> bool:
-        """Whether an option other than the number of runs says how to train."""
+        """Whether an option on how to train is given, other than the number of runs."""
         numbers = (self.epochs, self.learning_rate, self.max_examples)
         return bool(self.task) or numbers != (None, None, None) or self.select != VALIDATION
 
@@ -67,7 +67,7 @@ class TuningPlan:
 def plan_tuning(
     name: str, study: Study, options: TuningOptions, data: Path, corpora: Mapping[str, Path | Corpus]
 ) -> TuningPlan | None:
-    """Return the plan of a study's fine-tuning; None without seeds and without runs.
+    """Return the plan of a study's fine-tuning; None if the options have neither seeds nor runs.
 
     The task is read from the file in `corpora` if its corpus is there, else from `data`.
 
@@ -103,7 +103,7 @@ def plan_tuning(
 
 
 def _read_finished(name: str, study: Study, folder: Path) -> dict[str, Runs]:
-    """Return the runs in a folder of `headscope.tune`, and those of their control, by group."""
+    """Return the runs on a task and on its control in a folder of `headscope.tune`, as ``task`` and ``control``."""
     if study.tuning is None:
         raise HeadscopeError(f"the study {name} fine-tunes nothing; leave out --runs.")
     of_task = read_runs(folder)

@@ -53,10 +53,10 @@ MISPRINT = (
     "table A1 misprints P of RoBERTa-base's best head as 92.9: the scores that the authors released give 82.9, and "
     "with R = 19.1 a P of 92.9 would make F1 31.7, where the table has 31.1"
 )
-"""On the precision of RoBERTa-base's best head."""
+"""A note on the misprinted precision of RoBERTa-base's best head."""
 
 TEXT_P = {"precision": 5.24e-15, "recall": 1.20e-13, "f1": 1.56e-13}
-"""Section 4.2.1: the p-values of BERT-base's taus."""
+"""Section 4.2.1: the p-values of Kendall's tau for BERT-base."""
 
 TAUS = {
     BASE: ("figure 2", (0.440, 0.418, 0.415)),
@@ -131,7 +131,7 @@ def _tau(variable: str) -> Extractor:
 
 
 def _rank_on_reviews(story: xr.Dataset, review: xr.Dataset) -> Value:
-    """Return the rank, by F1 on the second corpus, of the head that is best on the first."""
+    """Return the rank by F1 on reviews of the head that is best on stories."""
     best = _BEST("scope_f1")(story)
     layer, head = map(int, best.detail.split("-"))
     scores = review["scope_f1"]

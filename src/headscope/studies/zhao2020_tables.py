@@ -25,7 +25,10 @@ Tables = Mapping[str, xr.Dataset]
 
 
 def tabulate_heads(tables: Tables) -> pd.DataFrame:
-    """Return the scores of the average head and of the best head before, before and after tuning (tables 3, A3)."""
+    """Return the scores, before and after tuning, of the average head and of the best head (tables 3 and A3).
+
+    The best head is the best before tuning.
+    """
     story = _require(tables, "story")
     best = find_best_before(story, "scope_f1")
     named = f"best ({best['layer']}-{best['head']})"
@@ -81,10 +84,10 @@ def tabulate_changes(tables: Tables) -> pd.DataFrame:
 
 
 def tabulate_tests(tables: Tables) -> pd.DataFrame:
-    """Return p-values of task against control (exact rank-sum test), and of both against before (exact signed-rank).
+    """Return the p-values of task against control, and of each of them against the model before tuning.
 
-    All tests are two-sided. The last row is the lowest p-value that this number of runs can have, however far apart
-    they are.
+    The first is from the exact rank-sum test, the others are from the exact signed-rank test. All tests are two-sided.
+    The last row is the lowest p-value that this number of runs can have, however far apart the runs are.
     """
     rows = []
     for name, letter in SCORES.items():
@@ -118,7 +121,10 @@ def _list_tests(tables: Tables, name: str) -> list[tuple[str, float, dict[str, n
 
 
 def _head_scores(average: bool, variable: str, story: xr.Dataset, runs: xr.Dataset | None) -> np.ndarray:
-    """Return a score of the average head, or of the best head before, in each run; without runs, a single value."""
+    """Return a score in each run of the average head, or of the head that is best before tuning.
+
+    If `runs` is None, the only value is the score before tuning.
+    """
     if runs is None:
         values = story[variable]
         score = values.mean() if average else values.sel(find_best_before(story, "scope_f1"))

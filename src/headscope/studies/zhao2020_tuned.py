@@ -92,7 +92,7 @@ IMPOSSIBLE = (
     "table A2 has a misprint in P = 97.2, R = 92.9 and F1 = 95.9 of RoBERTa-base tuned on negation: the mean of F1 "
     "over runs cannot exceed the F1 of the mean P and R, which is at most 95.1 however they were rounded"
 )
-"""On RoBERTa-base tuned on negation: F1 is concave in P and R."""
+"""A note on a misprint for RoBERTa-base tuned on negation. It follows from the concavity of F1 in P and R."""
 
 SELECTIVITY = Claim(
     "not in the paper", "selectivity: accuracy at the task less accuracy at the control",
@@ -159,7 +159,7 @@ def _head_claims() -> list[Claim]:
 
 
 def _head_extractors(head: str, variable: str) -> tuple[Extractor, RunExtractor, RunExtractor]:
-    """Return extractors for tables of stories: a score before fine-tuning, and in the runs of task and control."""
+    """Return three extractors of a score from the tables `STORIES`: before tuning, per run of task, and of control."""
     if head == "average head":
         per_run = average_head(variable)
         return on_tables(mean_of_heads(variable), 0), on_tables(per_run, 1), on_tables(per_run, 2)
@@ -289,7 +289,7 @@ BIASED = (
 )
 
 DERIVED = {f"change_{name}": Derived(STORIES, partial(compare_variable, variable=f"scope_{name}")) for name in SCORES}
-"""The compared tables: before, task and control on stories."""
+"""The tables that compare heads on stories: before tuning, tuned on the task, and tuned on the control."""
 
 CLAIMS = (
     *_task_score_claims(), SELECTIVITY, *_head_claims(), *_test_claims(), *_layer_claims(),
