@@ -46,7 +46,7 @@ def map_array(path: Path, format: FileFormat) -> np.ndarray:
 
     Raises:
         HeadscopeError: the path is not a file, or the system does not allow reading it.
-        ValueError: it holds no plain array, or its size differs from its header.
+        ValueError: the file holds no plain array, or its size differs from its header.
     """
     with open_file(path, format) as file:
         try:
@@ -79,7 +79,7 @@ def _check_archive(file: BinaryIO, size: int, format: FileFormat, packed: bool) 
 
 
 def _read_header(opened: IO[bytes], name: str, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return the shape, whether columns come first, and the type of an array; raise an error if its size is wrong."""
+    """Return an array's shape, whether it is stored by columns, and its type; raise an error for a wrong size."""
     version = numpy_format.read_magic(opened)
     read_header = {1: numpy_format.read_array_header_1_0, 2: numpy_format.read_array_header_2_0}[version[0]]
     shape, by_columns, kind = read_header(opened)

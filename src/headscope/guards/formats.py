@@ -15,7 +15,7 @@ UNPACKED = 64 * MEGABYTE
 """The number of bytes to which any packed file may unpack."""
 
 MOST_PACKED = 50
-"""The ratio of unpacked to packed bytes that a larger file may have; tables, maps and vectors have at most half."""
+"""The greatest ratio of unpacked to packed bytes of a file that exceeds `UNPACKED`; known files have at most half."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,10 @@ def read_bytes(path: Path, format: FileFormat) -> bytes:
 
 
 def is_too_much(unpacked: int, size: int) -> bool:
-    """Return whether a packed file of `size` bytes unpacks to more bytes than tables, maps and vectors do."""
+    """Return whether `unpacked` is too much for a packed file of `size` bytes (`UNPACKED`, `MOST_PACKED`)."""
     return unpacked > max(UNPACKED, MOST_PACKED * size)
 
 
 def describe_claim(unpacked: int, size: int) -> str:
-    """Return the fault of a file that is packed too much, as part of a sentence."""
+    """Return the end of an error message on a packed file of `size` bytes that claims to unpack to too much."""
     return f"claims to hold {unpacked / 1e9:,.1f} GB, which {size:,} bytes cannot"

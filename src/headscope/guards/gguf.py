@@ -13,7 +13,7 @@ _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
 _STRING, _ARRAY = 8, 9
 _DEEPEST = 3
-"""The greatest depth of nested arrays; no known key has any."""
+"""The greatest depth of nested arrays; no known key has nested arrays."""
 
 _MOST_AXES = 8
 _MOST_KEYS = 10_000
@@ -39,7 +39,7 @@ def check_gguf(path: Path) -> None:
 
 
 def open_gguf(path: Path) -> Any:
-    """Return the `gguf.GGUFReader` of a file, which raises errors of its own, after `check_gguf`."""
+    """Return the `gguf.GGUFReader` of a file after `check_gguf`; the reader raises errors of its own."""
     from gguf import GGUFReader  # imported here because only GGUF files need it
 
     check_gguf(path)
@@ -56,7 +56,7 @@ class _Header:
             self.order = ">"
 
     def check(self) -> None:
-        """Read the header to its end."""
+        """Raise an error if the header is invalid, or does not end within the file."""
         tensors, keys = self._read("Q"), self._read("Q")
         if keys > _MOST_KEYS:
             raise ValueError(f"it has {keys:,} keys")

@@ -17,7 +17,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def read_lines(path: Path, format: FileFormat) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text in UTF-8 with their numbers, counted from 1; without a byte order mark.
+    """Yield the number (from 1) and the text of each line of a UTF-8 file; a byte order mark is dropped.
 
     Raises:
         HeadscopeError: the path is not a file, or the system does not allow reading it.
@@ -42,7 +42,7 @@ def read_lines(path: Path, format: FileFormat) -> Iterator[tuple[int, str]]:
 
 
 def split_lines(file: BinaryIO, longest: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, counted from 1.
+    """Yield the number, counted from 1, and the bytes of each line of a file.
 
     Raises:
         LineError: a line has more than `longest` bytes; no more of it is read.
@@ -57,7 +57,7 @@ def split_lines(file: BinaryIO, longest: int) -> Iterator[tuple[int, bytes]]:
 
 
 class LineError(ValueError):
-    """A line that cannot be read.
+    """An error: a line of a file cannot be read.
 
     Attributes:
         number: the number of the line, counted from 1.
