@@ -1,4 +1,4 @@
-"""The units that one run of an evaluation disables: a head, a layer, a key/value head, two heads, or a placebo."""
+"""The units that an evaluation disables, such as a head, a layer or a key/value head, and their placebos."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from headscope.capture.model.model import Model
 from headscope.intervene.selected_heads import Selection, select_heads
 
 HEAD, LAYER, GROUP, PAIR, SET = "head", "layer", "group", "pair", "set"
-"""The kinds of units: a query head, a layer, the query heads that share a key/value head, two heads, any heads."""
+"""The kinds of units: a query head, a layer, all query heads of a key/value head, two heads, any set of heads."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Unit:
     """A set of heads that are disabled together.
 
     Attributes:
-        name: The name, as `select_heads` reads it; for a pair, two names joined by a plus; for a set, its own name.
+        name: The name, as `select_heads` reads it; for a pair, two such names joined by a plus; for a set, any name.
         kind: ``head``, ``layer``, ``group``, ``pair`` or ``set``.
         selection: The heads of the unit.
     """
@@ -30,7 +30,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Ablation:
-    """One run of an evaluation.
+    """One run of an evaluation, with a unit disabled or a placebo in its place.
 
     Attributes:
         unit: The unit that is disabled.
@@ -46,7 +46,10 @@ class Ablation:
 
 
 def list_units(model: Model, names: Sequence[str] = ()) -> list[Unit]:
-    """List the named units of a model; by default all heads, all layers, and the groups of query heads.
+    """List the named units of a model; by default all its heads, layers and key/value heads.
+
+    By default a key/value head is left out if it has a single query head, or all query heads of its layer: it would be
+    the same unit as the head or the layer.
 
     Raises:
         HeadscopeError: The model has no such head, layer or key/value head.
@@ -61,7 +64,7 @@ def list_heads(model: Model) -> list[Unit]:
 
 
 def pair_units(heads: Sequence[Unit]) -> list[Unit]:
-    """Make all pairs of the given heads."""
+    """Make a unit of each pair of the given heads."""
     return [
         Unit(f"{first.name}+{second.name}", PAIR, _merge(first.selection, second.selection))
         for first, second in combinations(heads, 2)
@@ -82,7 +85,7 @@ def _name_units(model: Model) -> Iterator[str]:
 
 
 def _make_unit(model: Model, name: str) -> Unit:
-    """Make the unit with a name, and write the name as tables do: 3-1 for 03-1."""
+    """Make the unit with a name; the name is written as in tables, such as ``3-1`` for ``03-1``."""
     kind = GROUP if "kv" in name else HEAD if "-" in name else LAYER
     plain = re.sub(r"\d+", lambda number: str(int(number[0])), " ".join(name.split()))
     return Unit(plain, kind, select_heads(model, [name]))
@@ -94,15 +97,19 @@ def _merge(first: Selection, second: Selection) -> Selection:
 
 
 PLACEBOS = {HEAD: 1, GROUP: 1, LAYER: 2, PAIR: 0, SET: 0}
-"""Factors for the number of placebos of each kind of unit; a layer has more, since no unit shares their spread."""
+"""The factor by which the number of placebos is multiplied, for each kind of unit.
+
+A layer gets twice the number: the spread of placebos is pooled over the units of a layer, and a layer is alone in it.
+"""
 
 
 def list_ablations(
     units: Sequence[Unit], ways: Sequence[str], placebos: Mapping[str, int], paths: Sequence[str] = (TOTAL,)
 ) -> list[Ablation]:
-    """List the ablations of each unit in each way and on each path.
+    """List the ablations of each unit, by each way of disabling it and on each path.
 
-    On the total path, the ways with placebos also get placebos of each unit; their number is multiplied by `PLACEBOS`.
+    On the total path, each ablation is followed by its placebos. `placebos` has their number for each way (0 if the way
+    is missing), which is multiplied by the factor in `PLACEBOS`.
     """
     return [
         Ablation(unit, how, placebo, path)

@@ -1,4 +1,4 @@
-"""Outputs of heads on a corpus, to replace other outputs with: their mean, or the outputs on single texts.
+"""Outputs of heads on a corpus, which can replace other outputs: the mean output, or the outputs on single texts.
 
 documents --stream--> batches --capture, with an edit that only looks--> z of the selected layers --> `Mean`, `Resample`
 """
@@ -49,7 +49,7 @@ def average_outputs(
 
 
 def record_outputs(model: Model, selection: Selection, documents: Iterable[Document], *, seed: int = 0) -> Resample:
-    """Return the outputs of all heads of the selected layers on each document, in random order.
+    """Return the outputs of all heads of the selected layers on each document, with the documents in random order.
 
     The outputs are held in memory. The errors are the same as for `average_outputs`.
     """
@@ -66,7 +66,10 @@ def record_outputs(model: Model, selection: Selection, documents: Iterable[Docum
 def _collect(
     model: Model, selection: Selection, documents: Iterable[Document]
 ) -> Iterator[dict[Layer, tuple[Tensor, Bool[Tensor, "batch query"]]]]:
-    """Yield z of the selected layers for each batch, and which of its rows are tokens; long texts are cut."""
+    """Yield for each batch the output z of each selected layer, with a mask that is False for padding.
+
+    Long texts are cut.
+    """
     room = Room.measure(model, None)
 
     def read(portion: Portion) -> dict[Layer, tuple[Tensor, Bool[Tensor, "batch query"]]]:
@@ -87,7 +90,7 @@ def _collect(
 
 
 def _add(total: Tensor | None, batch: Tensor, *, dim: int) -> Tensor:
-    """Add two sums along a dimension; either of them may be shorter."""
+    """Add a batch to a total; the tensor that is shorter along `dim` counts as 0 beyond its end."""
     if total is None:
         return batch
     longer, shorter = (total, batch) if total.shape[dim] >= batch.shape[dim] else (batch, total)

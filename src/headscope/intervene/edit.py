@@ -10,11 +10,11 @@
 `disable`   any of the first five, by name
 ==========  ===================================================================================================
 
-They can be nested; an inner one acts on the output that the outer ones leave. A head is its output before the output
-projection: a slice of the projected output is not a head. Heads are named as in `select_heads`. A model is the result
-of `headscope.load` or a loaded model of transformers, alone or as ``(model, tokenizer)``. Any code that runs it within
-the block, also to train or to generate, runs it with changed heads. Afterwards the model is as before, also after an
-error. All functions take the model and the heads as `disable` does, and raise the same errors.
+Blocks can be nested; an inner block acts on the output that the outer blocks leave. A head is its output before the
+output projection: a slice of the projected output is not a head. Heads are named as in `select_heads`. A model is the
+result of `headscope.load` or a loaded model of transformers, alone or as ``(model, tokenizer)``. Any code that runs the
+model within the block, also to train or to generate, runs it with changed heads. Afterwards the model is as before,
+also after an error. All functions take the model and the heads as `disable` does, and raise the same errors.
 """
 
 import inspect
@@ -47,14 +47,15 @@ def zero(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
 
 
 def uniform(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
-    """Give heads equal attention to all tokens that each token may see (Kovaleva et al. 2019, section 4.6)."""
+    """Let heads attend equally to all visible tokens within a block (Kovaleva et al. 2019, section 4.6)."""
     return _replace(model, heads, lambda *_: replacement.uniform, lambda: "uniform")
 
 
 def mean(model: Loadable, heads: HeadNames, corpus: Any, *, by_position: bool = False) -> AbstractContextManager[Model]:
-    """Replace the output of each head by its mean over a corpus, in any form that `headscope.read` takes.
+    """Replace the output of each head by its mean over a corpus within a block.
 
-    With `by_position`, it is the mean at each position of a text, counting the padding before it.
+    The corpus has any form that `headscope.read` takes. With `by_position`, the output at each position of a text is
+    replaced by the mean at this position; positions include the padding before a text.
     """
     documents, places = read(corpus), " by position" if by_position else ""
     return _replace(
@@ -64,7 +65,7 @@ def mean(model: Loadable, heads: HeadNames, corpus: Any, *, by_position: bool = 
 
 
 def resample(model: Loadable, heads: HeadNames, corpus: Any, *, seed: int = 0) -> AbstractContextManager[Model]:
-    """Replace the output of each head by its output on a text of a corpus, at the same position.
+    """Replace the output of each head by its output on a text of a corpus, at the same position, within a block.
 
     The `seed` decides which text of the corpus replaces which text of a batch.
     """
@@ -76,18 +77,19 @@ def resample(model: Loadable, heads: HeadNames, corpus: Any, *, seed: int = 0) -
 
 
 def shuffle(model: Loadable, heads: HeadNames, *, step: int = 1) -> AbstractContextManager[Model]:
-    """Replace the output of each head by its output on the example `step` before in the batch, at the same position.
+    """Replace the output of each head by its output on another example of the batch, at the same position.
 
-    While the model runs, a batch with a single example raises a `HeadscopeError`.
+    The other example is `step` examples earlier in the batch. Within the block, a batch without another example raises
+    a `HeadscopeError` when the model runs.
     """
     return _replace(model, heads, lambda *_: Shuffle(step), lambda: f"shuffle by {step}")
 
 
 def cut(model: Loadable, heads: HeadNames, edges: Iterable[tuple[int, int]]) -> AbstractContextManager[Model]:
-    """Hide some tokens from some other tokens in heads; their weight goes to the tokens that are still visible.
+    """Stop tokens from attending to certain other tokens in the given heads, within a block.
 
     An edge is a pair of positions in a text, counted from 0: the token that attends, and the token that it must not
-    see.
+    see. The weight of the hidden token goes to the tokens that are still visible.
     """
     listed = list_edges(edges)
     return _replace(model, heads, lambda *_: CutEdges(listed), lambda: f"attention without the edges {[*listed]}")
@@ -96,7 +98,7 @@ def cut(model: Loadable, heads: HeadNames, edges: Iterable[tuple[int, int]]) -> 
 WAYS: Mapping[BlockWay, Callable[..., AbstractContextManager[Model]]] = {
     "uniform": uniform, "zero": zero, "mean": mean, "resample": resample, "shuffle": shuffle,
 }  # fmt: skip
-"""The ways to disable heads."""
+"""The function for each way to disable heads, by the name of the way."""
 
 
 @explained
@@ -121,9 +123,9 @@ def disable(
         model: The model of the heads.
         heads: The names of the heads, such as ``3-1``, with layers and heads counted from 1; ``3`` is the whole layer.
             A table that is measured within the block names them in its attribute ``edited``.
-        how: The replacement of their output: attention with equal weights (``uniform``), nothing (``zero``), the head's
-            ``mean`` output over a corpus, its output on another text of a corpus (``resample``) or on another example
-            of the batch (``shuffle``).
+        how: The replacement of each head's output: attention with equal weights (``uniform``), nothing (``zero``), the
+            head's ``mean`` output over a corpus, its output on another text of a corpus (``resample``) or on another
+            example of the batch (``shuffle``).
         corpus: For ``mean`` and ``resample``: a corpus in any form that `headscope.read` takes.
         by_position: For ``mean``: True takes the mean at each position of a text. Default: one mean for all positions.
         seed: For ``resample``: decides which text of the corpus replaces which text of a batch. Default: 0.
@@ -147,7 +149,7 @@ def disable(
 def _replace(
     model: Loadable, heads: HeadNames, make: Callable[[Model, Selection], Replacement], describe: Callable[[], str]
 ) -> AbstractContextManager[Model]:
-    """Read the names of heads at once, and return the block in which `make` replaces their output."""
+    """Check the form of the names of heads, and return the context manager in which `make` replaces their output."""
     return _replacing(model, list_names(heads), make, describe)
 
 
@@ -155,7 +157,10 @@ def _replace(
 def _replacing(
     model: Loadable, heads: list[str], make: Callable[[Model, Selection], Replacement], describe: Callable[[], str]
 ) -> Iterator[Model]:
-    """Replace the output of heads by the result of `make` within a block; `describe` names the replacement."""
+    """Replace the output of heads within a block, by the replacement that `make` returns.
+
+    `describe` returns a description of the replacement.
+    """
     with _evaluating(_find_module(model)):
         model = load(model)
         selection = select_heads(model, heads)
@@ -187,7 +192,7 @@ def collate_sample(model: Model) -> Batch:
 
 
 def _find_module(model: Loadable) -> torch.nn.Module | None:
-    """Return the torch module of a model that is already loaded; None for other models."""
+    """Return the torch module of a loaded model; None if the model is not loaded, such as a name."""
     loaded = model[0] if isinstance(model, tuple) else model.module if isinstance(model, Model) else model
     return loaded if isinstance(loaded, torch.nn.Module) else None
 

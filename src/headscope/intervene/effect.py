@@ -1,7 +1,7 @@
 """Evaluations of a model with each unit disabled in turn.
 
-For each batch the whole model runs once, and the outputs of its blocks are kept. Then it runs once for each unit,
-starting at the heads of the unit's lowest layer, since everything below is the same.
+For each batch the whole model runs once, and the outputs of its blocks are kept. Then the model runs once for each
+unit, starting at the heads of the unit's lowest layer, since everything below is the same.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,8 +34,8 @@ class Outcomes:
     Attributes:
         whole: The quantities of the evaluation with the whole model.
         disabled: The quantities with each ablation.
-        squared_norms: For each ablation, the squared norm of what it changes, summed over tokens and layers.
-        tokens: The number of tokens in these sums.
+        squared_norms: For each ablation, the squared norm of its change, summed over tokens and layers.
+        tokens: The number of tokens over which `squared_norms` are summed.
         steps: The number of finished runs of a batch; the first run of each batch is with the whole model.
     """
 
@@ -47,7 +47,7 @@ class Outcomes:
 
     @classmethod
     def empty(cls, evaluation: Evaluation, ablations: int) -> "Outcomes":
-        """Make the outcomes before the first batch."""
+        """Make outcomes that are all 0, as they are before the first batch."""
         size = (evaluation.items, len(evaluation.quantities))
         return cls(np.zeros(size), np.zeros((ablations, *size)), np.zeros(ablations))
 
@@ -62,14 +62,17 @@ class Outcomes:
         return RunSums({(name,): np.asarray(value) for name, value in vars(self).items()})
 
     def join(self, other: "Outcomes") -> "Outcomes":
-        """Join these outcomes with outcomes of other ablations of the same evaluation."""
+        """Return outcomes with the ablations of these outcomes, followed by the ablations of `other`.
+
+        Both must come from the same evaluation, with the same whole model.
+        """
         disabled = np.concatenate([self.disabled, other.disabled])
         squared_norms = np.concatenate([self.squared_norms, other.squared_norms])
         return Outcomes(self.whole, disabled, squared_norms, self.tokens, self.steps + other.steps)
 
     @property
     def norms(self) -> Float[np.ndarray, " ablation"]:
-        """The root of the mean squared norm of what an ablation changes at a token."""
+        """The norm of the change by each ablation, as a root mean square over tokens."""
         return np.sqrt(self.squared_norms / max(1, self.tokens))
 
 
@@ -84,11 +87,13 @@ def measure_outcomes(
     stream: ResidualStream | None = None,
     seed: int = 0,
 ) -> Iterator[None]:
-    """Add to the outcomes of an evaluation, and yield after each step, until they are complete.
+    """Run an evaluation with each ablation, and add the results to `outcomes`; yield whenever they can be saved.
 
-    The outcomes are either empty, or come from a run that was killed, whose finished steps are not run again.
-    `projections` is empty if no placebo needs them, and only direct paths need the residual stream. The seed sets the
-    directions of placebos.
+    This is after each ablation of a batch, or at the end of a batch that is divided because it does not fit into
+    memory. A later call continues from saved outcomes: it does not repeat their finished steps.
+
+    `projections` may be empty if there are no placebos and no direct paths. Only direct paths need `stream`, the
+    residual stream. `seed` sets the directions of placebos.
 
     Raises:
         ModelError: The heads of the model cannot be edited, or its outputs are not finite.
@@ -100,7 +105,10 @@ def measure_outcomes(
         return DisabledUnit(ablation, replacement, projections, passes.find_streams(ablation), seed)
 
     def measure(batch: EvaluationBatch, start: int) -> Iterator[int]:
-        """Add to the outcomes of a batch, or of a part of it, in each step from `start`; yield the step's number."""
+        """Run a batch, or a part of it, from the step `start` on; yield the number of each step that was added.
+
+        Step 0 is the whole model, and step n is the n-th ablation.
+        """
         nonlocal run
         whole, passes = _run_whole(capture, batch, projections, stream)
         if run is None:
@@ -155,7 +163,7 @@ def measure_outcomes(
 
 @dataclass(frozen=True, eq=False)
 class _Passes:
-    """Passes on one batch with a unit disabled, which start at different points of the model.
+    """Forward passes on one batch with a unit disabled; each method starts at another point of the model.
 
     Attributes:
         capture: The capture of the model.
@@ -172,7 +180,10 @@ class _Passes:
     stream: ResidualStream | None
 
     def find_streams(self, ablation: Ablation) -> Mapping[Layer, Tensor]:
-        """Return the stream that each layer of a placebo adds to; nothing if the model has no blocks."""
+        """Return the residual stream to which each layer of a placebo adds its output.
+
+        Empty if the ablation is not a placebo, or if the model has no blocks. Layers without a projection are left out.
+        """
         if self.recorded is None or not ablation.placebo:
             return {}
         return self.recorded.find_streams(ablation.unit.selection, self.projections)
@@ -195,13 +206,13 @@ class _Passes:
 
     @torch.inference_mode()
     def run_from_start(self, edit: DisabledUnit) -> Tensor:
-        """Return the logits from a whole pass."""
+        """Return the logits from a pass through the whole model."""
         with self.capture.editing(edit):
             return compute_logits(self.capture.model, self.batch)
 
     @torch.inference_mode()
     def run_directly(self, edit: DisabledUnit) -> Tensor:
-        """Return the logits from a pass in which only the final norm reads the change."""
+        """Return the logits from a pass in which only the final norm reads what the edit changes."""
         assert self.recorded is not None
         assert self.stream is not None
         last = get_first(self.recorded.outputs[-1])
@@ -227,7 +238,7 @@ def _run_whole(
     projections: Mapping[Layer, Projection],
     stream: ResidualStream | None,
 ) -> tuple[Tensor, _Passes]:
-    """Return the logits of the whole model, and the passes that can follow."""
+    """Run the whole model on a batch; return the logits, and the passes that can then be run with a unit disabled."""
     if not has_blocks(capture):
         return compute_logits(capture.model, batch), _Passes(capture, batch, projections, None, stream)
     with record_blocks(capture) as recorded:
@@ -235,7 +246,10 @@ def _run_whole(
 
 
 def _choose_run(passes: _Passes, edits: Sequence[DisabledUnit]) -> Callable[[_Passes, DisabledUnit], Tensor]:
-    """Return the fastest kind of pass with the same result as a whole pass, apart from rounding."""
+    """Return the method for the fastest kind of pass that gives the logits of a whole pass on `edits`.
+
+    The logits may differ by rounding.
+    """
     if passes.recorded is None:
         return _Passes.run_from_start
     expected = [passes.run_from_start(edit) for edit in edits]
@@ -250,6 +264,6 @@ def _choose_run(passes: _Passes, edits: Sequence[DisabledUnit]) -> Callable[[_Pa
 
 
 def _sum_real(squares: Float[Tensor, "row token"], batch: EvaluationBatch) -> Tensor:
-    """Return the sum over tokens, without padding."""
+    """Return the sum over the tokens of the input without padding; over all entries if their shape is another."""
     real = batch.real.to(squares.device)
     return (squares * real if squares.shape == real.shape else squares).double().sum()

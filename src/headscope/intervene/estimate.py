@@ -28,12 +28,16 @@ def estimate_changes(
     ways: Ways,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[tuple[str, Layer], Float[np.ndarray, "head item"]]:
-    """Estimate the change of the first quantity of each item, by the way and the layer of the heads.
+    """Estimate how disabling each head changes the first quantity of each item.
 
-    The whole model runs once forward and once backward on each batch, without gradients of its weights.
+    The whole model runs once forward and once backward on each batch, without gradients of its weights. `progress` is
+    called with the number of finished batches and the number of all batches.
 
-    It raises a `ModelError` if the heads of the model cannot be edited. `progress` is called with the number of
-    finished batches and the number of all batches.
+    Returns:
+        The estimates of all heads of a layer, by the way in which they are disabled (one of `how`) and the layer.
+
+    Raises:
+        ModelError: The heads of the model cannot be edited.
     """
 
     def estimate(batch: EvaluationBatch) -> tuple[EvaluationBatch, dict[tuple[str, Layer], Tensor]]:
@@ -61,19 +65,19 @@ class _Watch:
     """An `Edit` that adds a differentiable zero to z, and keeps the change that each replacement would make.
 
     Attributes:
-        replacements: The replacements of z, by the way.
-        added: The zeros, by layer.
-        changes: z' - z of all heads, by the way and the layer.
+        replacements: The replacement of z for each way of disabling heads.
+        added: The zeros that were added to z, by layer.
+        changes: z' - z of all heads of a layer, by the way of disabling them and the layer.
     """
 
     def __init__(self, replacements: dict[str, Replacement]) -> None:
-        """Begin a pass."""
+        """Prepare for one pass of a model."""
         self.replacements = replacements
         self.added: dict[Layer, Tensor] = {}
         self.changes: dict[tuple[str, Layer], Tensor] = {}
 
     def __call__(self, z: Tensor, layer: EditedLayer) -> Tensor:
-        """Return z unchanged, apart from the added zero."""
+        """Keep the changes of a layer, and return z plus the differentiable zero."""
         key, heads = (layer.attention_type, layer.layer), torch.arange(layer.heads, device=z.device)
         with torch.no_grad():
             for name, replacement in self.replacements.items():

@@ -1,4 +1,4 @@
-"""Evaluations of a model while heads are disabled: its inputs, and the quantities that its outputs give.
+"""Evaluations of a model while heads are disabled: the inputs, and the quantities that the model's outputs give.
 
 model, task --prepare--> `Evaluation`: batches --model--> logits --quantify--> items --gather--> examples --metrics-->
 
@@ -31,7 +31,7 @@ ALL = "all"
 
 @dataclass(frozen=True, eq=False)
 class EvaluationBatch:
-    """Some inputs of a model.
+    """Inputs that a model reads together, with the targets of its outputs.
 
     Attributes:
         inputs: The arguments of the model, without labels.
@@ -108,12 +108,12 @@ class Evaluation:
     labels: tuple[str, ...] = ()
 
     def name_row(self, batch: EvaluationBatch, row: int) -> str:
-        """Return the name of a row of a batch for messages."""
+        """Return the words for a row of a batch in an error message, such as ``of item 3 of SST-2``."""
         return f"of item {int(batch.items[row]) + 1:,} of {self.name}"
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of the tokens and targets of all inputs, their items, and the examples, clusters and subsets."""
+        """The SHA-256 of the tokens, targets and items of all inputs, the examples, the clusters and subset names."""
         parts: list[tuple[Any, ...]] = [(self.examples, self.clusters, [*self.subsets])]
         for batch in self.batches:
             targets = batch.targets.tolist() if isinstance(batch.targets, Tensor) else batch.targets
@@ -129,12 +129,12 @@ class Evaluation:
 def name_sums(
     sums: Float[np.ndarray, "... item quantity"], quantities: Sequence[str]
 ) -> dict[str, Float[np.ndarray, "... item"]]:
-    """Return sums of quantities by the quantity's name."""
+    """Split sums of quantities into one array for each quantity, by the name of the quantity."""
     return {name: sums[..., number] for number, name in enumerate(quantities)}
 
 
 def loss_metric(title: str, units: str, denominator: str, numerator: str = "log_probability") -> Metric:
-    """Return the loss as a metric: the negative mean of a quantity for which higher is better."""
+    """Make the metric ``loss``: minus the sum `numerator`, for which higher is better, divided by `denominator`."""
     ratio = ratio_metric("loss", title, units, -1, numerator, denominator)
     return replace(ratio, compute=lambda sums: -ratio.compute(sums))
 
@@ -145,7 +145,7 @@ def run_batches(
     run: Callable[[EvaluationBatch], R],
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[R]:
-    """Yield the result of a function for each batch of an evaluation, or for each part of a batch that does not fit.
+    """Yield the result of `run` for each batch of an evaluation; a batch that does not fit into memory runs in parts.
 
     `progress` is called with the number of finished batches.
 

@@ -10,11 +10,11 @@ import numpy as np
 from headscope.errors import HeadscopeError
 
 HeadNames: TypeAlias = str | int | Iterable[str | int]
-"""Names of heads, key/value heads and layers, which are numbers or text."""
+"""One or more names of heads, key/value heads or layers. A name is a text, or the number of a layer."""
 
 
 def list_names(names: HeadNames, *, of_layers: bool = False) -> list[str]:
-    """Return the names in a string, a number, or several of these.
+    """List the names in a string (divided at commas), a number, or a list of strings and numbers.
 
     Args:
         names: The names as a user writes them; a number is a whole layer.
@@ -40,7 +40,7 @@ def list_names(names: HeadNames, *, of_layers: bool = False) -> list[str]:
 
 
 def _is_number(name: object) -> bool:
-    """Return True for a whole number, also of NumPy, but not for a Boolean."""
+    """Return True for a whole number of Python or NumPy; False for a Boolean."""
     return isinstance(name, Integral) and not isinstance(name, bool)
 
 

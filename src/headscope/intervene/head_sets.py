@@ -22,15 +22,16 @@ def unite_heads(model: Model, name: str, heads: Iterable[str]) -> Unit:
 
 
 def count_random_sets(model: Model, unit: Unit, match: str = BY_LAYER) -> int:
-    """Return the number of other sets that `draw_random_sets` can draw."""
+    """Return the number of sets that `draw_random_sets` yields."""
     return prod(comb(len(pool), chosen) for pool, chosen in _list_pools(model, unit.selection, match)) - 1
 
 
 def draw_random_sets(model: Model, unit: Unit, seed: int = 0, match: str = BY_LAYER) -> Iterator[Unit]:
-    """Yield all other sets that match a set, in random order; they may contain heads of the set.
+    """Yield all sets of heads that match a given set, except this set, in random order.
 
-    They match the set by ``layer``, with the same number of heads in each layer, or by ``size``, with the same number
-    in any layers. If the set was also drawn at random, it cannot be told from them.
+    A set matches by ``layer`` if it has the same number of heads in each layer, and by ``size`` if it has the same
+    total number of heads. Both sets may have heads in common. If the heads of the given set were also drawn at random,
+    all these sets are equally probable.
     """
     pools, random = _list_pools(model, unit.selection, match), Random(f"{seed} {unit.name}")
     seen = {tuple(sorted((layer, head) for layer, heads in unit.selection.items() for head in heads))}
@@ -45,7 +46,10 @@ def draw_random_sets(model: Model, unit: Unit, seed: int = 0, match: str = BY_LA
 
 
 def _list_pools(model: Model, chosen: Selection, match: str) -> list[tuple[list[tuple[tuple[str, int], int]], int]]:
-    """Return the heads to draw from, and the number to draw: for each layer of a set, or for all heads together."""
+    """List the pools from which the heads of a set are drawn: the heads of each pool, and the number to draw.
+
+    By ``layer``, each layer of the given set is a pool. By ``size``, all heads of the model are one pool.
+    """
     every = {
         (kind, layer): [((kind, layer), head) for head in range(model.shape.heads[kind])]
         for kind, layers in model.attention_layers.items()

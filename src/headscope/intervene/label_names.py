@@ -1,4 +1,4 @@
-"""Matches between the labels of a classifier and the labels of a task, if the two use other names for the same labels.
+"""Matches between the labels of a classifier and the labels of a task, if the same label has two different names.
 
 Published classifiers often call their labels ``LABEL_0`` and ``LABEL_1``, or ``NEGATIVE`` and ``POSITIVE``.
 """
@@ -24,16 +24,18 @@ _SHOWN = 12
 
 
 def read_label_names(given: str | Mapping[Any, Any], task: str, labels: Sequence[str]) -> dict[str, str]:
-    """Return the task's label for each label of a model, in the order of the task's labels.
+    """Read pairs of a model's label and a task's label; return a mapping from the first to the second.
+
+    The mapping has the order of the task's labels.
 
     Args:
-        given: The pairs of labels, typed as in `EXAMPLE` or as a mapping.
+        given: The pairs of labels, as a text such as `EXAMPLE` or as a mapping.
         task: The name of the task, for messages.
         labels: The labels of the task; empty if the task has numbers.
 
     Raises:
-        HeadscopeError: The task has no labels or other labels, a label is named twice, or a label of the task is not
-            named.
+        HeadscopeError: The pairs are not such a text or mapping; the task has no labels, or lacks a label of a pair; or
+            a label is named twice, or a label of the task is not named.
     """
     if not labels:
         raise HeadscopeError(f"the task {task} has numbers and no labels; leave out `labels`.")
@@ -62,7 +64,9 @@ def read_label_names(given: str | Mapping[Any, Any], task: str, labels: Sequence
 def match_labels(
     model: str, numbers: Mapping[int, str], task: str, labels: Sequence[str], given: Mapping[str, str]
 ) -> tuple[list[int], str]:
-    """Return the model's number of each label of a task, and a description of the match if any names differ.
+    """Find each label of a task among the labels of a model; return their numbers and a description of the match.
+
+    The numbers are in the order of the task's labels. The description is empty if all names are equal.
 
     Names that differ only in case match, and the numbers of unnamed labels (``LABEL_0`` or ``0``) match the labels 0, 1
     and so on of a task.
@@ -75,7 +79,7 @@ def match_labels(
         given: The result of `read_label_names`; empty if the labels must match by their names.
 
     Raises:
-        ModelError: The labels cannot be matched.
+        ModelError: The labels cannot be matched, or several labels of the model have the same name.
         HeadscopeError: The model lacks a label of `given`.
     """
     names = {number: str(name) for number, name in sorted(numbers.items())}
@@ -100,7 +104,7 @@ def match_labels(
 
 
 def _split_pairs(text: str) -> list[tuple[str, str]]:
-    """Return the pairs of labels in a typed list."""
+    """Return the pairs of a model's label and a task's label in a text such as `EXAMPLE`."""
     pairs = []
     for part in text.split(","):
         of_model, equals, of_task = (each.strip() for each in part.partition("="))
@@ -123,13 +127,16 @@ def _list_pairs(given: Any) -> list[tuple[str, str]]:
 
 
 def _invert(given: Mapping[str, str], names: Mapping[int, str]) -> list[int]:
-    """Return the numbers of the model's labels in the order of `given`."""
+    """Return the number of each label of a model that `given` names, in the order of `given`."""
     number_of = {name: number for number, name in names.items()}
     return [number_of[of_model] for of_model in given]
 
 
 def _match_names(names: Mapping[int, str], labels: Sequence[str]) -> list[int] | None:
-    """Return the number of each label by its name, its name in another case, or its number; None if none match."""
+    """Return the model's number of each label; None if the labels do not match.
+
+    Labels match by their names, by their names without regard to case, or by their numbers, all in the same way.
+    """
     numbered = [str(number) for number in range(len(labels))]
     ways: list[tuple[list[str], Sequence[str]]] = [
         ([*names.values()], labels),

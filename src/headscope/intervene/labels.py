@@ -1,4 +1,4 @@
-"""A task with labels as an `Evaluation`: a model that was tuned on it, and the examples of one of its splits."""
+"""Evaluations of a model on a task that it was tuned on: the labels or numbers of the examples of one split."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from headscope.learn.splits import find_labels
 from headscope.learn.task import TEST, Example, Task
 
 HEADS = {"classification": "classification", "regression": "classification", "tagging": "tagging"}
-"""The task of `headscope.load` with which a model for each kind of task is loaded."""
+"""The argument `task` of `headscope.load` that loads a model for each kind of task."""
 
 
 def prepare_task(
@@ -42,11 +42,11 @@ def prepare_task(
 
     Args:
         model: A model that was loaded with its task head (`HEADS`).
-        task: The task that it was tuned on.
+        task: The task that the model was tuned on.
         split: The split whose examples are used.
         max_tokens: Cut longer examples to this number of tokens. Default: the limit of the model.
         batch_tokens: The number of tokens of a batch, including padding.
-        label_names: The task's label for each label of the model, if their names differ.
+        label_names: The task's label for each label of the model, if the names of labels differ.
 
     Raises:
         HeadscopeError: The split has no example, or none that is scored, or the metric of the task is undefined on it;
@@ -107,9 +107,9 @@ def _quantify_numbers(predicted: Float[Tensor, " row"], gold: Float[Tensor, " ro
 def _quantify_labels(
     logits: Float[Tensor, "..."], gold: Int[Tensor, "..."], whole: Tensor | None
 ) -> Float[Tensor, "row quantity"]:
-    """Return the log-probability of the gold labels and, with the whole model's logits, all other quantities.
+    """Return the log-probability of the gold labels of each row; with `whole`, also all other quantities.
 
-    A row has one label, or one label for each token.
+    `whole` has the logits of the whole model. A row has one label, or one label for each token.
     """
     scored = gold != IGNORED
     target = gold.where(scored, 0)
@@ -123,7 +123,7 @@ def _quantify_labels(
 
 
 def _collate(task: Task, model: Model, rows: Sequence[Features], batch_tokens: int) -> Iterator[EvaluationBatch]:
-    """Yield the examples in batches of about equal lengths, the longest first."""
+    """Yield batches of examples with similar numbers of tokens, the longest examples first."""
     order = sorted(range(len(rows)), key=lambda number: -len(rows[number]["input_ids"]))
     thresholds = list_thresholds(model.module)
     while order:
@@ -141,7 +141,13 @@ def _collate(task: Task, model: Model, rows: Sequence[Features], batch_tokens: i
 
 
 def _match_labels(model: Model, task: Task, label_names: Mapping[str, str]) -> tuple[list[int], str]:
-    """Return the model's number of each label of the task, and a description of the match if their names differ."""
+    """Find each label of a task among the labels of a model; return their numbers and a description of the match.
+
+    The description is empty if all names are equal. A regression has one number, 0.
+
+    Raises:
+        ModelError: The model has another kind of head, or its labels do not match the task's.
+    """
     config, name = model.module.config, f"the model {model.name!r}"
     if (head := find_task(type(model.module).__name__)) != HEADS[task.kind]:
         raise ModelError(
@@ -171,7 +177,7 @@ def _match_labels(model: Model, task: Task, label_names: Mapping[str, str]) -> t
 
 
 def _refuse_undefined(task: Task, split: str, examples: Sequence[Example]) -> None:
-    """Raise an error if the metric of the task is undefined on a split."""
+    """Raise an error if a split has fewer than two different labels, so that the metric of its task is undefined."""
     if not examples:
         raise HeadscopeError(f"the {split} split of {task.name} has no examples; give it some, with their labels.")
     labels = [str(example.label) for example in examples] if task.kind == "regression" else [*find_labels(examples)]

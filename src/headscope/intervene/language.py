@@ -1,4 +1,4 @@
-"""Texts, minimal pairs and last words as an `Evaluation` of a language model."""
+"""Evaluations of a language model on texts, minimal pairs and last words."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ from headscope.intervene.prediction import (
 )
 
 QUANTITIES = ("log_probability", "tokens", "divergence")
-"""The quantities of each text or sentence, summed over the tokens that are predicted."""
+"""The quantities of each text or sentence, which are sums over the predicted tokens."""
 
 
 def prepare_texts(
@@ -191,7 +191,7 @@ def prepare_last_words(
 
 
 def _find_last(text: Aligned, *, causal: bool) -> list[int]:
-    """Return the positions of the tokens of the last word that the model can predict."""
+    """Return the positions of the tokens in the last word of a text, without tokens that the model cannot predict."""
     last = len(text.document.words) - 1
     return [place for place in find_scored(text, causal=causal) if text.word[place] == last]
 
@@ -209,7 +209,10 @@ def _divide(pairs: Sequence[MinimalPair]) -> dict[str, np.ndarray]:
 
 
 def _describe_texts(reader: SentenceReader, texts: Sequence[Aligned], skipped: Counter[str]) -> dict[str, Any]:
-    """Return the fields that all evaluations of texts share; texts with the same tokens are copies."""
+    """Return the fields of `Evaluation` that texts and last words have in common.
+
+    Texts with the same tokens count as copies, so they are in one cluster.
+    """
     documents = [text.document for text in texts]
     return {
         "content": "texts",
@@ -226,7 +229,7 @@ def _describe_texts(reader: SentenceReader, texts: Sequence[Aligned], skipped: C
 
 
 def _collate(model: Model, rows: Sequence[Row], items: Iterable[int], batch_tokens: int) -> tuple[EvaluationBatch, ...]:
-    """Batch the rows of items, the longest first."""
+    """Make batches of rows, the longest rows first; `items` has the number of the item of each row."""
     order = sorted(zip(rows, items, strict=True), key=lambda row: -len(row[0].text.ids))
     item = {id(row): number for row, number in order}
     return tuple(
@@ -238,7 +241,7 @@ def _collate(model: Model, rows: Sequence[Row], items: Iterable[int], batch_toke
 
 
 def _quantify(batch: EvaluationBatch, logits: Tensor, whole: Tensor | None) -> Float[Tensor, "row quantity"]:
-    """Return the log-probability of the tokens that each row predicts and, with `whole`, all other quantities."""
+    """Return the log-probability of each row's targets; with `whole`, the whole model's logits, all `QUANTITIES`."""
     log_probability = score_rows(logits, batch.targets)
     if whole is None:
         return log_probability[:, None]
@@ -253,7 +256,7 @@ def _quantify(batch: EvaluationBatch, logits: Tensor, whole: Tensor | None) -> F
 def _quantify_with_correct(
     batch: EvaluationBatch, logits: Tensor, whole: Tensor | None
 ) -> Float[Tensor, "row quantity"]:
-    """Return the result of `_quantify` and the number of tokens that are the most probable ones."""
+    """Return the result of `_quantify`; with `whole`, also the number of targets that are the most probable token."""
     quantities = _quantify(batch, logits, whole)
     if whole is None:
         return quantities

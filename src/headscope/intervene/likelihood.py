@@ -141,7 +141,7 @@ def score_minimal_pairs(
 
 
 def compute_accuracy(scores: pd.DataFrame) -> pd.DataFrame:
-    """Compute the accuracy of each paradigm, phenomenon and field, and of all pairs, from `score_minimal_pairs`.
+    """Compute the accuracy on each paradigm, phenomenon and field, and on all pairs, from `score_minimal_pairs`.
 
     A row has ``level`` (``paradigm``, ``phenomenon``, ``field`` or ``all``), ``name``, ``pairs``, ``equal`` (the number
     of further pairs that are left out because both sentences are equal: 7 in BLiMP), ``ties`` (the number of pairs with

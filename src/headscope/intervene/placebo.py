@@ -31,7 +31,7 @@ Stream = Float[Tensor, "batch query model"]
 """The residual stream, or a change of it, at each token."""
 
 ACROSS = 1e-4
-"""The least share of a change's squared size across the stream for a placebo to differ from the unit."""
+"""The share of a change's squared size that has to lie across the stream; with less, placebos are entirely random."""
 
 
 @dataclass(eq=False)
@@ -45,7 +45,7 @@ class DisabledUnit:
         streams: The residual stream that the output of each layer is added to; without it, the whole change of a
             placebo is random.
         seed: The seed of the directions of placebos.
-        norms: The norm of the change in each layer, for each token, as measured in the last pass.
+        norms: The norm of the change at each token; each pass of the model appends an array for each layer of the unit.
     """
 
     ablation: Ablation
@@ -56,7 +56,7 @@ class DisabledUnit:
     norms: list[Float[Tensor, "batch query"]] = field(default_factory=list)
 
     def __call__(self, z: Z, layer: EditedLayer) -> Z:
-        """Return z without the unit, or with its placebo."""
+        """Return the output z of a layer with the unit disabled, or with its placebo; z itself in other layers."""
         chosen = self.ablation.unit.selection.get((layer.attention_type, layer.layer))
         if chosen is None:
             return z
@@ -75,7 +75,10 @@ class DisabledUnit:
         return projection.apply(change, heads) if projection else change.transpose(1, 2).flatten(2)
 
     def _match(self, change: Z, heads: Heads, z: Z, layer: EditedLayer) -> Z:
-        """Return a random change of all heads with the same size as `change` along the stream, and across it."""
+        """Return a random change of all heads, with the size that `change` has along the stream and across it.
+
+        If the stream is unknown, or hardly any of `change` lies across it, only the total sizes are equal.
+        """
         key, every = (layer.attention_type, layer.layer), torch.arange(layer.heads, device=z.device)
         added, turned = self.project(change, heads, layer), self._turn(change, layer)
         across, along = self.project(turned, every, layer), torch.zeros_like(turned)
@@ -99,7 +102,7 @@ class DisabledUnit:
         return along + length[:, None, :, None] * rest
 
     def _turn(self, change: Tensor, layer: EditedLayer) -> Z:
-        """Turn a change of some heads into a random direction among the outputs of all heads of the layer."""
+        """Map a change of some heads to a change of all heads of the layer, by a random matrix."""
         width, name = change.shape[-1], f"{self.seed} {self.ablation.unit.name} {self.ablation.placebo} {layer.layer}"
         number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
         generator = torch.Generator().manual_seed(number)

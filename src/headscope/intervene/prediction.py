@@ -26,7 +26,10 @@ from headscope.errors import CorpusError, ModelError, quote
 from headscope.text_forms import GIVEN, SPACED, WRITTEN
 
 HELD_LOGITS = 1 << 26
-"""The number of logits that are held at once (256 MiB), unless a single text has more: 512 tokens of 131,072 logits."""
+"""The maximum number of logits in memory at once (256 MiB), unless a single text has more.
+
+This is enough for 512 tokens of a vocabulary of 131,072.
+"""
 
 
 TEXT_END = "<|endoftext|>"
@@ -40,8 +43,8 @@ class Row:
     Attributes:
         sentence: The token ids of the original sentence.
         text: The text that the model reads, perhaps with a mask.
-        places: The positions of the tokens whose logits predict.
-        targets: The tokens that they should predict.
+        places: The positions in the text whose logits predict the targets.
+        targets: The ids of the tokens that are right, one for each of `places`.
     """
 
     sentence: tuple[int, ...]
@@ -51,10 +54,11 @@ class Row:
 
 
 def find_mask(model: Model) -> int | None:
-    """Return the token that a masked model reads in place of a predicted token; None for a causal model.
+    """Return the id of the mask that a masked model reads in place of a predicted token; None for a causal model.
 
     Raises:
-        ModelError: The model is neither.
+        ModelError: The model is neither masked nor causal, sees the tokens that it should predict, or is in training
+            mode; or its tokenizer has no mask.
     """
     kind, attention_types = type(model.module).__name__, set(model.layers)
     advice = "load a language model with its task head, as in headscope.load(..., task='causal-lm')"
@@ -76,10 +80,10 @@ def find_mask(model: Model) -> int | None:
 
 
 def find_start(model: Model, start: str | None, *, causal: bool) -> int | None:
-    """Return the number of the token to put in front of a text; None if the tokenizer decides.
+    """Return the id of the token `start`; None without `start`, when the tokenizer decides how a text begins.
 
     Raises:
-        ModelError: The model is not a causal model, or its tokenizer has no such token.
+        ModelError: There is a `start`, but the model is not causal, or its tokenizer has no such token.
     """
     if start is None:
         return None
@@ -97,10 +101,11 @@ def find_start(model: Model, start: str | None, *, causal: bool) -> int | None:
 
 
 def find_known_start(model: Model) -> str | None:
-    """Return the token with which a decoder was trained to begin a text, if its tokenizer does not put it there.
+    """Return `TEXT_END` if a decoder has this token and its tokenizer puts nothing in front of a text; else None.
 
-    This is `TEXT_END`, which separated the training texts of models from GPT-2 on. Models without it get None: another
-    token that a tokenizer calls the beginning of a text may be the beginning of a turn of a conversation.
+    This token separated the training texts of models from GPT-2 on, so the models know it as the beginning of a text.
+    Other models get None: another token that a tokenizer calls the beginning of a text may be the beginning of a turn
+    of a conversation.
     """
     if model.saved is not None or {*model.layers} != {"decoder"} or TEXT_END not in model.tokenizer.get_vocab():
         return None
@@ -110,7 +115,7 @@ def find_known_start(model: Model) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class SentenceReader:
-    """The way in which a language model reads the texts whose tokens it predicts.
+    """A reader that turns texts into the tokens that a language model reads and predicts.
 
     Attributes:
         model: A model that was loaded with the task ``causal-lm`` or ``masked-lm``.
@@ -126,10 +131,10 @@ class SentenceReader:
 
     @cached_property
     def mask(self) -> int | None:
-        """The token that a masked model reads in place of a predicted token; None for a causal model.
+        """The id of the mask that a masked model reads in place of a predicted token; None for a causal model.
 
         Raises:
-            ModelError: The model is neither.
+            ModelError: The model cannot predict tokens, as described for `find_mask`.
         """
         return find_mask(self.model)
 
@@ -140,15 +145,19 @@ class SentenceReader:
 
     @cached_property
     def first(self) -> int | None:
-        """The number of the token `start`; None if the tokenizer decides which tokens are in front of a text.
+        """The id of the token `start`; None without `start`, when the tokenizer decides how a text begins.
 
         Raises:
-            ModelError: The model is not a causal model, or its tokenizer has no such token.
+            ModelError: There is a `start`, but the model is not causal, or its tokenizer has no such token.
         """
         return None if self.start is None else find_start(self.model, self.start, causal=self.causal)
 
     def begin(self, text: Aligned) -> Aligned:
-        """Put the token in front of a text from which a causal model predicts its first token."""
+        """Put `start` in front of a text, so that a causal model can predict the first token of the text.
+
+        Without `start`, a spaced text that has nothing in front gets the tokenizer's token for the beginning of a text.
+        Other texts are returned unchanged.
+        """
         first, has_front = self.first, bool(find_front(text) or text.document.messages)  # a chat template has its own
         if first is None and not has_front and self.text == SPACED and self.causal:
             first = self.model.tokenizer.bos_token_id
@@ -157,7 +166,10 @@ class SentenceReader:
     def align(
         self, documents: Sequence[Document], *, max_tokens: int | None, cut: bool
     ) -> tuple[list[Aligned], Counter[str]]:
-        """Return documents as tokens, with counts of skipped and cut documents; longer ones are cut or skipped."""
+        """Turn documents into tokens; return them with the counts of skipped and of cut documents.
+
+        Documents with more tokens than `max_tokens` or than the model's limit are cut if `cut` is True, else skipped.
+        """
         _ = self.first
         # Leave room for the token that is put in front of some texts.
         limits = [
@@ -168,7 +180,7 @@ class SentenceReader:
         return [self.begin(each) for each in aligned], skipped
 
     def tokenize(self, sentences: Sequence[str]) -> list[Aligned]:
-        """Return each sentence as tokens.
+        """Turn each sentence into tokens.
 
         Raises:
             CorpusError: A sentence has no token that could be scored, or more tokens than the model's limit.
@@ -213,19 +225,25 @@ class SentenceReader:
 
 
 def spell_front(model: Model, text: Aligned) -> str:
-    """Return the special tokens in front of a text."""
+    """Return the special tokens in front of a text, joined to one string."""
     return "".join(spell_token(model.tokenizer, number) for number in text.ids[: find_front(text)])
 
 
 def find_scored(text: Aligned, *, causal: bool) -> list[int]:
-    """Return the positions of the tokens that are predicted: all tokens of the text, if anything precedes them."""
+    """Return the positions of the tokens that a model can predict: all but special tokens.
+
+    A causal model cannot predict the token at position 0.
+    """
     return [place for place, word in enumerate(text.word) if word != SPECIAL and not (causal and place == 0)]
 
 
 def make_rows(text: Aligned, mask: int | None, scored: Sequence[int] | None = None) -> Iterator[Row]:
     """Yield the rows in which tokens of a text are predicted: a single row for a causal model, else one for each token.
 
-    By default all predictable tokens are predicted; with `scored`, only the tokens at these positions.
+    Args:
+        text: The text.
+        mask: The id of the mask of a masked model; None for a causal model.
+        scored: The positions of the predicted tokens. Default: the result of `find_scored`.
     """
     sentence, scored = tuple(text.ids), find_scored(text, causal=mask is None) if scored is None else scored
     if mask is None:
@@ -246,7 +264,7 @@ def mask_some(text: Aligned, mask: int) -> Row:
 def batch_rows(model: Model, rows: Iterable[Row], batch_tokens: int) -> Iterator[list[Row]]:
     """Yield the rows in batches of at most `batch_tokens` tokens, including padding; fewer if the vocabulary is large.
 
-    The longest row must come first.
+    The longest row must come first. A row with more tokens is a batch of its own.
     """
     tokens = min(batch_tokens, HELD_LOGITS // model.module.config.get_text_config().vocab_size)
     rest = iter(rows)
@@ -257,7 +275,7 @@ def batch_rows(model: Model, rows: Iterable[Row], batch_tokens: int) -> Iterator
 
 
 def score_rows(logits: Float[Tensor, "row token vocabulary"], rows: Sequence[Row]) -> Float[Tensor, " row"]:
-    """Return the log-probability of the targets of each row, in nats."""
+    """Return for each row the sum of the log-probabilities of its targets, in nats."""
     sums = []
     # Row by row, because the logarithms take the same memory as the logits.
     for row, row_logits in zip(rows, logits, strict=True):

@@ -1,6 +1,6 @@
 """Replacements of a head's output: values, outputs on other texts, or attention with fewer weights.
 
-A replacement returns z' for some heads of a layer. All except `CutEdges` work without a matrix of weights.
+A replacement returns z' for some heads of a layer. All replacements except `CutEdges` work without attention weights.
 """
 
 import operator
@@ -23,7 +23,7 @@ class Replacement(Protocol):
     """A function that returns the new output of some heads of a layer."""
 
     def __call__(self, z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-        """Return z' of these heads, whose own output is `z`."""
+        """Return z', the new output of `heads`, whose own output is `z`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class EditedHeads:
     describe: Callable[[], str] = str
 
     def __call__(self, z: Z, layer: EditedLayer) -> Z:
-        """Return z with the selected heads replaced."""
+        """Return z with the outputs of the selected heads replaced."""
         chosen = self.selection.get((layer.attention_type, layer.layer))
         if chosen is None:
             return z
@@ -53,7 +53,7 @@ class EditedHeads:
 
 
 def zero(z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-    """Return zeros."""
+    """Return zeros in place of the output of heads."""
     return torch.zeros_like(z)
 
 
@@ -73,19 +73,19 @@ def uniform(z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
 
 @dataclass(frozen=True, eq=False)
 class Mean:
-    """The mean output of each head over a corpus.
+    """A replacement by the mean output of each head over a corpus.
 
     Attributes:
         pooled: The mean over all tokens, by layer.
-        by_position: The mean over the tokens at each position of a text, by layer. If it is empty, or no text of the
-            corpus is that long, `pooled` is used.
+        by_position: The mean over the tokens at each position of a text, by layer. If this mapping is empty, or at
+            positions that no text of the corpus reaches, `pooled` is used.
     """
 
     pooled: Mapping[tuple[str, int], Float[Tensor, "head width"]]
     by_position: Mapping[tuple[str, int], Float[Tensor, "head place width"]]
 
     def __call__(self, z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-        """Return the means of these heads, the same for every text."""
+        """Return the mean outputs of `heads`, which are the same for every text of the batch."""
         key = layer.attention_type, layer.layer
         means = self.pooled[key].to(z)[heads][:, None].expand(-1, z.shape[2], -1)
         if key in self.by_position:
@@ -98,11 +98,11 @@ class Mean:
 
 @dataclass(frozen=True, eq=False)
 class Resample:
-    """The output of each head on another text, at the same position.
+    """A replacement by the output of each head on another text, at the same position.
 
-    The i-th text of a batch gets the outputs of the i-th text here, in all layers; after the last text the first
-    follows again. If the other text is shorter, its positions are repeated. Positions include the padding before them,
-    and each beam of a search counts as a text.
+    The i-th text of a batch gets the outputs on the i-th other text, in all layers. If the batch has more texts, the
+    other texts are used again from the first on. If the other text is shorter, its positions are repeated. Positions
+    include the padding before them, and each beam of a search counts as a text.
 
     Attributes:
         outputs: The outputs of each layer, for each text.
@@ -111,7 +111,7 @@ class Resample:
     outputs: Mapping[tuple[str, int], tuple[Float[Tensor, "head _ width"], ...]]
 
     def __call__(self, z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-        """Return the outputs of these heads on other texts."""
+        """Return the outputs of `heads` on the other texts."""
         others = self.outputs[layer.attention_type, layer.layer]
         chosen = (others[text % len(others)].to(z)[heads] for text in range(len(z)))
         return torch.stack([other[:, layer.positions % other.shape[1]] for other in chosen])
@@ -119,7 +119,7 @@ class Resample:
 
 @dataclass(frozen=True, eq=False)
 class Shuffle:
-    """The output of each head on another example of the batch, at the same position.
+    """A replacement by the output of each head on another example of the batch, at the same position.
 
     Each example gets the outputs of the example `step` before it. If the other example is shorter, its positions are
     repeated, except in cross attention and while text is generated: there each position gets the output at the same
@@ -129,7 +129,7 @@ class Shuffle:
     step: int
 
     def __call__(self, z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-        """Return the outputs of these heads on the other examples.
+        """Return the outputs of `heads` on the other examples.
 
         Raises:
             HeadscopeError: The batch has no other example.
@@ -149,7 +149,9 @@ class Shuffle:
 
 @dataclass(frozen=True, eq=False)
 class CutEdges:
-    """The output of each head if some queries did not see some keys; their weight goes to the other keys.
+    """A replacement by the output of each head if some queries did not see some keys.
+
+    The weight of the hidden keys goes to the keys that are still visible.
 
     Attributes:
         edges: Pairs of positions, counted from 0: the query, and the key that it does not see.
@@ -158,7 +160,7 @@ class CutEdges:
     edges: tuple[tuple[int, int], ...]
 
     def __call__(self, z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
-        """Return the outputs of these heads without the edges."""
+        """Return the outputs of `heads` without the edges."""
         hidden = torch.zeros(len(layer.positions), len(layer.key_positions), dtype=torch.bool, device=z.device)
         for query, key in self.edges:
             hidden |= (layer.positions == query)[:, None] & (layer.key_positions == key)
@@ -166,7 +168,7 @@ class CutEdges:
 
 
 def list_edges(edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """List edges as pairs of positions.
+    """Check edges, and return them as pairs of positions.
 
     Raises:
         HeadscopeError: There are no edges, or one is not a pair of whole numbers from 0 on.

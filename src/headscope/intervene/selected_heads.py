@@ -11,7 +11,7 @@ from headscope.intervene.head_names import HeadNames, list_names
 from headscope.layers import find_head, refuse_layer
 
 Selection: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
-"""The selected query heads, counted from 0, of each layer, by attention type and number."""
+"""The selected query heads of each layer, counted from 0. A key is an attention type and a layer, counted from 1."""
 
 
 def select_heads(model: Model, names: HeadNames) -> Selection:
@@ -63,7 +63,7 @@ def _select_type(model: Model, attention_type: str) -> dict[tuple[str, int], set
 
 
 def name_selection(model: Model, selection: Selection) -> list[str]:
-    """Return the names of selected heads, in their order; if all heads of a layer are selected, the layer's name."""
+    """Return the names of selected heads; a layer whose heads are all selected gives the name of the layer instead."""
     names = []
     for (attention_type, layer), heads in selection.items():
         prefix = f"{attention_type} " if len(model.layers) > 1 else ""
@@ -73,7 +73,7 @@ def name_selection(model: Model, selection: Selection) -> list[str]:
 
 
 def _split(model: Model, name: str) -> tuple[str, str]:
-    """Return the attention type in a name, or the only one of the model, and the rest of the name."""
+    """Split a name into its attention type (by default the only type of the model) and the rest of the name."""
     match = re.fullmatch(r"\s*(?:([a-z]+)\s+)?(.*?)\s*", name, flags=re.DOTALL)
     stated, where = match.groups() if match else (None, name)
     types = list(model.layers)

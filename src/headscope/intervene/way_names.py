@@ -8,4 +8,4 @@ Way: TypeAlias = Literal["uniform", "zero", "mean", "resample"]
 WAYS = get_args(Way)
 
 BlockWay: TypeAlias = Literal[Way, "shuffle"]
-"""A way in which a block of Python disables heads, which may know another example of the batch."""
+"""A way in which a ``with`` block disables heads. Only a block can shuffle the examples of a batch."""

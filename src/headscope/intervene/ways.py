@@ -17,7 +17,7 @@ from headscope.intervene.replacement import Mean, Replacement, Resample
 from headscope.intervene.way_names import WAYS
 
 OTHERS = 16
-"""The number of texts whose outputs are held to replace other outputs; at most one for each minimal pair."""
+"""The maximum number of texts whose outputs are kept for ``resample``; a minimal pair gives at most one text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +26,8 @@ class Ways:
 
     Attributes:
         mean: The mean output of each head over all tokens of the evaluation.
-        outputs: The outputs of each layer, for each of some texts.
-        donors: The group of the item that each of these texts is.
+        outputs: The outputs of each layer, for each text that is kept for ``resample``.
+        donors: The group of each kept text.
         groups: The group of each item of the evaluation. All items of a group get the outputs of the same text, which
             is from another group, so that the two sentences of a minimal pair differ only in the words that distinguish
             them.
@@ -39,7 +39,7 @@ class Ways:
     groups: Sequence[int] = ()
 
     def choose(self, how: str, batch: EvaluationBatch) -> Replacement:
-        """Return the replacement of the output of heads on a batch, by one of `WAYS`."""
+        """Return the replacement of the output of heads on a batch, for `how`, one of `WAYS`."""
         if how == "resample":
             chosen = [self._choose_other(self.groups[item]) for item in batch.items.tolist()]
             return Resample({layer: tuple(texts[other] for other in chosen) for layer, texts in self.outputs.items()})
@@ -49,15 +49,16 @@ class Ways:
         return simple[how]
 
     def _choose_other(self, group: int) -> int:
-        """Return the number of the text whose outputs the items of a group get."""
+        """Return the index of the kept text, of another group, whose outputs the items of a group get."""
         other = group % len(self.donors)
         return other if self.donors[other] != group else (other + 1) % len(self.donors)
 
 
 def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], *, seed: int = 0) -> Ways:
-    """Prepare the named ways to disable heads, with the outputs on the evaluation's texts that they need.
+    """Prepare the named ways to disable heads: collect the outputs of heads that ``mean`` and ``resample`` need.
 
-    The texts are run once if `mean` or `resample` is named; the seed decides which texts are held for `resample`.
+    These are outputs on the texts of the evaluation. The texts run once if one of the two ways is named. The seed
+    decides which texts are kept for ``resample``.
 
     Raises:
         HeadscopeError: A way is unknown, or there are too few texts for it.
@@ -93,7 +94,7 @@ def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], 
 
 
 def _watch(capture: Capture, evaluation: Evaluation) -> Iterator[tuple[EvaluationBatch, Layer, Tensor]]:
-    """Yield z of each layer, for each batch."""
+    """Run the model on each batch of an evaluation, and yield for each layer the batch, the layer and its output z."""
 
     def read(batch: EvaluationBatch) -> tuple[EvaluationBatch, dict[Layer, Tensor]]:
         outputs: dict[Layer, Tensor] = {}

@@ -33,32 +33,32 @@ from headscope.text_forms import SPACED, WRITTEN
 from headscope.view.headings import describe_start
 
 WAYS: dict[str, Replacement] = {"uniform": uniform, "zero": zero}
-"""The replacements of the heads' output that need no other text."""
+"""The replacements of a head's output that need no other text, by name."""
 
 PLACEBOS = 5
 LIKELY = 5
-"""The number of likely outcomes that are listed."""
+"""The maximum number of likely outcomes that are listed."""
 
 LOSS = "loss, nats per token"
 SIMILARITY = "similarity of the last hidden states, mean cosine over tokens"
 
 MOST_MASKED = 64
-"""The most tokens of a text that a masked model predicts; it needs a row for each of them."""
+"""The maximum number of tokens of a text for a masked model, which needs a row of a batch for each token."""
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """The predictions of a model on a text, as it is and with heads disabled.
+    """The predictions on a text by the whole model and by the model with heads disabled.
 
     Attributes:
         measure: A description of the values, with their unit.
-        note: Sentences about a cut of the text, and about the token from which the first token is predicted; else
-            empty.
+        note: Sentences about a cut of the text, and about the token from which the first token is predicted; empty
+            without either.
         whole: The value of the whole model; None if the text has nothing to predict.
         without: The value with the heads disabled.
         placebos: The values with random changes of the same size in the same layers.
         outcome: The kind of the likely outcomes; empty if the model predicts none.
-        likely: Outcomes that are likely with or without the heads, with both probabilities.
+        likely: Outcomes that are likely with or without the heads: the name, and the probabilities with and without.
     """
 
     measure: str
@@ -72,7 +72,7 @@ class WhatIf:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question about a text that a model can answer repeatedly.
+    """A question about a text, for the whole model and for the model with heads disabled.
 
     Attributes:
         measure: A description of the value of an answer, with its unit.
@@ -100,7 +100,8 @@ class TextModel:
         model: The model, with its task head, if it has one.
         max_tokens: The number of tokens to which longer texts are cut.
         start: The token from which a causal model predicts the first token.
-        text: `WRITTEN` or `SPACED`, how it reads texts (`headscope.intervene.prediction.SentenceReader`).
+        text: `WRITTEN` or `SPACED`, the form in which the model reads texts
+            (`headscope.intervene.prediction.SentenceReader`).
     """
 
     model: Model
@@ -126,7 +127,7 @@ class TextModel:
             return {}
 
     def ask(self, document: Document, heads: Sequence[str], how: str = "zero", *, seed: int = 0) -> WhatIf:
-        """Compare the model's predictions on a text as it is, without some heads, and with placebos of these heads.
+        """Compare the predictions on a text by the whole model, without the heads, and with placebos of the heads.
 
         A language model predicts how likely the text is (the loss, in nats per token). A causal model also predicts
         what comes next, and a masked model what the first mask in the text hides. A classifier predicts how likely its
@@ -158,19 +159,25 @@ class TextModel:
         )  # fmt: skip
 
     def _read_streams(self, question: Question, unit: Unit) -> Mapping[Layer, Tensor]:
-        """Return the stream that each layer of a unit adds to, if a question is one pass through blocks."""
+        """Return the residual stream to which each layer of a unit adds its output.
+
+        Empty if the question needs several passes of the model, or if the model has no blocks.
+        """
         if len(question.inputs) != 1 or not has_blocks(self.capture):
             return {}
         return record_pass(self.capture, question.inputs[0]).find_streams(unit.selection, self.projections)
 
     @torch.inference_mode()
     def _answer(self, question: Question, edit: Edit | None) -> "tuple[float | None, Tensor | None]":
-        """Return the model's answer, as it is or with an edit."""
+        """Answer a question with the whole model or with an edit; return the value and the probabilities of outcomes.
+
+        Either is None if the question has none.
+        """
         with nullcontext() if edit is None else self.capture.editing(edit):
             return question.read([run_model(self.model, inputs) for inputs in question.inputs])
 
     def _read(self, document: Document) -> tuple[Aligned, str]:
-        """Return the tokens of a text, and a sentence if it was cut."""
+        """Return the tokens of a text, and a sentence about its cut; the sentence is empty if nothing was cut."""
         alignment = Alignment.for_model(self.model, max_tokens=self._longest, cut=True, text=self.text)
         aligned, skipped = alignment.align([document])
         if not aligned:
@@ -203,7 +210,7 @@ class TextModel:
 
 
 def ask_label(model: Model, text: Aligned) -> Question:
-    """Ask for the label that a classifier gives to a text and its probability, or for the value of a regression."""
+    """Make the question which label a classifier gives to a text, or which value a regression predicts."""
     config, inputs = model.module.config, collate(model, [text]).inputs
 
     def name(number: int) -> str:
@@ -229,7 +236,7 @@ def ask_label(model: Model, text: Aligned) -> Question:
 
 
 def ask_next(model: Model, text: Aligned) -> Question:
-    """Ask for the loss of a causal model on a text, and for the next token."""
+    """Make the question how large the loss of a causal model on a text is, and which token comes next."""
     rows = list(make_rows(text, None)) if find_scored(text, causal=True) else []
     last = len(text.ids) - 1
 
@@ -242,7 +249,10 @@ def ask_next(model: Model, text: Aligned) -> Question:
 
 
 def ask_masked(model: Model, text: Aligned, mask: int) -> Question:
-    """Ask for the loss of a masked model on a text, with each token masked in turn, and for the first masked token."""
+    """Make the question how large the loss of a masked model on a text is, and which token the first mask hides.
+
+    For the loss, each token is masked in turn. A text without masks has no second part.
+    """
     masks = [place for place, number in enumerate(text.ids) if number == mask]
     rows = [row for row in make_rows(text, mask) if row.targets != [mask]]
     inputs = [collate(model, [row.text for row in rows]).inputs] if rows else []
@@ -257,7 +267,7 @@ def ask_masked(model: Model, text: Aligned, mask: int) -> Question:
 
 
 def ask_states(model: Model, text: Aligned) -> Question:
-    """Ask how similar the last hidden states of a text stay to the states of the whole model."""
+    """Make the question how similar the last hidden states of a text are to the states of the whole model."""
     inputs = {**collate(model, [text]).inputs, "output_hidden_states": True}
     try:
         with torch.inference_mode():
@@ -275,7 +285,7 @@ def ask_states(model: Model, text: Aligned) -> Question:
 
 
 def read_last_states(output: Any) -> Float[Tensor, "token width"]:
-    """Return the last hidden states of a text from a model's output; of the decoder in an encoder-decoder."""
+    """Return the last hidden states of a text from a model's output; in an encoder-decoder, those of the decoder."""
     layers = output.get("decoder_hidden_states") or output.get("hidden_states")
     states: Tensor = layers[-1] if layers else output.last_hidden_state
     return states[0].double()
@@ -289,7 +299,10 @@ def name_token(model: Model, number: int) -> str:
 def list_likely(
     whole: "Tensor | None", without: "Tensor | None", name: Callable[[int], str]
 ) -> tuple[tuple[str, float, float], ...]:
-    """List the outcomes that are most likely in one of two answers, with both probabilities."""
+    """List the outcomes that are most likely with or without the heads: name, probability with, probability without.
+
+    The list is empty if the answers have no probabilities.
+    """
     if whole is None or without is None:
         return ()
     most = torch.maximum(whole, without).topk(min(LIKELY, len(whole))).indices.tolist()
