@@ -1,7 +1,8 @@
 """Statistics of head tables: each function takes a head table and returns one with more variables. Needs no torch.
 
 ==================  ===========================================================================
-`assess`            the uncertainty of all scores of a table: the next four functions at once
+`assess`            the uncertainty of all scores of a table: `add_intervals`, `add_significance`,
+                    `add_report` and `add_regression` at once
 `add_intervals`     confidence intervals of scores, clustered by text
 `add_significance`  p-values of each head and of the best head, corrected for the number of heads
 `add_report`        for each score, the head that is best on one half of the texts and its score

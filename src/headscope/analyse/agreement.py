@@ -44,7 +44,7 @@ class Consistency(Result):
 
     @property
     def facts(self) -> Facts:
-        """The fields, as they are named."""
+        """The fields by name."""
         return vars(self)
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class Consistencies(Result):
 
     @property
     def facts(self) -> Facts:
-        """The mean and the standard deviation, and the figures of each run."""
+        """The mean and the standard deviation of tau, and the figures of each run, by name."""
         figures = {"variable": self.variable, "heads": self.heads, "mean": self.mean, "sd": self.sd}
         return figures | {"runs": self.runs, "taus": self.taus, "ps": self.ps}
 
@@ -178,7 +178,7 @@ def _describe_p(p: float) -> str:
 
 
 def _check_same_runs(first: xr.Dataset, second: xr.Dataset) -> None:
-    """Raise an error if the tables are not of the same runs."""
+    """Raise an error if the tables have different runs, or runs with different weights."""
     names = name_table(first, "the first table"), name_table(second, "the second table")
     runs = [list(map(str, table["run"].values)) if "run" in table.dims else [] for table in (first, second)]
     if runs[0] != runs[1]:
@@ -204,7 +204,10 @@ def _interval(
 
 
 def _resample(sums: Float[np.ndarray, "2 head fold"], random: np.random.Generator) -> Float[np.ndarray, "sample head"]:
-    """Return the scores on folds resampled with replacement from the folds with items; 0 if the denominator is 0."""
+    """Return the scores of heads on `RESAMPLED` bootstrap samples of the folds; 0 if the denominator is 0.
+
+    Folds without items are left out first.
+    """
     sums = sums[..., sums[1].any(0)]
     folds = sums.shape[-1]
     times = random.multinomial(folds, np.full(folds, 1 / folds), RESAMPLED)

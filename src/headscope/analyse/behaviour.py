@@ -19,7 +19,7 @@ BROAD = "broad"
 
 
 def add_behaviours(table: xr.Dataset, *, share: float = 0.5, breadth: float = 0.9) -> xr.Dataset:
-    """Add ``behaviour``: for each head, the index of its behaviour's name in the attribute ``names``.
+    """Add the variable ``behaviour``: for each head, the index of its behaviour in the attribute ``names``.
 
     `name_behaviours` returns the names. A head without any of these behaviours has an empty name.
 
@@ -62,7 +62,7 @@ def add_behaviours(table: xr.Dataset, *, share: float = 0.5, breadth: float = 0.
 
 
 def name_behaviours(table: xr.Dataset) -> xr.DataArray:
-    """Return the behaviour of each head, in words.
+    """Return the name of each head's behaviour, which is empty for a head without a behaviour.
 
     Raises:
         TableError: The table has no ``behaviour``; `add_behaviours` adds it.
@@ -74,7 +74,7 @@ def name_behaviours(table: xr.Dataset) -> xr.DataArray:
 
 
 def _is_broad(table: xr.Dataset, dims: Sequence[str], breadth: float) -> Bool[np.ndarray, "*head"] | bool:
-    """Return True for the heads whose entropy is near the entropy of uniform attention."""
+    """Return True for the heads whose entropy is near the entropy of uniform attention; False without entropies."""
     if not {"entropy", "entropy_uniform"} <= {*table.data_vars}:
         return False
     entropy, uniform = (table[name].transpose(*dims).values for name in ("entropy", "entropy_uniform"))

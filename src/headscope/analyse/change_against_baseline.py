@@ -29,7 +29,7 @@ LEFT_OUT = 16
 """The number of groups of folds that are left out in turn, to see how far the corrected tau depends on the texts."""
 
 FEWER_HALVES = 2
-"""The number of random splits for each tau with a group of folds left out."""
+"""The number of random splits for each corrected tau that is computed without a group of folds."""
 
 BIAS = (
     "A head's change is its score after less its score before, so chance in the score before is in both with opposite "
@@ -48,11 +48,11 @@ def correlate_change(
 ) -> dict[str, xr.Variable]:
     """Correlate the value of each head before tuning with its change (Kendall's tau), in each run.
 
-    ``baseline_tau`` and its p-value ``baseline_p`` are as published. ``baseline_tau_corrected`` takes the value before
-    tuning from one half of the folds of the corpus and the change from the other half, so that they do not share noise.
-    It is the mean over random splits, each in both orders. The remaining noise pulls it towards 0. It is NaN if the
-    variable is not a ratio of sums by fold that all tables have; then its attribute ``note`` says so. Only `known`
-    heads count.
+    ``baseline_tau`` and its p-value ``baseline_p`` are computed as in the paper. ``baseline_tau_corrected`` takes the
+    value before tuning from one half of the folds of the corpus and the change from the other half, so that both do not
+    share noise. It is the mean over random splits, each in both orders. The remaining noise pulls it towards 0. It is
+    NaN if the variable is not a ratio of sums by fold that all tables have; then its attribute ``note`` says so. Only
+    `known` heads count.
 
     ``baseline_tau_mean`` is the mean of the corrected tau over the runs of a group; ``_lower`` and ``_upper`` are the
     ends of its interval for unlimited runs and texts. All runs share the model before tuning and its texts, so an
@@ -110,7 +110,14 @@ def _average(taus: Float[np.ndarray, " run"], pairs: Sequence[tuple[Sums, Sums]]
 def _corrected(
     before: Sums, after: Sums, halves: int | None = None, left_out: Int[np.ndarray, " fold"] | None = None
 ) -> float:
-    """Return the mean tau over random halves of the folds that have items, each pair of halves in both orders."""
+    """Return the mean of tau over random splits of the folds into halves, each in both orders; NaN for one fold.
+
+    Args:
+        before: The sums before tuning.
+        after: The sums after tuning.
+        halves: The number of splits; by default `HALVES`.
+        left_out: Folds that are left out, as folds without items always are.
+    """
     present = np.flatnonzero(before[1].any(0) | after[1].any(0))
     present = present if left_out is None else np.setdiff1d(present, left_out)
     if len(present) < 2:
@@ -128,6 +135,6 @@ def _corrected(
 
 
 def _scores(sums: Float[np.ndarray, "2 head fold"], folds: Bool[np.ndarray, " fold"]) -> Float[np.ndarray, " head"]:
-    """Return the ratio of the sums of the selected folds; 0 if the denominator is 0."""
+    """Return the score of each head on the selected folds, a ratio of two sums; 0 if the denominator is 0."""
     above, below = sums[..., folds].sum(-1)
     return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))

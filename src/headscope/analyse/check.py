@@ -1,4 +1,4 @@
-"""Check reported heads in another model: the change of each head's score on the texts on which it was scored."""
+"""Check reported heads in another model: the change of each head's score, on the texts on which the head was scored."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ KEPT, LOST = "kept", "lost"
 """Two of the verdicts on a head; the third is `UNDECIDED`."""
 
 TOLERANCE = 0.05
-"""The loss of a score that still counts as no loss."""
+"""The largest decrease of a score that does not count as a loss."""
 
 ROW = "row"
 """The dimension of the checked rows: each is a reported head with the row of a score."""
@@ -47,14 +47,14 @@ def check_heads(old: xr.Dataset, new: xr.Dataset, *, tolerance: float = TOLERANC
     together, and each must show it: such an intersection-union test has its level without a correction (Berger 1982),
     so here the interval alone decides.
 
-    Heads were chosen by the old model, on the even folds; both models are scored on the odd folds. The interval is the
-    interval of `headscope.analyse.paired.measure_change`.
+    Heads were chosen by the old model, on the even folds; both models are scored on the odd folds. The interval comes
+    from `headscope.analyse.paired.measure_change`. Rows that repeat another row are not checked.
 
     Args:
         old: A head table with reported heads (`headscope.analyse.add_report`) and the sums by fold of their scores.
         new: The head table of another model of the same shape, on the same corpus, with the same sums. Its own reports
             are ignored.
-        tolerance: The loss that still counts as no loss, a share of at least 0.
+        tolerance: The largest decrease that does not count as a loss, a share of at least 0.
         every: Check all reported heads, not only heads that stand out.
 
     Returns:
@@ -142,7 +142,7 @@ def _select(old: xr.Dataset, score: Score, every: bool) -> xr.DataArray:
 def _compare(
     old: xr.Dataset, new: xr.Dataset, score: Score, tolerance: float, every: bool, same: bool, names: tuple[str, str]
 ) -> dict[str, np.ndarray]:
-    """Return the columns of one score, without q and the verdict."""
+    """Return the columns of the result for the checked rows of one score, without ``q`` and ``verdict``."""
     first, name = names
     if missing := [part for part in (*score.numerator, *score.denominator) if part not in new]:
         raise TableError(
@@ -172,7 +172,7 @@ def _compare(
 
 
 def _list_places(place: Mapping[str, xr.DataArray], dim: str, chosen: np.ndarray) -> np.ndarray:
-    """Return the labels of the reported heads along a dimension; empty if the score lacks the dimension."""
+    """Return the labels of the reported heads along a dimension; empty texts if the score lacks the dimension."""
     if dim not in place:
         return np.full(int(chosen.sum()), "")
     labels: np.ndarray = np.atleast_1d(place[dim].values)[chosen]

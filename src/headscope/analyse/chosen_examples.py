@@ -1,4 +1,4 @@
-"""Texts that show best what the reported heads do, and where they fail.
+"""Texts that show best what the reported heads do, and on which texts they fail.
 
 head table, and the head table of a few texts, a fold each --score_reported--> score of the heads on each text
 scores on each text --choose_examples--> a few of the texts, with as many rows as possible
@@ -16,7 +16,7 @@ from headscope.examples import CLEAR, FAILS
 from headscope.score import Score, read_scores
 
 EXAMPLES_OF_A_ROW = 3
-"""The number of clear examples of a row, and also the number of examples on which the head fails."""
+"""The maximum number of clear examples of a row, and also of examples on which the head of the row fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,13 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class ChosenExample:
-    """A text that was chosen as an example of a row; `row` is the row's key."""
+    """A text that was chosen as an example of a row.
+
+    Attributes:
+        row: The key of the row.
+        kind: `CLEAR`, or `FAILS` for a text on which the head fails.
+        scored: The score of the row's reported head on the text.
+    """
 
     row: str
     kind: str
@@ -51,7 +57,10 @@ class ChosenExample:
 
 
 def score_reported(table: xr.Dataset, apart: xr.Dataset, documents: Sequence[Document]) -> list[dict[str, Scored]]:
-    """Score the reported heads of a head table on each document, by the key of the row, such as ``relation:obj``.
+    """Score the reported heads of a head table on each document.
+
+    Each document gets a mapping from the key of a row, such as ``relation:obj``, to the score of the row's head. Rows
+    without items in the document are left out.
 
     Args:
         table: A head table with reported heads (`headscope.analyse.assess`).
@@ -83,12 +92,13 @@ def score_reported(table: xr.Dataset, apart: xr.Dataset, documents: Sequence[Doc
 def choose_examples(
     texts: Sequence[Mapping[str, Scored]], rows: Sequence[str], size: int, each: int = EXAMPLES_OF_A_ROW
 ) -> list[ChosenExample]:
-    """Choose texts as examples of rows: for each row the clearest text and the text that fails most, then the next.
+    """Choose texts as examples of each row: the clearest texts, and the texts on which the reported head fails most.
 
-    A row that gets no further text of its own takes the best of the texts that were chosen for other rows.
+    Each row gets its first text of both kinds before any row gets a second one, until `size` different texts are
+    chosen. A row that lacks examples then takes the best of the texts that were chosen for other rows.
 
     The clearest text has the largest `Scored.estimate`, and at least one right item; of equal texts the shortest comes
-    first. The text that fails most has the smallest estimate, and at least one wrong item.
+    first. The text on which the head fails most has the smallest estimate, and at least one wrong item.
 
     Args:
         texts: The scores of the reported heads on each text, from `score_reported`.
@@ -116,7 +126,7 @@ def choose_examples(
 
 
 def _rank(texts: Sequence[Mapping[str, Scored]], row: str, kind: str) -> list[Scored]:
-    """Return the scores of a row on the texts that have it, the best example of the kind first."""
+    """Return the scores of a row's head on the texts that are examples of a kind, the best example first."""
     scored = [text[row] for text in texts if row in text]
     if kind == CLEAR:
         right = [each for each in scored if each.right > 0]
@@ -126,7 +136,10 @@ def _rank(texts: Sequence[Mapping[str, Scored]], row: str, kind: str) -> list[Sc
 
 
 def _list_reported(table: xr.Dataset, apart: xr.Dataset) -> list[Score]:
-    """Return the scores of `table` with reported heads whose sums are also in `apart`."""
+    """Return the scores of `table` that have reported heads, and whose sums are also in `apart`.
+
+    Scores for which a lower value is better are left out.
+    """
     return [
         score
         for score in read_scores(table)

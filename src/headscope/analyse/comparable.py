@@ -36,14 +36,14 @@ def split_runs(table: xr.Dataset) -> list[xr.Dataset]:
 
 
 def seeds_of(table: xr.Dataset) -> list[int]:
-    """Return the seed of each run of a table; -1 if the table has no seeds."""
+    """Return the seed of each run of a table; each seed is -1 if the table states no seeds."""
     if "run" in table.dims and "seed" in table.coords:
         return [int(seed) for seed in table["seed"].values]
     return [-1] * table.sizes.get("run", 1)
 
 
 def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Dataset | None) -> None:
-    """Raise an error if the tables are not of one model, of runs tuned from it, and of runs of the task's control.
+    """Raise an error unless the tables are of a model, of runs tuned from it on a task, and of runs on its control.
 
     Raises:
         TableError: The table before holds runs; shapes, corpora, edits or the model that was tuned differ; the runs
@@ -67,7 +67,9 @@ def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Datase
 
 
 def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
-    """Raise an error if a table has other heads, texts or another view than `before`; messages use the names of both.
+    """Raise an error if a table has other heads, other texts or another view than `before`.
+
+    In messages, `first` is the name of `before`, and `name` the name of `table`.
 
     Raises:
         TableError: Shapes, corpora, documents, their counts, folds, classifiers of maps or views differ.
@@ -103,7 +105,7 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
 
 
 def check_items_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str, score: Score) -> None:
-    """Raise an error if a score counts other items in one table than in the other, or in other folds.
+    """Raise an error if two tables count different items of a score, or have the items in different folds.
 
     Raises:
         TableError: A sum that does not depend on heads differs in a fold, for example because the tokenizers differ.
@@ -120,7 +122,7 @@ def check_items_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: s
 
 
 def have_same_weights(before: xr.Dataset, table: xr.Dataset, scores: Sequence[Score]) -> bool:
-    """Return whether two tables are of the same weights: equal hashes, and equal sums of the scores.
+    """Return whether two tables come from the same weights: their hashes and their sums of the scores are equal.
 
     The sums are compared too because the hash of a loaded model stays the same if its weights are changed later.
     """
@@ -131,9 +133,9 @@ def have_same_weights(before: xr.Dataset, table: xr.Dataset, scores: Sequence[Sc
 
 
 def check_read_alike(table: xr.Dataset, name: str, other: xr.Dataset, other_name: str) -> None:
-    """Raise an error if the texts of two tables were read in two ways.
+    """Raise an error if a model read the texts of two tables in different forms, as written or with spaces.
 
-    A table without this attribute counts as read with spaces between words.
+    A table that does not state the form counts as read with spaces. Given tokens can be compared with either form.
 
     Raises:
         TableError: One table is of texts as they are written, and the other of words with spaces between them.
@@ -146,7 +148,7 @@ def check_read_alike(table: xr.Dataset, name: str, other: xr.Dataset, other_name
 
 
 def _check_counts_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
-    """Raise an error if a table counts other documents than `before`, such as token classes without the first token."""
+    """Raise an error if a variable that counts documents differs between a table and `before`."""
     runs = [split_runs(each)[0] for each in (before, table)]
     for variable in sorted(map(str, before.data_vars.keys() & table.data_vars.keys())):
         old, new = (run[variable] for run in runs)
@@ -158,7 +160,7 @@ def _check_counts_alike(before: xr.Dataset, first: str, table: xr.Dataset, name:
 
 
 def _check_folds_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
-    """Raise an error if a table has the same counts as `before`, but its documents are in other folds."""
+    """Raise an error if a variable has the same total in a table and in `before`, but other counts by fold."""
     runs = [split_runs(each)[0] for each in (before, table)]
     for variable in sorted(map(str, before.data_vars.keys() & table.data_vars.keys())):
         old, new = (run[variable] for run in runs)
@@ -204,7 +206,7 @@ def _check_group(table: xr.Dataset, name: str, is_control: bool) -> None:
 
 
 def _check_apart(after: xr.Dataset, first: str, control: xr.Dataset, second: str) -> None:
-    """Raise an error if a model is in both tables, for example because one file is given twice."""
+    """Raise an error if the same weights are in both tables, for example because one file is given twice."""
     if after.identical(control):
         raise TableError(f"{first} and {second} are the same table; give that of the runs of the control.")
     both = [_weights(table) for table in (after, control)]
@@ -216,7 +218,7 @@ def _check_apart(after: xr.Dataset, first: str, control: xr.Dataset, second: str
 
 
 def _weights(table: xr.Dataset) -> dict[str, str]:
-    """Return a name for the model or run with each weights hash, as far as the table has the hashes."""
+    """Return the name of the model, or of each run, by the hash of its weights; runs without a hash are left out."""
     if "run" not in table.dims:
         return {str(table.attrs.get("weights_sha256")): "the model"}
     return {

@@ -164,7 +164,7 @@ class _Runs:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """The runs of the task and of the control that have the same seed, as pairs of indices."""
+        """The runs of task and control with the same seed: for each seed, an index of the task and of the control."""
         task, control = (row.tolist() for row in self.seeds)
         return [(task.index(seed), control.index(seed)) for seed in sorted(set(task) & set(control) - {-1})]
 
@@ -217,9 +217,9 @@ def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, x
 
 
 def _contrast(prefix: str, runs: _Runs, what: str, units: str, which: str) -> dict[str, xr.Variable]:
-    """Return the task's mean change less the control's with its interval and test, and the ratio of their spreads.
+    """Compare the mean changes with task and control: the difference, its interval and test, and the ratio of spreads.
 
-    Return nothing without a control.
+    The result is empty without a control.
     """
     if "control" not in runs.groups:
         return {}
@@ -242,7 +242,7 @@ def _contrast(prefix: str, runs: _Runs, what: str, units: str, which: str) -> di
 
 
 def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[str, xr.Variable]:
-    """Return the p-values of each entry of `start` and, if there are several entries, the false discovery rates."""
+    """Test each entry of `start` and `runs`; return the p-values and, for several entries, false discovery rates."""
     values = {group: part.transpose("run", ...).values for group, part in runs.groups.items()}
     against_before = np.stack([signed_ranks(part, start.values[None]) for part in values.values()])
     p = {"before_p": (("group", *start.dims), against_before, "changes of the runs against 0")}
@@ -266,7 +266,10 @@ def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[st
 
 
 def _numbers(runs: _Runs, tested: int) -> dict[str, xr.Variable]:
-    """Return the number of runs, the smallest p-values they can give, and how many heads with these a small q needs."""
+    """Return the numbers of runs, the smallest p-values they can give, and the numbers of heads that a small q needs.
+
+    `tested` is the number of tested heads.
+    """
     least = {"before": np.array([least_signed_rank(count) for count in runs.sizes])}
     tests = {
         "before": "this number of runs against 0",

@@ -31,12 +31,12 @@ TEXTS: Mapping[str, str] = {
 
 
 def tabulate_direct_effects(measured: Measured) -> xr.Dataset:
-    """Tabulate the direct effects of the units of which the evaluation has direct effects, and their self-repair.
+    """Tabulate the direct effects and the self-repair of all units whose direct effects were measured.
 
     ``direct_effect_<metric>``, ``direct_effect_live_<metric>`` and ``self_repair_<metric>`` are of heads. Layers and
     key/value heads have the prefixes of their other effects. Self-repair is NaN if the interval of the direct effect
-    contains 0. ``self_repair_by_layer_<metric>`` is the self-repair of the summed effects of all heads of a layer;
-    these heads were not chosen for their effects.
+    contains 0, and is missing for a divergence. ``self_repair_by_layer_<metric>`` is the self-repair of the summed
+    effects of all heads of a layer; these heads were not chosen for their effects.
     """
     table = xr.Dataset()
     ways = list(dict.fromkeys(ablation.how for ablation in measured.ablations))
@@ -93,7 +93,9 @@ def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence
 
 
 def _compare(total: Effects, direct: Effects) -> Effects:
-    """Return 1 less the ratio of total and direct effects; NaN if the interval of the direct effect contains 0.
+    """Return the self-repair, which is 1 less the total effect divided by the direct effect.
+
+    It is NaN if the interval of the direct effect contains 0.
 
     The uncertainty of the ratio comes from its linear approximation (the delta method).
     """
@@ -107,7 +109,7 @@ def _compare(total: Effects, direct: Effects) -> Effects:
 
 
 def _find_whole_layers(cells: tuple[np.ndarray, ...], grid: Grid) -> Mapping[tuple[int, ...], np.ndarray]:
-    """Find the layers with all their heads among the cells; return the indices of the heads of each."""
+    """Find the layers whose heads are all among the cells; return for each layer the indices of its heads' cells."""
     of_layer: dict[tuple[int, ...], list[int]] = {}
     for place, (*layer, _) in enumerate(zip(*(axis.tolist() for axis in cells), strict=True)):
         of_layer.setdefault(tuple(layer), []).append(place)

@@ -50,7 +50,7 @@ TOTAL, DIRECT, DIRECT_LIVE = PATHS = ("total", "direct", "direct_live")
 
 @dataclass(frozen=True)
 class Place:
-    """The index of a unit in the table.
+    """The position of a unit in a table of effects.
 
     Attributes:
         kind: ``head``, ``layer``, ``group`` or ``pair``.
@@ -100,7 +100,7 @@ class Measured:
         attention_types: The attention types of the model.
         smooth: The name of the metric that has first-order estimates.
         estimated: The ablations that have first-order estimates.
-        estimates: The quantities of examples by first-order estimates.
+        estimates: The quantities of each example with each of `estimated`, by first-order estimates.
         sample: The names of heads that were chosen at random, on which estimates are checked.
     """
 
@@ -171,7 +171,7 @@ def _tabulate_whole(measured: Measured, metric: Metric) -> dict[str, xr.Variable
 
 
 def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence[str]) -> xr.Dataset:
-    """Return the effects of the units of one kind, in all ways and on all subsets."""
+    """Return the effects of the units of one kind, by all ways of disabling them and on all subsets."""
     grid = Grid.for_kind(measured, kind)
     values = {end: np.full((len(ways), len(measured.subsets), *grid.shape), np.nan) for end in STATISTICS}
     norms = np.full((len(ways), *grid.shape), np.nan)
@@ -206,7 +206,19 @@ def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence
 def _compute_statistics(
     measured: Measured, metric: Metric, effects: Effects, own: Sequence[int], units: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Compute all of `STATISTICS` for the units of one kind and way, from their effects and their placebos' effects."""
+    """Compute the `STATISTICS` of units of one kind for one way of disabling them.
+
+    Args:
+        measured: The result of the evaluation.
+        metric: The metric.
+        effects: The effects of the units and of their placebos.
+        own: The indices of these units and placebos in the ablations.
+        units: The indices of the units in the ablations.
+
+    Returns:
+        The statistics by ending, without the endings of placebos if a unit has fewer than two placebos, and without the
+        p-value of no change for a divergence.
+    """
     place_of = {ablation: number for number, ablation in enumerate(own)}
     of_units = effects.select(np.array([place_of[n] for n in units]))
     lower, upper = of_units.interval()
@@ -229,7 +241,7 @@ def _compute_statistics(
 
 
 def _tabulate_estimates(measured: Measured, metric: Metric, ways: Sequence[str]) -> xr.Dataset:
-    """Return first-order estimates of the effects of all heads."""
+    """Return the first-order estimates of the effects of heads, as a table."""
     grid = Grid.for_kind(measured, "head")
     values = np.full((len(ways), len(measured.subsets), *grid.shape), np.nan)
     cells = tuple(np.array([(ways.index(each.how), *grid.find(each.place)) for each in measured.estimated]).T)
@@ -291,7 +303,7 @@ def _tabulate_interactions(measured: Measured, metric: Metric, ways: Sequence[st
 
 
 def _tabulate_agreement(table: xr.Dataset, metric: Metric) -> dict[str, xr.Variable]:
-    """Return the rank agreement of the ways over all heads, on all examples."""
+    """Return the rank correlation of the heads' effects between each two ways of disabling them, on all examples."""
     by_way = table[f"effect_{metric.name}"].isel(subset=0).values.reshape(table.sizes["how"], -1)
     known = ~np.isnan(by_way).any(0)
     name = f"rank_agreement_{metric.name}"
@@ -302,7 +314,7 @@ def _tabulate_agreement(table: xr.Dataset, metric: Metric) -> dict[str, xr.Varia
 
 @dataclass(frozen=True)
 class Grid:
-    """The axes of the units of one kind.
+    """The axes along which a table arranges the units of one kind.
 
     Attributes:
         dims: The names of the axes, in order.

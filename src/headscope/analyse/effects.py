@@ -21,7 +21,7 @@ Quantities = Mapping[str, Float[np.ndarray, "... example"]]
 """The quantities of examples, by name."""
 
 FLIPS = 9999
-"""The number of random flips of the texts' signs that an effect is compared with."""
+"""The number of draws of random signs for the texts, with which an effect is compared."""
 
 NEGLIGIBLE = 0.0005
 """Smaller effects are not judged: three decimals do not show them, and with enough texts any effect is significant."""
@@ -39,9 +39,10 @@ class Effects:
         values: The metric with a unit disabled, less the metric of the whole model.
         parts: The jackknife's pseudo-values, one for each text; their mean is the effect, apart from the metric's
             curvature.
-        changes: The part of an effect that goes away if a text keeps its quantities from the whole model.
-        freedom: The degrees of freedom of an interval: 1 less than the number of texts of equal length that would carry
-            the same information as these texts.
+        changes: For each text, the part of the effect that is lost if this text keeps its quantities from the whole
+            model.
+        freedom: The degrees of freedom of an interval: 1 less than the number of texts with equally many examples that
+            would carry the same information as these texts.
     """
 
     whole: float
@@ -66,7 +67,7 @@ class Effects:
         return Effects(self.whole, np.log(values), parts, self.changes / values[:, None], self.freedom)
 
     def less(self, other: "Effects") -> "Effects":
-        """Return the differences between these effects and other effects on the same texts, paired by text."""
+        """Return these effects minus the effects in `other`, which are on the same texts, paired by text."""
         return self._map(other, lambda mine, theirs: mine - theirs)
 
     def select(self, units: Int[np.ndarray, " chosen"]) -> "Effects":
@@ -126,7 +127,7 @@ def _leave_out(metric: Metric, sums: Mapping[str, Float[np.ndarray, "... text"]]
 def _put_back(
     metric: Metric, whole: Mapping[str, Float[np.ndarray, " text"]], sums: Mapping[str, Float[np.ndarray, "unit text"]]
 ) -> Float[np.ndarray, "unit text"]:
-    """Return the metric of each disabled unit, with each text in turn taken from the whole model instead."""
+    """Return the metric with each unit disabled, if each text in turn keeps its quantities from the whole model."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return metric.compute(
             {name: values.sum(-1, keepdims=True) - values + whole[name] for name, values in sums.items()}
@@ -142,10 +143,10 @@ def _sum_by_text(
 
 
 def correct_by_sign_flips(effects: Effects, *, flips: int = FLIPS, seed: int = 0) -> Float[np.ndarray, " unit"]:
-    """Return p-values of the effects against no effect, corrected for all units (the family-wise error).
+    """Test each effect against 0; return the p-values, corrected for all units (the family-wise error).
 
     If a unit does nothing, each text could equally well have changed in the opposite direction (`flip_signs`). This
-    holds for texts of any length. The p-values are NaN with a single text.
+    holds for texts of any length. The p-values are NaN if there is a single text.
     """
     if effects.changes.shape[1] < 2:
         return np.full(len(effects.changes), np.nan)
@@ -183,9 +184,9 @@ def compare_with_placebos(
 ) -> PlaceboComparison:
     """Compare the effects of units with the effects of placebos of the same norm in the same layer.
 
-    The variance between placebos is pooled over the units of a layer, in proportion to the norm of what they change: a
-    few placebos alone would say little about it. The excess of a unit has this variance, plus the uncertainty of the
-    examples, which unit and placebos share.
+    The variance between placebos, divided by the squared norm of the unit's change, is pooled over the units of a
+    layer: the few placebos of a single unit would say little about the variance. The excess of a unit has this
+    variance, plus the uncertainty of the examples, which unit and placebos share.
 
     A divergence grows with the square of the norm, and its spread grows with its size. So divergences are compared on a
     `log` scale, on which the spread of placebos is the same for each norm. The mean of the placebos is then geometric.
@@ -194,7 +195,8 @@ def compare_with_placebos(
         effects: The effects of the units.
         placebos: The effects of all placebos.
         groups: The indices of the placebos of each unit, two or more.
-        layers: The layer of each unit, with its kind: units of one layer and kind are pooled.
+        layers: A label for the layer of each unit, such as the attention type and the number; units with equal labels
+            are pooled.
         norms: The norm of what disabling each unit changes.
         log: Compare the logarithms of the effects.
         level: The level of the interval.
@@ -237,10 +239,12 @@ def judge(
 ) -> list[str]:
     """Return the verdict on each unit, such as ``needed``, ``worse without`` or ``better without``.
 
-    A unit is ``needed`` if the metric is surely worse without it, and surely worse than with its placebos; without
-    placebos the verdict is only ``worse without``. If neither direction of a metric is better, as for the divergence,
-    the verdict is ``matters`` instead; it compares the unit with its placebos alone. Effects below `NEGLIGIBLE` are not
-    judged. Units without a test get the verdict ``not tested``.
+    A unit is ``needed`` if the metric is surely worse without it, and surely worse than with its placebos; if there are
+    no placebos, the verdict is only ``worse without``. ``better without`` is the opposite of both. If neither direction
+    of a metric is better, as for the divergence, the verdict is ``matters`` instead; it compares the unit with its
+    placebos alone. A sure effect that is not surely larger than the effect of the placebos is ``no more than its
+    placebos``. All other effects, and effects below `NEGLIGIBLE`, get ``no effect seen``. A unit without a test is
+    ``not tested``.
 
     Args:
         better: The direction in which the metric is better, as in `Metric`.
@@ -271,7 +275,10 @@ def judge(
 
 
 def rank_agreement(values: Float[np.ndarray, "way unit"]) -> Float[np.ndarray, "way way"]:
-    """Return Spearman's correlation of the effects of the same units in two ways; NaN if a way has no variation."""
+    """Return Spearman's correlation of the units' effects between each two ways of disabling them.
+
+    The correlation is NaN if all units have the same effect by one of the two ways.
+    """
     agreement = np.eye(len(values))
     for first in range(len(values)):
         for second in range(first):

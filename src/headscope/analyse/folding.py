@@ -14,7 +14,10 @@ SUBTYPES, ALL = ":*", "all"
 
 
 def find_folded(table: xr.Dataset, score: Score) -> dict[str, str]:
-    """Return the pooled rows of a score, each with the single row that has the same items and values."""
+    """Find the pooled rows of a score that repeat a single row; return the name of the single row for each.
+
+    The two rows have the same number of items and the same values.
+    """
     dim = score.row_dimension(table)
     names = [str(name) for name in table[dim].values] if dim else []
     pooled = [name for name in names if is_pooled(name)]
@@ -32,7 +35,7 @@ def find_folded(table: xr.Dataset, score: Score) -> dict[str, str]:
 
 
 def is_pooled(name: str) -> bool:
-    """Return whether the name of a row marks a row that pools others."""
+    """Return whether a row pools other rows, judging by its name."""
     return name.endswith((SUBTYPES, f" {ALL}")) or name == ALL
 
 

@@ -1,4 +1,4 @@
-r"""A map of the heads of a model, and groups of heads, from the distances between them: Clark et al. 2019, section 6.
+r"""A map of the heads of a model, and clusters, from the distances between heads: Clark et al. 2019, section 6.
 
 table with ``js_distance`` --metric multidimensional scaling--> a position for each head in the plane
                            \-average linkage, cut-------------> a cluster for each head, and the tree of merges
@@ -21,7 +21,7 @@ FEWEST_HEADS = 3
 """The smallest number of heads for which a map in the plane says anything."""
 
 MOST_CLUSTERS = 30
-"""The largest number of clusters that is tried if their number is not given."""
+"""The largest number of clusters that is tried if the number of clusters is not given."""
 
 _OTHER = {"layer_other": "layer", "head_other": "head"}
 
@@ -48,11 +48,14 @@ def add_head_map(table: xr.Dataset, distances: xr.Dataset | None = None, *, clus
           well the clusters are separated (Rousseeuw 1987): 1 is well, and below about 0.25 there is no clear structure;
         * ``cluster_stability``: the adjusted Rand index (Hubert and Arabie 1985) of the same number of clusters on one
           half of the documents and on the other, and ``js_distance_agreement``, Spearman's correlation of the distances
-          on both. They say how well the distances are known. Heads that form no groups may have stable distances too;
+          on both halves. Both measure how well the distances are known. Heads that form no clusters may have stable
+          distances too;
         * ``head_map_documents``: the number of documents on which the heads were compared;
-        * ``js_distance_within_layer`` and ``js_distance_across_layers``: mean distances of two heads;
-        * ``cluster_merge``: the steps of the linkage (the two that are joined, heads first, then earlier steps; their
-          distance; the number of heads).
+        * ``js_distance_within_layer`` and ``js_distance_across_layers``: the mean distance between two heads of one
+          layer, and between two heads of different layers;
+        * ``cluster_merge``: the steps of the linkage. Each step has the numbers of the two clusters that it joins
+          (single heads have the first numbers, then the results of earlier steps), their distance, and the number of
+          heads.
 
     Raises:
         TableError: There are no distances, or they are of other heads, or there are fewer than three heads.
@@ -72,7 +75,10 @@ def add_head_map(table: xr.Dataset, distances: xr.Dataset | None = None, *, clus
 
 
 def square(distances: xr.DataArray) -> tuple[Float[np.ndarray, "head head"], list[tuple[int, int]]]:
-    """Return the distances of an attention type as a matrix, and the layer and number of the head of each row."""
+    """Return the distances of an attention type as a matrix, and the layer and number of the head of each row.
+
+    Heads without distances are left out.
+    """
     # `layer` may be limited to the layers of an attention type, while `layer_other` has all layers.
     distances = distances.sel({other: distances[dim].values for other, dim in _OTHER.items()})
     stacked = distances.stack(one=("layer", "head"), other=(*_OTHER,)).transpose("one", "other")
@@ -81,7 +87,7 @@ def square(distances: xr.DataArray) -> tuple[Float[np.ndarray, "head head"], lis
 
 
 def _map_heads(distances: xr.Dataset, clusters: int | None) -> xr.Dataset:
-    """Return the variables of one run and attention type."""
+    """Make the map and the clusters of one run and attention type; return the variables about both."""
     matrix, heads = square(distances[DISTANCE])
     if len(heads) < FEWEST_HEADS:
         raise TableError(f"a map of heads needs {FEWEST_HEADS} or more, and the model has {len(heads)}.")
@@ -126,7 +132,7 @@ def _map_heads(distances: xr.Dataset, clusters: int | None) -> xr.Dataset:
 def _scale(
     matrix: Float[np.ndarray, "head head"], layers: Int[np.ndarray, " head"]
 ) -> tuple[Float[np.ndarray, "head 2"], float]:
-    """Return positions of heads in the plane that keep the distances of a matrix best, and their stress."""
+    """Return positions of heads in the plane that keep the distances of a matrix best, and the stress of the map."""
     # Imported here because it takes longer to load than everything else that analyses tables.
     from sklearn.manifold import MDS
 
@@ -142,21 +148,27 @@ def _scale(
 
 
 def _merge(matrix: Float[np.ndarray, "head head"]) -> Float[np.ndarray, "step 4"]:
-    """Return the tree in which heads join by their distances, by average linkage."""
+    """Return the tree that joins heads by average linkage of their distances."""
     condensed = scipy.spatial.distance.squareform(matrix, checks=False)
     tree: np.ndarray = scipy.cluster.hierarchy.linkage(condensed, method="average")
     return tree
 
 
 def _cut(tree: Float[np.ndarray, "step 4"], clusters: int) -> Int[np.ndarray, " head"]:
-    """Return the clusters of a tree, numbered in the order of their first heads."""
+    """Cut a tree into clusters; return the number of each head's cluster.
+
+    Clusters are numbered in the order of their first heads.
+    """
     labels = scipy.cluster.hierarchy.fcluster(tree, clusters, criterion="maxclust")
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[inverse] + 1)
 
 
 def _cut_best(tree: Float[np.ndarray, "step 4"], matrix: Float[np.ndarray, "head head"]) -> Int[np.ndarray, " head"]:
-    """Return the clusters with the largest mean silhouette, if possible without one of more than half of the heads."""
+    """Cut a tree into the clusters with the largest mean silhouette; return the number of each head's cluster.
+
+    A cut with a cluster of more than half of the heads is chosen only if all cuts have such a cluster.
+    """
     cuts = [_cut(tree, number) for number in range(2, min(MOST_CLUSTERS, len(matrix) - 1) + 1)]
     even = [labels for labels in cuts if 2 * np.bincount(labels).max() <= len(labels)]
     return max(even or cuts, key=lambda labels: _silhouette(matrix, labels))
@@ -170,7 +182,7 @@ def _silhouette(matrix: Float[np.ndarray, "head head"], labels: Int[np.ndarray, 
 
 
 def _stability(halves: Sequence[np.ndarray], clusters: int) -> float:
-    """Return the agreement of the clusters on two halves; NaN if there is only one half."""
+    """Return the adjusted Rand index of the clusters on two halves of the documents; NaN if a half is missing."""
     from sklearn.metrics import adjusted_rand_score
 
     if not _are_two(halves):
@@ -179,7 +191,10 @@ def _stability(halves: Sequence[np.ndarray], clusters: int) -> float:
 
 
 def _agreement(halves: Sequence[np.ndarray], pairs: np.ndarray) -> float:
-    """Return Spearman's correlation of the distances on two halves; NaN if a half is missing or constant."""
+    """Return Spearman's correlation of the distances on two halves of the documents.
+
+    It is NaN if a half is missing, or if all its distances are equal.
+    """
     if not _are_two(halves) or any(np.ptp(half[pairs]) == 0 for half in halves):
         return np.nan
     return float(scipy.stats.spearmanr(*(half[pairs] for half in halves)).statistic)
@@ -194,7 +209,7 @@ def _mean(matrix: Float[np.ndarray, "head head"], pairs: np.ndarray) -> float:
 
 
 def _spread(values: np.ndarray, heads: Sequence[tuple[int, int]], sizes: Mapping[Hashable, int]) -> np.ndarray:
-    """Spread values of heads over the grid of layers and heads; NaN where there is no head."""
+    """Arrange the values of heads in a grid of layers and heads, with NaN where there is no head."""
     spread = np.full((sizes["layer"], sizes["head"]), np.nan)
     for value, (layer, head) in zip(values, heads, strict=True):
         spread[layer - 1, head - 1] = value

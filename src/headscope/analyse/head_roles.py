@@ -24,7 +24,7 @@ NONE = "none"
 """The main role of a head without a role."""
 
 LEFT_OUT, CORPUS = "roles_left_out", "roles_corpus"
-"""The attributes, as JSON, with the roles that were not measured and why, and with the texts of the measured roles."""
+"""Two attributes (JSON): the roles that were not measured, with reasons; and the texts for the measured roles."""
 
 PROFILE = Score(
     f"{ROLE}_score",
@@ -37,7 +37,7 @@ PROFILE = Score(
 
 
 class _Judged(NamedTuple):
-    """The statistics of one role. Each has a value for each head, apart from the last five."""
+    """The statistics of one role: the last five have a single value, and all others a value for each head."""
 
     score: xr.DataArray
     lower: xr.DataArray
@@ -55,7 +55,7 @@ class _Judged(NamedTuple):
 
 
 def find_head_roles(measured: Iterable[tuple[xr.Dataset, xr.Dataset]], left_out: Mapping[str, str]) -> xr.Dataset:
-    """Find the roles of a model's heads, by the scores of tables that name roles (`headscope.score.Score.roles`).
+    """Find the roles of a model's heads, by the scores that measure a role (`headscope.score.Score.roles`).
 
     A head has a role if its score reaches the threshold of the role, the intervals of its lift over every rival and
     over the best head of the untrained model lie above 0, and q, the false discovery rate of such a lift over all heads
@@ -63,8 +63,8 @@ def find_head_roles(measured: Iterable[tuple[xr.Dataset, xr.Dataset]], left_out:
     which puts the head at a disadvantage.
 
     Args:
-        measured: Tables of a model, each with a table of the untrained model on some of its texts.
-        left_out: The roles that could not be measured, and why.
+        measured: Tables of a model, each with a table of the untrained model on some of the same texts.
+        left_out: The roles that could not be measured, each with the reason.
 
     Returns:
         A table. For each head and role it has ``head_role_score`` with ``_lower`` and ``_upper``, ``head_role_rival``
@@ -74,7 +74,7 @@ def find_head_roles(measured: Iterable[tuple[xr.Dataset, xr.Dataset]], left_out:
         ``head_role``, the main role: among its roles of the lowest rank, the role with the largest lift.
 
     Raises:
-        TableError: No score of the tables names a role.
+        TableError: No score of the tables measures a role, or all these scores are NaN.
     """
     judged: dict[str, _Judged] = {}
     units: dict[str, str] = {}
@@ -127,7 +127,7 @@ def name_main_roles(table: xr.Dataset) -> xr.DataArray:
 
 
 def read_left_out(table: xr.Dataset) -> dict[str, str]:
-    """Return the roles that could not be measured, and why."""
+    """Return the roles that could not be measured, each with the reason."""
     left_out: dict[str, str] = json.loads(table.attrs.get(LEFT_OUT, "{}"))
     return left_out
 
@@ -167,7 +167,7 @@ def _select(parts: Mapping[str, xr.DataArray], place: Mapping[str, str]) -> dict
 
 
 def _choose_main(part: _Judged, has: xr.DataArray, names: Sequence[str]) -> xr.Variable:
-    """Return the main role of each head."""
+    """Return the main role of each head as a variable, whose values are indices into its attribute ``names``."""
     lowest = part.rank.where(has).min("role")
     lift = part.lift.where(has & (part.rank == lowest)).fillna(-np.inf)
     code = (lift.argmax("role") + 1).where(has.any("role"), 0)

@@ -48,12 +48,14 @@ CONTENT: Mapping[str, str] = {
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPrompts:
-    """Measured shares of prompts with the same number of documents: means over the tokens of the model's own text.
+    """The shares of attention to the parts of prompts that have the same number of documents.
+
+    Each share is a mean over the tokens of the text that the model wrote.
 
     Attributes:
         shares: The shares of attention, in each order of the documents: in order r, slot s (from 0) holds the document
             (s + r) mod the number of documents.
-        uniform: The shares of uniform attention, in the given order.
+        uniform: The shares of uniform attention, with the documents in the order of the prompt.
         lengths: The number of tokens of each document.
         gold: The document with the answer, counted from 1; 0 if it is unknown.
     """
@@ -70,12 +72,12 @@ class MeasuredPrompts:
 
     @property
     def by_slot(self) -> Float[np.ndarray, "prompt order layer head slot"]:
-        """The shares of the documents, by their slots."""
+        """The shares of attention to the documents, by the slots of the documents."""
         return self.shares[..., FIRST_SLOT : FIRST_SLOT + self.slots]
 
     @property
     def by_document(self) -> Float[np.ndarray, "prompt document layer head"]:
-        """The shares of the documents, each averaged over all slots."""
+        """The shares of attention to each document, averaged over all slots."""
         slots = range(self.slots)
         return np.stack(
             [
@@ -115,7 +117,10 @@ def tabulate_ledger(measured: MeasuredPrompts) -> xr.Dataset:
 
 
 def _tabulate_content(measured: MeasuredPrompts) -> dict[str, xr.Variable]:
-    """Compare how much is read of the document with the answer and of the others, in the same slots."""
+    """Compare the attention to the document with the answer and to the other documents, in the same slots.
+
+    The result is empty if the document with the answer is known for fewer than two prompts.
+    """
     known = measured.gold > 0
     if known.sum() < 2:
         return {}
@@ -144,7 +149,7 @@ def _tabulate_content(measured: MeasuredPrompts) -> dict[str, xr.Variable]:
 def _part_gold(
     values: Float[np.ndarray, "prompt document ..."], gold: Int[np.ndarray, " prompt"]
 ) -> tuple[Float[np.ndarray, "prompt ..."], Float[np.ndarray, "prompt ..."]]:
-    """Return the values of the document with the answer, and the mean of the others."""
+    """Return the value of the document with the answer, and the mean value of the other documents, for each prompt."""
     own = values[np.arange(len(gold)), gold]
     return own, (values.sum(1) - own) / (values.shape[1] - 1)
 
@@ -166,7 +171,7 @@ def _test_above_zero(values: Float[np.ndarray, "prompt ..."]) -> Float[np.ndarra
 
 
 def rank_readers(table: xr.Dataset) -> list[tuple[int, int]]:
-    """Rank the heads by their content effect; without one, by how much they read of all documents.
+    """Rank the heads by their content effect; if the table has none, by their attention to all documents together.
 
     Returns:
         Layer and head, counted from 1; the head that reads most comes first.
@@ -188,17 +193,17 @@ def tabulate_tokens(
     layers: Sequence[int],
     heads: Sequence[tuple[int, int]],
 ) -> pd.DataFrame:
-    """Tabulate the share of each part for each generated token: a row for each head, and a row for their mean.
+    """Tabulate the shares of attention of each generated token: a row for each of `heads`, and one for all heads.
 
     Args:
-        texts: For each prompt its id, its generated tokens, and their shares: token, layer, head, part.
+        texts: For each prompt its id, its generated tokens, and an array of shares: token, layer, head, part.
         parts: The names of the parts.
-        layers: The numbers of the layers that the shares are of.
-        heads: The layer and head of the heads that have rows of their own.
+        layers: The numbers of the layers in the arrays of shares.
+        heads: The layer and number of each head that gets a row for each token.
 
     Returns:
         The columns ``prompt``, ``number`` (of the token, from 1), ``token``, ``head`` (``all`` for the mean over all
-        heads) and a column for each part.
+        heads of `layers`) and a column for each part.
     """
     frames = []
     for prompt, tokens, shares in texts:

@@ -1,4 +1,4 @@
-"""The lesion map: on which examples a model gets worse without the heads of a relation, more than without other heads.
+"""The lesion map: the examples on which a model gets worse without a relation's heads than without other heads.
 
 The heads of each set are disabled together. The same is done with random sets that have the same number of heads,
 either in each layer or in total. The *lesion* of a set is what it changes beyond its random sets; it counts if no
@@ -44,7 +44,7 @@ Match: TypeAlias = Literal["layer", "size"]
 BY_LAYER: Match = "layer"
 BY_SIZE: Match = "size"
 MATCHES: tuple[Match, ...] = (BY_LAYER, BY_SIZE)
-"""What random sets have in common with a set: the number of heads in each layer, or the total number of heads."""
+"""The property that random sets share with a set: the number of heads in each layer, or the total number of heads."""
 
 MATCH = "match"
 """The attribute of a table of lesions that names the match of its random sets, one of `MATCHES`."""
@@ -128,13 +128,17 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
 def measure_harm(
     metrics: Sequence[Metric], whole: Quantities, disabled: Quantities, subsets: Subsets
 ) -> Float[np.ndarray, "run part"]:
-    """Return how much worse each run is than the whole model, by each metric with a direction, in each subset."""
+    """Return how much worse each run is than the whole model, by each metric and in each subset.
+
+    Metrics without a better direction are left out. A part is a metric and a subset; the subsets of the first metric
+    come first.
+    """
     judged = [metric for metric in metrics if metric.better]
     return np.concatenate([-each.better * _compute_changes(each, whole, disabled, subsets) for each in judged], axis=1)
 
 
 def list_parts(metrics: Sequence[Metric], subsets: Subsets) -> Parts:
-    """Describe the parts of `measure_harm`: their least spread (half an example) and the size of their level."""
+    """Describe the parts of `measure_harm`: the least spread is half an example, and subsets of one level are alike."""
     times = sum(metric.better != 0 for metric in metrics)
     levels = [name.partition(" ")[0] for name in subsets]
     half = [0.5 / max(1, int(subset.sum())) for subset in subsets.values()]
@@ -196,10 +200,12 @@ def _tabulate_metric(
 def compare_with_random(
     changes: Float[np.ndarray, "row drawn"], examples: Int[np.ndarray, " row"] | int
 ) -> dict[str, Float[np.ndarray, " row"]]:
-    """Compare the change that a set makes with the changes that its random sets make.
+    """Compare the change of a metric by a set with the changes by its random sets.
+
+    The result has the statistics by their endings in `STATISTICS`, such as ``_excess``.
 
     Args:
-        changes: The changes of a metric, with the set first and then with its random sets.
+        changes: In each row, the change by the set, followed by the changes by its random sets.
         examples: The number of examples of each change. Random sets that differ by less than half an example count
             as if they differed by half an example.
     """
@@ -212,19 +218,19 @@ def compare_with_random(
 
 
 def find_suffering(table: xr.Dataset, metric: str) -> xr.DataArray:
-    """Find the subsets that suffer without a set: no random set is as bad, corrected for all comparisons.
+    """Return True for each set and subset where the metric is worse without the set than without its random sets.
 
-    Changes below `NEGLIGIBLE` are not judged.
+    The p-value, which is corrected for all comparisons, is at most 0.05, and the harm is at least `NEGLIGIBLE`.
     """
     harm = -_sign_of(table, metric) * table[f"lesion_{metric}"]
     return (table[f"lesion_{metric}_p"] <= ALPHA) & (harm >= NEGLIGIBLE)
 
 
 def find_dissociations(table: xr.Dataset, metric: str, level: str = "phenomenon") -> pd.DataFrame:
-    """List the double dissociations: two sets, each of which makes a subset suffer that the other surely harms less.
+    """List the double dissociations: pairs of sets, each of which harms a subset that the other surely harms less.
 
-    Both subsets suffer more than with random sets, by `find_suffering`. And on each subset, the metric is surely worse
-    without its own set than without the other, by an interval that is paired on the same examples.
+    Each subset suffers without its own set, by `find_suffering`. And on each subset, the metric is surely worse without
+    its own set than without the other set, by an interval that is paired on the same examples.
 
     Args:
         table: A table from `tabulate_lesions`.
@@ -250,7 +256,11 @@ def find_dissociations(table: xr.Dataset, metric: str, level: str = "phenomenon"
 
 
 def _sign_of(table: xr.Dataset, metric: str) -> int:
-    """Return 1 if a higher value of a metric is better, and -1 otherwise."""
+    """Return 1 if a higher value of a metric is better, and -1 otherwise.
+
+    Raises:
+        TableError: The table has no such metric.
+    """
     better = {each["name"]: each["better"] for each in read_metrics(table)}
     if metric not in better:
         raise TableError(f"the table has no metric {metric!r}; it has {', '.join(better)}.")
@@ -258,7 +268,7 @@ def _sign_of(table: xr.Dataset, metric: str) -> int:
 
 
 def choose_sets(table: xr.Dataset, size: int, *, rows: Sequence[str] = (), most: int = 8) -> dict[str, list[str]]:
-    """Choose the heads that lead each row of the scores of a table, such as the five that find most objects.
+    """Choose the heads with the best scores for each row of a table, such as the five best heads for ``obj``.
 
     Args:
         table: A head table with its report.
@@ -306,7 +316,7 @@ def choose_sets(table: xr.Dataset, size: int, *, rows: Sequence[str] = (), most:
 
 
 def _rank_in_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> list[str]:
-    """Return the names of the heads by their score in a row, in the reported head's direction, the best first."""
+    """List the names of the heads, the best first, by their scores for a row in the direction of the reported head."""
     values = table[score.variable].sel(place)
     if score.ascending:
         values = -values

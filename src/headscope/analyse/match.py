@@ -1,4 +1,4 @@
-"""Matches between the heads of two models, by their distances: which head of the model before became which head."""
+"""Matches between the heads of a tuned model and the heads of the model before, by the distances between heads."""
 
 import numpy as np
 import scipy
@@ -13,7 +13,7 @@ DISTANCE = "js_distance_before"
 
 
 def match_heads(table: xr.Dataset) -> xr.Dataset:
-    """Match each head with a head of the model before, by their distances.
+    """Match each head with a head of the model before tuning, by the distances between heads.
 
     Each head of one model is matched with a different head of the other model, so that the sum of the distances of all
     pairs is minimal.
@@ -39,7 +39,7 @@ def match_heads(table: xr.Dataset) -> xr.Dataset:
 
 
 def _match(distances: xr.DataArray) -> xr.Dataset:
-    """Return the variables of one run and attention type; NaN where it has no head."""
+    """Match the heads of one run and attention type; return the variables, with NaN where there is no head."""
     layers, heads = distances.sizes["layer"], distances.sizes["head"]
     matrix = distances.transpose("layer", "head", "layer_before", "head_before").values
     matrix = matrix.reshape(layers * heads, layers * heads)

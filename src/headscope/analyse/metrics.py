@@ -1,7 +1,7 @@
 """Metrics of a task as functions of sums over examples, so that a subset needs no new predictions.
 
-Accuracy is a ratio of two sums, and F1, Matthews' and Pearson's correlation are functions of several sums. To compute a
-metric without a text, or with some heads disabled, it is enough to add up other sums.
+Accuracy is a ratio of two sums, and F1, Matthews' and Pearson's correlation are functions of several sums. A metric
+without a text, or with some heads disabled, is the same function of other sums.
 """
 
 import json
@@ -35,7 +35,7 @@ class Metric:
         units: The units of its value.
         better: 1 if a model with a higher value is better, -1 if a model with a lower value is better, and 0 if neither
             holds, as for the divergence from the whole model.
-        compute: A function from sums over examples to the value; NaN if it is undefined.
+        compute: A function from sums over examples to the value of the metric; NaN if the value is undefined.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Need: what disabling a head changes, with the number of rows for which the head stands out.
+"""Need: the effect of disabling each head, next to the number of rows for which the head stands out.
 
 head table + effects of `headscope disable` on the same weights --add_need--> the table with ``effect_<metric>``,
 ``marks`` and ``need`` of each head
@@ -29,7 +29,7 @@ from headscope.predictions import read_predictions
 from headscope.score import read_scores
 
 BOUND = 0.01
-"""The bound in nats: a head is not needed if the whole interval of its effect lies closer to 0."""
+"""The bound in nats: a head is not needed if the whole interval of its effect lies between -`BOUND` and `BOUND`."""
 
 NEEDS = NOT_TESTED, NOT_SHOWN, NOT_NEEDED, BETTER_WITHOUT, NEEDED = (
     "not tested", "need not shown", "not needed", "better without", "needed",
@@ -80,7 +80,7 @@ def check_effects(effects: xr.Dataset, name: str) -> xr.Dataset:
 
 
 def find_metric(effects: xr.Dataset) -> Mapping[str, Any] | None:
-    """Return the metric with first-order estimates, which is the metric that changes smoothly; None without one."""
+    """Return the metric that changes smoothly, which has first-order estimates; None if no metric has estimates."""
     return next((metric for metric in read_metrics(effects) if f"first_order_{metric['name']}" in effects), None)
 
 
@@ -166,7 +166,7 @@ def add_need(table: xr.Dataset, effects: xr.Dataset, *, bound: float = BOUND) ->
 
 
 def _judge_need(effects: xr.Dataset, metric: Mapping[str, Any], bound: float) -> Int[np.ndarray, "*head"]:
-    """Return the index in `NEEDS` for each head."""
+    """Judge whether the model needs each head; return the index of the result in `NEEDS`."""
     stem = f"effect_{metric['name']}"
     values, lower, upper = (effects[f"{stem}{end}"].values for end in ENDS)
     p, placebo, placebo_p = (
@@ -186,12 +186,15 @@ def _judge_need(effects: xr.Dataset, metric: Mapping[str, Any], bound: float) ->
 
 
 def _has_bound(metric: Mapping[str, Any]) -> bool:
-    """Return whether the metric is a loss or a margin in nats; for other units we cannot say what is small."""
+    """Return whether the metric is in nats, so that `BOUND` applies to it."""
     return str(metric["units"]).startswith("nats")
 
 
 def _count_marks(table: xr.Dataset, dims: Sequence[str]) -> xr.DataArray | None:
-    """Count the rows for which each head stands out; None if the table has no reported heads."""
+    """Count the rows for which each head stands out; None if the table has no reported heads.
+
+    A head without such a row gets NaN if a row that reports it is undecided, or if no row of the table is decided.
+    """
     if not any(f"{score.report_prefix}reported_verdict" in table for score in read_scores(table)):
         return None
     marks = xr.DataArray(

@@ -10,10 +10,10 @@ from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
 from headscope.score import Score
 
 HIGHER, LOWER, NOT_SHOWN, NOT_TESTED = "higher", "lower", "not shown to differ", "not tested"
-"""The verdicts on a score of a head in the second of two tables; another verdict is `UNDECIDED`."""
+"""The verdicts on a head's score in a second table, compared with the first table; another verdict is `UNDECIDED`."""
 
 ROUNDING = 1e-6
-"""The share of a sum up to which two sums differ by rounding alone, for example between two devices."""
+"""Two sums that differ by at most this share differ only by rounding, for example on two devices."""
 
 METHOD = (
     "The difference is that of the score in the second table less that in the first, on the same texts. Its 95 % "
@@ -29,10 +29,10 @@ METHOD = (
 def measure_change(before: Ratio, after: Ratio, *, same: bool) -> xr.Dataset:
     """Return the change of a ratio between two models on the same items, with a paired 95 % interval.
 
-    The interval is the one of `headscope.analyse.uncertainty.Lift`, but for counts it has a least width: even if none
+    The interval comes from `headscope.analyse.uncertainty.Lift`, but for counts it has a minimum width: even if none
     of the n items changes, up to t^2 / (n + t^2) of all items may still change (the end of Wilson's interval for a
-    share of 0; t is Student's quantile). With the same weights nothing can have changed, so there the interval has no
-    least width.
+    share of 0; t is Student's quantile). With the same weights nothing can have changed, so the interval has no minimum
+    width.
 
     Args:
         before: The ratio in the first model.
@@ -98,7 +98,7 @@ _NAMES = {
 
 
 def _split_by_fold(before: Ratio, after: Ratio) -> xr.DataArray:
-    """Split the difference of two ratios into one term for each fold; their sum is the difference.
+    """Split the difference of two ratios into one term for each fold; the sum of the terms is the difference.
 
     If each head has its own items, as in an F1, a fold may have a larger share of the items in one table than in the
     other. The term leaves out this difference of shares, weighted by the mean of the two ratios.

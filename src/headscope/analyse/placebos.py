@@ -1,4 +1,4 @@
-"""Does an adapter change any head more than its placebos do? The largest change of all heads, against theirs."""
+"""A test whether an adapter changes a head more than any head is changed by placebo adapters."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from headscope.identity import ADAPTER_OF, PLACEBO_OF
 from headscope.score import HEAD, find_score
 
 FEWEST = math.ceil(1 / ALPHA) - 1
-"""The placebos with which the smallest p-value that there can be is `ALPHA`."""
+"""The smallest number of placebos with which a p-value can be as low as `ALPHA`."""
 
 CHANGED, UNCHANGED = "changed", "not shown to change"
 """The verdicts on a head; another one is `UNDECIDED`."""
@@ -27,10 +27,10 @@ METHOD = (
     "the adapter and its placebos that change any head, in any row, direction and score, by at least as much (Westfall "
     f"and Young 1993). Changed: p is at most {ALPHA:g}, which takes {FEWEST} placebos."
 )
-"""How the numbers are found; stored with them."""
+"""A description of how the numbers are computed; stored with them."""
 
 _ROUNDED = 1e-9
-"""The share by which a change may be below another one and still be as large."""
+"""A change that is smaller by at most this share counts as equally large: the difference comes from rounding."""
 
 Place = Mapping[str, str | int]
 
@@ -38,15 +38,16 @@ Place = Mapping[str, str | int]
 def compare_with_placebos(
     before: xr.Dataset, after: xr.Dataset, placebos: Sequence[xr.Dataset], values: Sequence[tuple[str, Place]]
 ) -> xr.Dataset:
-    """Return how much an adapter changes each head, and how often a placebo changes any head as much.
+    """Compare the change of each head by an adapter with the largest change of any head by each placebo.
 
-    If the adapter were as random as its placebos, each of them would be as likely to have the largest change of all.
+    If the adapter were as random as its placebos, the adapter and each placebo would be equally likely to have the
+    largest change of all.
 
     Args:
-        before: the head table of the model without the adapter.
-        after: that with it.
-        placebos: tables of placebos of this adapter, each of one or of several runs.
-        values: the variables that are compared, each at its place along some dimensions.
+        before: The head table of the model without the adapter.
+        after: The head table of the model with the adapter.
+        placebos: The head tables of placebos of this adapter; a table may have several runs.
+        values: The names of the variables that are compared, each with a selection of labels by dimension.
 
     Returns:
         With the dimension ``change``, the largest first: ``score``, ``row``, ``place`` (the head, such as ``3-1``),
@@ -54,7 +55,8 @@ def compare_with_placebos(
         change of each placebo (dimension ``placebo``). The attributes are ``adapter``, ``corpus`` and ``method``.
 
     Raises:
-        TableError: a table is of other heads, texts or edits, of several models, of another adapter, or lacks a value.
+        TableError: A table is of other heads, texts or edits, of another adapter, or lacks a variable; `before` or
+            `after` holds runs; a placebo is there twice; or no head has a value in all tables.
     """
     names = name_table(before, "the table before"), name_table(after, "the table after")
     _check_adapter(before, after, names)
@@ -93,7 +95,7 @@ def compare_with_placebos(
 
 
 def _lay_out(variable: str, place: Place, start: xr.DataArray, after: xr.DataArray, sizes: np.ndarray) -> xr.Dataset:
-    """Return a row for each value of a variable."""
+    """Lay out the changes of a variable as rows, one for each value that has a change in all tables."""
     known = np.isfinite(sizes).all(0).ravel()
     dims = [str(dim) for dim in start.dims]
     labels = list(product(*(start[dim].values.tolist() for dim in dims)))
@@ -114,7 +116,10 @@ def _lay_out(variable: str, place: Place, start: xr.DataArray, after: xr.DataArr
 
 
 def _find_units(before: xr.Dataset, variable: str, start: xr.DataArray, place: Place) -> np.ndarray:
-    """Return half the width of the interval of each value before; ones of a variable without sums by fold."""
+    """Return the unit of each change: half the width of the interval of the value before.
+
+    The unit is 1 if the variable has no sums by fold, and NaN if the interval has no width.
+    """
     score = find_score(before, variable)
     if score is None or not score.is_ratio or not {*score.numerator, *score.denominator} <= {*before.data_vars}:
         return np.ones(start.shape)
@@ -125,10 +130,10 @@ def _find_units(before: xr.Dataset, variable: str, start: xr.DataArray, place: P
 
 
 def _at(table: xr.Dataset, variable: str, place: Place) -> xr.DataArray:
-    """Return the values of a variable at a place, with the labels of their axes alone.
+    """Select the values of a variable at the labels in `place`, without coordinates that do not label an axis.
 
     Raises:
-        TableError: there are none.
+        TableError: The table lacks the variable.
     """
     if variable not in table:
         raise TableError(
@@ -140,10 +145,10 @@ def _at(table: xr.Dataset, variable: str, place: Place) -> xr.DataArray:
 
 
 def _check_adapter(before: xr.Dataset, after: xr.Dataset, names: tuple[str, str]) -> None:
-    """Raise an error for tables that are not those of one model without and with an adapter.
+    """Raise an error unless the tables are of one model, first without and then with an adapter.
 
     Raises:
-        TableError: one is of runs, or of another model.
+        TableError: A table holds runs, `after` has no adapter, or its adapter was trained for another model.
     """
     for table, name in zip((before, after), names, strict=True):
         if "run" in table.dims:
@@ -165,10 +170,10 @@ def _check_adapter(before: xr.Dataset, after: xr.Dataset, names: tuple[str, str]
 
 
 def _check_placebos(after: xr.Dataset, name: str, table: xr.Dataset) -> list[xr.Dataset]:
-    """Return the tables of the placebos in a table.
+    """Check that a table is of placebos of the adapter of `after`; return a table for each placebo.
 
     Raises:
-        TableError: it is of no placebos, of those of another adapter, or measured otherwise.
+        TableError: The table has no placebos, has placebos of another adapter, or has other heads, texts or edits.
     """
     here = name_table(table, "the table of the placebos")
     if PLACEBO_OF not in table.attrs:

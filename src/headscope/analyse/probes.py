@@ -1,4 +1,4 @@
-"""Accuracies of probes with their intervals, and what a probe gains over the baselines, text by text.
+"""Accuracies of probes with their intervals, and the gains of a probe over the baselines on the same texts.
 
 sums by seed, probe, relation and fold --pool seeds--> ratios and paired differences (`analyse.uncertainty`)
 """
@@ -30,7 +30,7 @@ HEWITT_MANNING = "Hewitt and Manning 2019, section 3"
 
 
 def add_probe_scores(table: xr.Dataset, baselines: Sequence[str] = GAIN_OVER) -> xr.Dataset:
-    """Add scores of probes, from sums by seed, relation and fold.
+    """Add the accuracies of probes, their gains over baselines and their selectivity to a table of sums by fold.
 
     Args:
         table: A table with ``fold_probe_right`` and ``fold_probe_choice``.
@@ -42,7 +42,7 @@ def add_probe_scores(table: xr.Dataset, baselines: Sequence[str] = GAIN_OVER) ->
         * ``probe_accuracy`` of each probe on each relation, the first of which is ``all`` (on dependencies the
           unlabelled attachment score without punctuation, UAS), with ``_lower`` and ``_upper``: an interval clustered
           by text (`headscope.analyse.uncertainty.Ratio`), and ``probe_count``;
-        * ``probe_accuracy_by_seed`` on all choices;
+        * ``probe_accuracy_by_seed``, the accuracy of each seed on all choices;
         * ``probe_gain`` over each of `baselines`, with a paired interval (`headscope.analyse.uncertainty.Lift`);
         * ``control_accuracy`` and ``probe_selectivity``, the accuracy less the accuracy on the control task, with its
           interval;
@@ -86,10 +86,10 @@ def add_probe_scores(table: xr.Dataset, baselines: Sequence[str] = GAIN_OVER) ->
 
 
 def score_best_layer(table: xr.Dataset) -> tuple[int, float, float, float]:
-    """Return the layer in which the structural probe finds most links, with the share that it finds and its interval.
+    """Return the index of the layer where the structural probe finds most links, the share, and the share's interval.
 
-    On the texts by which it is chosen, the best of many layers scores too well. So the layer is chosen on every second
-    fold that has links, and scored on the other folds.
+    The best of many layers scores too well on the texts by which it was chosen. So the layer is chosen on every second
+    fold that has links, and scored on the other folds. If only one fold has links, both are done on this fold.
     """
     right, links = table["structural_found"], table["structural_links"]
     present = np.flatnonzero(links.values > 0)
@@ -101,7 +101,7 @@ def score_best_layer(table: xr.Dataset) -> tuple[int, float, float, float]:
 
 
 def add_probe_strengths(table: xr.Dataset, probes: xr.Dataset) -> xr.Dataset:
-    """Add how strongly each head supports a candidate in the probe of attention alone.
+    """Add the strength with which each head supports a candidate in the probe that uses only attention.
 
     Args:
         table: A head table.
@@ -135,13 +135,13 @@ def add_probe_strengths(table: xr.Dataset, probes: xr.Dataset) -> xr.Dataset:
 
 
 def _describe(name: str, measured: Ratio | Lift, what: str, source: str) -> dict[str, xr.Variable]:
-    """Return a share of choices with its interval, as variables."""
+    """Return a share of choices, or a difference of shares, and the ends of its interval, as variables."""
     values, dims = (measured.value, *measured.interval()), [str(dim) for dim in measured.value.dims]
     return make_ends(name, (each.values.astype(float) for each in values), dims, what=what, units=SHARE, source=source)
 
 
 def _add_all(sums: xr.DataArray) -> xr.DataArray:
-    """Add a first row for all relations to the sums."""
+    """Return the sums of relations, after a first row ``all`` with the sum over all relations."""
     everything = sums.sum("relation").expand_dims(relation=[ALL])
     labelled = sums.assign_coords(relation=sums["relation"].values.astype(str))
     return xr.concat([everything, labelled], "relation").transpose(*sums.dims)

@@ -1,4 +1,4 @@
-"""The interval of a proportion of items in clusters, such as an accuracy over texts, that also covers near 0 and 1."""
+"""An interval for a proportion of items in clusters, such as an accuracy over texts, that also holds near 0 and 1."""
 
 import math
 
@@ -13,7 +13,7 @@ CORRELATIONS = np.array([1e-3, 0.03, 0.1, 0.2, 0.3, 0.45])
 """The grid of correlations between the items of a cluster; before the data all have the same probability."""
 
 EXACT, ERROR = 16, 0.01
-"""The count from which the likelihood is interpolated, and the largest error of a fold's log-likelihood by this."""
+"""The count from which the likelihood is interpolated, and the largest error of a fold's log-likelihood from it."""
 
 FEW = 50
 """The number of items up to which one right item leaves the lower end at 0, and one wrong item the upper end at 1.
@@ -22,7 +22,7 @@ Counts of few items are too coarse (Brown, Cai and DasGupta 2001, section 4.1.2)
 """
 
 BLOCK = 4096
-"""The number of cells that are computed together: about 25 MB."""
+"""The number of cells (a head and a row) that are computed together: about 25 MB."""
 
 
 def credible_interval(
@@ -51,7 +51,7 @@ def credible_interval(
 def _weigh_proportions(
     right: np.ndarray, items: np.ndarray, knots: np.ndarray, logs: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the intervals of some rows, by head."""
+    """Return the lower and the upper ends of the intervals for each head and row."""
     wrong = (items - right).clip(min=0)
     counts = [_weigh_knots(part.reshape(-1, items.shape[1]), knots) for part in (right, wrong)]
     likelihood = (np.hstack(counts) @ logs[: 2 * len(knots)]).reshape(*right.shape[:2], -1)
@@ -66,7 +66,7 @@ def _weigh_proportions(
 
 
 def _find_quantile(below: np.ndarray, probability: float) -> np.ndarray:
-    """Interpolate for each cell the proportion below which the given share of the mass lies."""
+    """Return for each cell the proportion below which the share `probability` of the mass lies, by interpolation."""
     after = (below < probability).sum(1, keepdims=True).clip(1, len(PROPORTIONS) - 1)
     low, high = (np.take_along_axis(below, at, 1)[:, 0] for at in (after - 1, after))
     share = ((probability - low) / (high - low)).clip(0, 1)
@@ -75,13 +75,13 @@ def _find_quantile(below: np.ndarray, probability: float) -> np.ndarray:
 
 
 def _count_steps(count: float) -> float:
-    """Return the number of knots below a count."""
+    """Return the number of steps between knots from 0 to a count, which may be a fraction."""
     beyond = max(0.0, count - EXACT)
     return min(count, EXACT) + (math.sqrt(1 + 8 * ERROR * beyond) - 1) / (4 * ERROR)
 
 
 def _tabulate(steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the counts at the knots, and what each adds to the logarithms of the likelihoods.
+    """Return the counts at the knots, and the terms that each count adds to the logarithms of the likelihoods.
 
     For counts of right items, and then for counts of wrong items, these are logarithms of rising factorials of the beta
     distributions; for counts of all items, they are negative logarithms.

@@ -17,7 +17,10 @@ from headscope.analyse import student
 from headscope.analyse.uncertainty import ALPHA
 
 SPARED = (2, 2, 1, 1)
-"""How many draws may be as bad as the set after each of the first stages for the test to go on; later, none."""
+"""The largest number of draws as bad as the set with which the test goes on, after each of the first stages.
+
+After later stages it is 0.
+"""
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,8 @@ class Parts:
     """The quantities that are measured for each draw, such as the accuracy in each phenomenon.
 
     Attributes:
-        floor: The least spread of each part that is assumed when draws are compared.
-        alike: For each part, the number of parts of its kind, such as twelve phenomena.
+        floor: The smallest standard deviation of each part that is assumed when draws are compared.
+        alike: For each part, the number of parts of the same kind, such as twelve phenomena.
     """
 
     floor: Float[np.ndarray, " part"]
@@ -34,7 +37,10 @@ class Parts:
 
 
 def count_needed_runs(tests: int) -> int:
-    """Return the number of draws that a p-value below .05 needs, corrected for `tests` tests (Bonferroni)."""
+    """Return the number of draws that are needed for a p-value below .05 after correction for `tests` tests.
+
+    The correction is Bonferroni's.
+    """
     return ceil(round(tests / ALPHA, 6))
 
 
@@ -44,17 +50,17 @@ def draw_until_decided(
     possible: Sequence[int],
     least: int,
 ) -> Float[np.ndarray, "test part"]:
-    """Return p-values of several chosen sets, corrected for all sets and for all parts.
+    """Return a p-value for each chosen set and each part, corrected for all sets and for all parts.
 
     Each set first has `least` draws, then twice as many, and so on, until too many draws are as bad as the set, or the
-    number of draws is sufficient. A set is significant only if no draw equals it at the end. So stopping early makes no
+    number of draws is sufficient. A set is significant only if no draw is as bad at the end. So stopping early makes no
     set significant, and a p-value of at most p has a probability of at most p wherever the draws stop (as in Besag and
     Clifford 1991).
 
     Args:
-        draw: A function. Its arguments are the numbers of the sets that go on, the number of draws that each has, and
-            the number that each is to have. It returns the harm of each set followed by the harm of all its draws.
-            There are never more draws than are possible.
+        draw: A function. Its arguments are the numbers of the sets that go on, the number of draws that each set has,
+            and the number of draws that each set is to have. For each set it returns the harm of the set, followed by
+            the harm of all its draws. A set has no more draws than are possible.
         parts: The parts of the harm.
         possible: The number of different draws that are possible for each set. Fewer than `count_needed_runs` decide
             nothing: NaN.
@@ -80,7 +86,7 @@ def draw_until_decided(
 
 
 def rank_first_run(harm: Float[np.ndarray, "run part"], parts: Parts) -> Float[np.ndarray, " part"]:
-    """Return a p-value of each part of the first run: the share of runs that are at least as bad in any part.
+    """Return the p-value of the first run for each part: the share of runs that are at least as bad in any part.
 
     Runs are compared by Student's t of each run against all others, with its p-value multiplied by the number of parts
     that are `alike`. The first run is treated like the others, so a p-value of at most p has a probability of at most p

@@ -142,7 +142,7 @@ def _doubled_ranks(values: Float[np.ndarray, "..."]) -> np.ndarray:
 
 
 def _p_of_chosen(ranks: tuple[int, ...], chosen: int) -> np.ndarray:
-    """Return the p-value of each sum that `chosen` of these ranks can have."""
+    """Return the p-value of each sum that `chosen` of the ranks can have; the sum is the index."""
     ways = np.zeros((chosen + 1, sum(ranks) + 1))
     ways[0, 0] = 1
     reached = 0
@@ -155,7 +155,7 @@ def _p_of_chosen(ranks: tuple[int, ...], chosen: int) -> np.ndarray:
 
 
 def _p_of_signs(ranks: tuple[int, ...]) -> np.ndarray:
-    """Return the p-value of each sum that the ranks with a plus can have."""
+    """Return the p-value of each sum that the ranks of positive differences can have; the sum is the index."""
     ways = np.zeros(sum(ranks) + 1)
     ways[0] = 1
     for rank in ranks:

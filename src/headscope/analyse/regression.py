@@ -18,7 +18,7 @@ _SUMS = ("regressors", "products", "squares")
 
 
 def add_regression(table: xr.Dataset) -> xr.Dataset:
-    """Add regressions of a word's attention on the gold and on distance, for each score that has the sums for one.
+    """Add regressions of a word's attention on the gold and on distance, for each score that defines a regression.
 
     For negation scope, whose variables begin with ``scope_``, this is ordinary least squares over the words of all
     negations (`headscope.reducers.support.negation_cue.Cues` selects them): attention = intercept + label * (1 in the
@@ -46,7 +46,7 @@ def add_regression(table: xr.Dataset) -> xr.Dataset:
         words do not determine them.
 
     Raises:
-        TableError: The table lacks these sums.
+        TableError: The table lacks the sums of such a score.
     """
     for score in read_scores(table):
         if score.regression:
@@ -140,7 +140,7 @@ def _fit(
 
 
 def _inverse(matrix: Float[np.ndarray, "slope slope"]) -> Float[np.ndarray, "slope slope"]:
-    """Invert the matrix; NaN if label and distance do not vary, or not independently of each other."""
+    """Invert the matrix of label and distance; NaN if one of the two does not vary, or if it determines the other."""
     spread = np.sqrt(matrix.diagonal())
     correlation = matrix / np.outer(spread, spread)
     if not np.abs(np.linalg.det(correlation)) > 1e-12:

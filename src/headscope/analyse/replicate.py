@@ -110,7 +110,7 @@ def refuse_same_corpus(sha256: str, other_sha256: str, other: str) -> None:
 
 
 def _check_model(table: xr.Dataset, other: xr.Dataset) -> None:
-    """Raise an error if the tables are of two models."""
+    """Raise an error if the tables come from two different models."""
     first, second = ({dim: t.sizes.get(dim) for dim in _DIMENSIONS} for t in (table, other))
     differences = name_differences(table.attrs, other.attrs)
     if first != second or differences:

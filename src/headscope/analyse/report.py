@@ -1,4 +1,4 @@
-"""Intervals of all scores, and the head to report for each: chosen on one half of the corpus, scored on the other."""
+"""Intervals of scores, and the head to report for each row: chosen on one half of the corpus, scored on the other."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
@@ -52,7 +52,7 @@ SPLIT = (
 """A description of how the reported numbers are computed; stored in the table and shown with them."""
 
 FEW_TEXTS = "document of few texts"
-"""The unit of the folds of a corpus that names too few texts for them to be the clusters."""
+"""The unit of the folds of a corpus with too few texts for one text to be a cluster."""
 
 _UNITS = {
     "text": (
@@ -81,8 +81,8 @@ def assess(table: xr.Dataset, untrained: xr.Dataset | None = None) -> xr.Dataset
     A table without scores is returned unchanged.
 
     Args:
-        table: A head table with any reducers. In a table of several runs the scores get only intervals: what the runs
-            have in common, and whether it is more than chance, can only be tested over all runs together.
+        table: A head table with any reducers. In a table of several runs the scores get only intervals: a result that
+            the runs have in common can only be tested over all runs together.
         untrained: The head table of a model of the same shape with random weights, on the same corpus.
     """
     if any(score.has_report for score in read_scores(table)):
@@ -110,9 +110,9 @@ def add_intervals(table: xr.Dataset) -> xr.Dataset:
 def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimum: int = MINIMUM) -> xr.Dataset:
     """Add the head to report for each row of each score, with its baselines.
 
-    On the links by which it is chosen, the best of many heads scores too well (the best of 288 chance predictors at
+    The best of many heads scores too well on the links by which it was chosen (the best of 288 chance predictors at
     0.20 scores 0.32 on 100 links). So the head, its direction and the fixed offset are chosen on one half of the
-    documents and scored on the other; the same is done with the heads of an untrained model.
+    documents and scored on the other half; the same is done with the heads of an untrained model.
 
     Args:
         table: A head table with the sums by fold of its scores.
@@ -139,8 +139,9 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         * ``verdict_p``: the larger of ``lift_p`` and ``reported_p``, corrected for the rows of this score that can be
           decided: the family-wise error (Holm 1979);
         * ``reported_verdict``: `STANDS_OUT` if the lifts over all rivals have intervals above 0 and ``verdict_p`` is
-          below 0.05, else `DOES_NOT`; `UNDECIDED` if there are fewer than `CLUSTERS` texts, or fewer than 20
-          permutations for each row; empty if no head is reported.
+          below 0.05, else `DOES_NOT`; `UNDECIDED` if there are fewer than `CLUSTERS` texts, if the documents come from
+          few texts, or if the head beats all rivals but the permutations are too few (about 20 for each row) for any
+          row to stand out; empty if no head is reported.
 
         The score's prefix, such as ``scope_``, precedes each name (the prefix of links between words is empty), and its
         measure, such as ``f1``, replaces ``accuracy``.
@@ -167,7 +168,7 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
 
 
 def await_untrained(table: xr.Dataset) -> xr.Dataset:
-    """Replace each verdict that the untrained model may change by `NOT_YET`, in a table assessed without that model.
+    """Replace each verdict that an untrained model could change by `NOT_YET`, in a table assessed without this model.
 
     A further rival cannot make a head stand out that did not: a head that loses to a rule still loses, and too few
     texts stay too few. Only without anything else to compare with, neither a rule nor permutations, a negative verdict
@@ -184,7 +185,7 @@ def await_untrained(table: xr.Dataset) -> xr.Dataset:
 
 
 def score_held_out(table: xr.Dataset, score: Score) -> xr.DataArray | None:
-    """Return a score of all heads on the folds on which reported heads are scored; None if the table lacks its sums."""
+    """Return a score of all heads on the half of the folds for scoring; None without its sums, or for a description."""
     if not {*score.numerator, *score.denominator} <= {*table.data_vars} or not score.is_ratio:
         return None
     return Ratio.of_heads(table, score).half(SCORED).value
@@ -207,7 +208,10 @@ def list_reported_scores(table: xr.Dataset) -> list[Score]:
 def _report(
     score: Score, ratio: Ratio, place: Mapping[str, xr.DataArray], rivals: Mapping[str, ChosenRival], minimum: int
 ) -> dict[str, xr.Variable]:
-    """Return the variables that report the head at `place` for one score, without results of permutations."""
+    """Return the variables about the reported heads of one score, which are at `place`.
+
+    Results of permutations, p-values and verdicts are not included.
+    """
     head = ratio.half(SCORED).at(**place)
     # The links of a relation are the same for all heads, but the items of an F1 differ between heads.
     counts = [part.denominator.sum("fold") for part in (ratio.half(CHOOSE).at(**place), head)]
@@ -298,9 +302,10 @@ def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
 def make_verdicts(
     table: xr.Dataset, score: Score, beats: xr.DataArray, few: xr.DataArray, verdicts: tuple[str, str], what: str
 ) -> xr.Variable:
-    """Make the variable of verdicts: the first of two where the reported head of a row beats all, else the second.
+    """Make the variable of verdicts: the first of `verdicts` for a row that `beats`, else the second.
 
-    The verdict is `UNDECIDED` where texts or items are `few`, and empty without a reported head.
+    A row with `few` texts or items gets `UNDECIDED`, and a row without a reported head an empty text. The description
+    of the variable is `what`.
     """
     decided = xr.full_like(beats, verdicts[1], dtype=object).where(~beats, verdicts[0]).where(~few, UNDECIDED)
     verdict = decided.where(table[f"{score.report_prefix}reported_layer"] > 0, "")
@@ -308,7 +313,7 @@ def make_verdicts(
 
 
 def list_verdicts(table: xr.Dataset, dims: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], str, str]]:
-    """Yield the labels of each reported head along `dims`, the row for which it is reported, and its verdict."""
+    """Yield for each reported head its labels along `dims`, the name of its row, and the verdict on it."""
     for score in read_scores(table):
         dim = score.row_dimension(table)
         names = [f"{score.report_prefix}reported_{name}" for name in ("verdict", *dims)]
@@ -326,7 +331,10 @@ def has_few_texts(table: xr.Dataset, score: Score) -> bool:
 
 
 def locate_reported(table: xr.Dataset, prefix: str = "") -> dict[str, xr.DataArray]:
-    """Return the coordinates of the reported head of each row; the first label of each dimension without one."""
+    """Return the coordinates of the reported head of each row, by dimension.
+
+    A row without a reported head gets the first label of each dimension.
+    """
     there = table[f"{prefix}reported_layer"] > 0
     place = {dim: f"{prefix}reported_{dim}" for dim in HEAD}
     return {
@@ -337,13 +345,13 @@ def locate_reported(table: xr.Dataset, prefix: str = "") -> dict[str, xr.DataArr
 
 
 def at_reported(table: xr.Dataset, variable: str, prefix: str = "") -> xr.DataArray:
-    """Return the value of a variable of heads at the reported head of each row; NaN without a reported head."""
+    """Return the value of a variable at the reported head of each row; NaN for a row without a reported head."""
     there = table[f"{prefix}reported_layer"] > 0
     return table[variable].sel(locate_reported(table, prefix)).drop_vars(HEAD, errors="ignore").where(there)
 
 
 def _against_permutations(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
-    """Return the permuted score of the reported head and its p-values; nothing without permutations."""
+    """Return the permuted score and the p-value of the reported head of each row; empty without permutations."""
     new = {}
     if f"{score.stem}_permuted" in table:
         permuted = at_reported(table, f"{score.stem}_permuted", score.report_prefix)
@@ -365,5 +373,5 @@ def _selection_frequency(ratio: Ratio, place: Mapping[str, xr.DataArray]) -> xr.
 
 
 def _is_same(place: Mapping[str, xr.DataArray], other: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """Return True where two choices are of the same head."""
+    """Return True for each row where two choices have the same head."""
     return reduce(and_, (place[dim] == other[dim] for dim in place))

@@ -1,4 +1,4 @@
-"""The rivals of a head: the choice of their options, in the head's direction, and the lift of the head over each."""
+"""The rivals of a head: the choice of each rival's options, and the lift of the head over each rival."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class ChosenRival:
 
 
 class Strongest(NamedTuple):
-    """The strongest rival of each row: its name, the lift over it with its interval, and the detectable lift."""
+    """The strongest rival of each row: its name, the head's lift over it with the interval, and the detectable lift."""
 
     name: xr.DataArray
     lift: xr.DataArray
@@ -51,9 +51,9 @@ def choose_rivals(
     table: xr.Dataset, score: Score, untrained: xr.Dataset | None, place: Mapping[str, xr.DataArray],
     choosing: slice = slice(None), scored: slice = slice(None),
 ) -> dict[str, ChosenRival]:  # fmt: skip
-    """Choose the options of the rivals of a score that apply, in the direction of the head; return rivals by name.
+    """Choose the options of each rival of a score that applies to a table; return the rivals by name.
 
-    The untrained model's rival comes last.
+    Rivals are scored in the direction of the head. The best head of the untrained model is the last rival.
 
     Args:
         table: A head table with the sums by fold of the score and of its rivals.
@@ -79,7 +79,10 @@ def choose_rivals(
 
 
 def select_strongest(lifts: Mapping[str, Lift], rivals: Mapping[str, ChosenRival]) -> Strongest:
-    """Return the lift over the rival that is strongest on the folds on which options were chosen; needs a rival."""
+    """Find the strongest rival of each row on the folds for choosing; return its name and the head's lift over it.
+
+    There must be at least one rival.
+    """
 
     def concat(parts: Iterable[xr.DataArray]) -> xr.DataArray:
         # Each rival has its own options, and the untrained model's head its own direction.
@@ -93,10 +96,10 @@ def select_strongest(lifts: Mapping[str, Lift], rivals: Mapping[str, ChosenRival
 
 
 def compare_lifts(table: xr.Dataset, score: Score, begin: str = "") -> tuple[xr.DataArray, xr.DataArray]:
-    """Return where the lifts over all rivals of a score have intervals above 0, and where there is a lift.
+    """Return two masks of the rows of a score: where every lift has an interval above 0, and where there is a lift.
 
-    A rival without a score in a row is ignored. `begin` is the beginning of the variables' names, after the prefix of
-    the score.
+    A rival without a score in a row is ignored, so the first mask is also True for a row without a lift. `begin` is the
+    beginning of the variables' names, after the prefix of the score.
     """
     prefix = score.report_prefix
     names = (f"{prefix}{begin}lift_over_{rival}" for rival in (*(rival.name for rival in score.rivals), UNTRAINED))
@@ -143,7 +146,10 @@ def describe_with_ends(
     name: str, value: xr.DataArray, ends: tuple[xr.DataArray, xr.DataArray], what: str, score: Score,
     there: xr.DataArray, measure: str = "",
 ) -> dict[str, xr.Variable]:  # fmt: skip
-    """Return a number and the ends of its interval, as variables; NaN for rows that are not `there`."""
+    """Return a number and the ends of its interval, as variables; NaN for rows that are not `there`.
+
+    `measure`, if any, is the ending of the name of the number.
+    """
     names = f"{name}_{measure}".rstrip("_"), f"{name}_lower", f"{name}_upper"
     return {
         each: describe_values(values.where(there), text, f"share of {score.items}")
@@ -152,22 +158,28 @@ def describe_with_ends(
 
 
 def describe_values(values: xr.DataArray, name: str, units: str) -> xr.Variable:
-    """Return values of the analysis as a variable of a head table."""
+    """Return values as a variable of a head table, with the description `name`."""
     return heads.variable(values.values, [str(d) for d in values.dims], name=name, units=units, source=SOURCE)
 
 
 def add_values(table: xr.Dataset, new: Mapping[str, xr.Variable]) -> xr.Dataset:
-    """Add variables to a table; labels become coordinates, because they cannot be subtracted."""
+    """Add variables to a table; variables with text become coordinates, so that tables can be subtracted."""
     return table.assign(new).set_coords([name for name, values in new.items() if values.dtype.kind not in "iufb"])
 
 
 def choose_best(ratio: Ratio, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
-    """Return the coordinates of the best score, for each row if there are several; the first of equal scores."""
+    """Return the coordinates of the best score of each row along `dims`, as `locate_largest` does.
+
+    If each direction has its own items, a ratio with the items of both directions decides (`Ratio.over_directions`).
+    """
     return locate_largest(ratio.over_directions().value, dims)
 
 
 def locate_largest(scores: xr.DataArray, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
-    """Return the coordinates of the largest value along `dims`, by default those of heads; the first if several."""
+    """Return the coordinates of the largest value along `dims`; of equal values, the coordinates of the first.
+
+    The result has an array of labels for each dimension. By default, `dims` are the dimensions of heads.
+    """
     dims = dims or tuple(dim for dim in HEAD if dim in scores.dims)
     flat = scores.fillna(-1).stack(place=dims)
     where = flat.argmax("place")

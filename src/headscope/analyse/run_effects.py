@@ -33,7 +33,7 @@ _BY_EXAMPLE = ("examples", "texts")
 
 
 def name_count(verdict: str) -> str:
-    """Return the ending of the variable that counts the runs with a verdict: ``_better_without_in``."""
+    """Return the ending of the variable that counts the runs with a verdict, such as ``_better_without_in``."""
     return f"_{verdict.replace(' ', '_')}_in"
 
 
@@ -45,14 +45,15 @@ def join_effects(tables: Sequence[xr.Dataset], names: Sequence[str], seeds: Sequ
 
 
 def summarize_effects(table: xr.Dataset) -> xr.Dataset:
-    """Average the effects of a table of runs, as a table of effects without the dimension ``run``.
+    """Average the effects in a table of runs; return a table of effects without the dimension ``run``.
 
     The variables are the same as for a single model. The effect and the effect of its placebos are means over runs,
     each with the interval of the mean. Both p-values come from a t test over runs, corrected for all units of the kind
-    (Holm 1979). The second tests the effect less the placebos of the same run. The p-values are NaN if no two runs
-    differ. ``effect_NAME_needed_in`` is the number of runs that call a unit needed, after a correction for all units
-    and runs; ``effect_NAME_worse_without_in``, ``_better_without_in`` and ``_matters_in`` count the other verdicts
-    likewise.
+    (Holm 1979): ``_p_corrected`` tests the effect against 0, and ``_placebo_p_corrected`` tests the difference between
+    the effect and the effect of the placebos in the same run. The p-values are NaN for a single run, and if runs differ
+    only by rounding, unless nothing changes in any run. ``effect_NAME_needed_in`` is the number of runs that call a
+    unit needed, after a correction for all units and runs; ``effect_NAME_worse_without_in``, ``_better_without_in`` and
+    ``_matters_in`` count the other verdicts likewise.
     """
     summary = xr.Dataset(coords={name: values for name, values in table.coords.items() if "run" not in values.dims})
     summary = summary.assign({name: values for name, values in table.data_vars.items() if "run" not in values.dims})
@@ -67,7 +68,7 @@ def summarize_effects(table: xr.Dataset) -> xr.Dataset:
 
 
 def _summarize_kind(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> dict[str, xr.Variable]:
-    """Return the variables of one metric and of the units of one kind."""
+    """Summarize the effects of all units of one kind by one metric; return the variables of the summary."""
     stem = f"{PREFIXES[kind]}effect_{metric['name']}"
     effects = table[stem].transpose("run", "how", "subset", ...)
     dims = [str(dim) for dim in effects.dims[1:]]
@@ -115,7 +116,7 @@ def _judge_runs(table: xr.Dataset, metric: Mapping[str, Any], stem: str, dims: S
 def _average(
     values: Float[np.ndarray, "run how subset *unit"],
 ) -> tuple[Float[np.ndarray, "how subset *unit"], ...]:
-    """Return the mean over runs, the ends of its interval, and its p-value against 0, corrected over units.
+    """Return the mean over runs, the ends of its interval, and the p-value of a mean of 0, corrected for all units.
 
     If runs differ only by rounding, there is no interval: equal metrics on few examples say little about further runs.
     There is no p-value either, unless nothing changes in any run.
@@ -133,7 +134,7 @@ def _average(
 
 
 def _correct(p: Float[np.ndarray, "*unit"], measured: np.ndarray) -> Float[np.ndarray, "*unit"]:
-    """Correct p-values for all measured units, including units without a p-value."""
+    """Correct p-values for the number of measured units, in which units without a p-value count too."""
     corrected = np.full(p.shape, np.nan)
     corrected[measured] = holm(np.nan_to_num(p[measured], nan=1.0))
     return np.where(np.isnan(p), np.nan, corrected)

@@ -70,7 +70,7 @@ def shortlist_heads(table: xr.Dataset, untrained: xr.Dataset | None = None) -> x
 
 
 def _judge_heads(table: xr.Dataset, score: Score, untrained: xr.Dataset | None) -> dict[str, xr.Variable]:
-    """Return the variables of one score."""
+    """Judge every head by one score; return the variables of the shortlist, without the prefix of the score."""
     ratio = Ratio.of_heads(table, score)
     choosing, scored = ratio.half(CHOOSE), ratio.half(SCORED)
     value = scored.value

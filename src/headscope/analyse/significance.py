@@ -18,7 +18,7 @@ _BLOCK = 2**22
 """The number of sums under flipped signs that are computed together: 32 MB."""
 
 _ROUNDED = 1e-9
-"""The rounding error of a statistic: a statistic that is lower by less still counts as equal."""
+"""The rounding error of a statistic: a statistic that is lower by at most this much counts as equal."""
 
 
 def add_significance(table: xr.Dataset) -> xr.Dataset:
@@ -82,7 +82,7 @@ def flip_signs(
     flips: int = FLIPS,
     seed: int = 0,
 ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
-    """Return two-sided p-values of differences that are sums over folds, and the same corrected for their number.
+    """Test differences that are sums over folds; return two-sided p-values, and the same corrected for all differences.
 
     If two models are equally good on the texts of a fold, the term of this fold in a difference could equally well have
     the other sign. The signs of the folds are drawn at random, the same for all differences, so nothing is assumed
@@ -129,7 +129,7 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def correct_rows(p: xr.DataArray, few: xr.DataArray) -> xr.DataArray:
-    """Return the p-values of rows, corrected for all decided rows (`holm`); NaN where texts or items are `few`."""
+    """Correct the p-values of rows for the number of decided rows (`holm`); NaN for a row with `few` texts or items."""
     return p.copy(data=holm(p.where(~few).values))
 
 
@@ -148,10 +148,10 @@ def false_discoveries(p: np.ndarray) -> np.ndarray:
 
 
 def count_needed(p: np.ndarray, tests: int) -> np.ndarray:
-    """Return how many of the tests must have the p-value `p` for a q of at most `ALPHA`.
+    """Return the number of tests that must have the p-value `p` so that q is at most `ALPHA`.
 
-    No test has such a q unless that number of tests, k, has the p-value (Benjamini and Hochberg):
-    ``p * tests / k <= ALPHA``. NaN if even all tests are too few, or there is no p-value.
+    If k tests have this p-value and no test a smaller one, their q is ``p * tests / k`` (Benjamini and Hochberg). The
+    number is NaN if even all tests are too few, or if there is no p-value.
 
     Args:
         p: The smallest p-value that a test can give, of any shape.

@@ -15,32 +15,32 @@ LEVEL = 0.95
 
 
 def ppf(probability: Any, freedom: Any) -> Any:
-    """Return the quantile of each probability."""
+    """Return the value that Student's t does not exceed with each probability (the quantile)."""
     return stdtrit(freedom, probability)
 
 
 def cdf(statistic: Any, freedom: Any) -> Any:
-    """Return the probability of at most each statistic."""
+    """Return the probability that Student's t is at most as large as each statistic."""
     return stdtr(freedom, statistic)
 
 
 def sf(statistic: Any, freedom: Any) -> Any:
-    """Return the probability of more than each statistic."""
+    """Return the probability that Student's t is larger than each statistic."""
     return stdtr(freedom, np.negative(statistic))
 
 
 def two_sided_p(statistic: Any, freedom: Any) -> Any:
-    """Return the probability of a statistic that is at least as far from 0, on either side."""
+    """Return the probability that Student's t is at least as far from 0 as each statistic, on either side."""
     return 2 * sf(np.abs(statistic), freedom)
 
 
 def half_width(error: Any, freedom: Any, level: float = LEVEL) -> Any:
-    """Return half the width of the interval of a value with this error."""
+    """Return half the width of the confidence interval of a value with the standard error `error`."""
     return error * ppf((1 + level) / 2, freedom)
 
 
 def t_interval(value: Any, error: Any, freedom: Any, level: float = LEVEL) -> tuple[Any, Any]:
-    """Return the ends of the interval of each value."""
+    """Return the lower and the upper end of the confidence interval of each value with the standard error `error`."""
     half = half_width(error, freedom, level)
     return value - half, value + half
 

@@ -1,4 +1,4 @@
-"""The uncertainty of a ratio of two sums over a corpus, such as an accuracy, and of the lift of one over another."""
+"""The uncertainty of a ratio of two sums over a corpus, such as an accuracy, and of the difference of two ratios."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Ratio:
 
     @classmethod
     def of_heads(cls, table: xr.Dataset, score: Score) -> "Ratio":
-        """Return the sums of the heads.
+        """Return the two sums of a score for all heads.
 
         Raises:
             TableError: The table lacks the sums.
@@ -35,7 +35,7 @@ class Ratio:
 
     @classmethod
     def of_rival(cls, table: xr.Dataset, rival: Rival) -> "Ratio":
-        """Return the sums of a rival, for each of its options.
+        """Return the two sums of a rival, for each of its options.
 
         Raises:
             TableError: The table lacks the sums.
@@ -43,9 +43,10 @@ class Ratio:
         return cls(add_up(table, rival.numerator), add_up(table, rival.denominator))
 
     def at(self, **place: xr.DataArray) -> "Ratio":
-        """Return the sums of one choice (of a head or an offset), for each row if there are several.
+        """Select the sums of one head, or of one option of a rival; `place` has its label along each dimension.
 
-        The labels of the choice are dropped, because they differ between a head and its rivals.
+        Each row may have another head or option. The labels are dropped, because they differ between a head and its
+        rivals.
         """
         sums = (self.numerator, self.denominator)
         chosen = (v.sel({d: i for d, i in place.items() if d in v.dims}) for v in sums)
@@ -56,7 +57,9 @@ class Ratio:
         return Ratio(self.numerator.isel(fold=folds), self.denominator.isel(fold=folds))
 
     def over_directions(self) -> "Ratio":
-        """Return the ratio with the items of both directions in the denominator, if each direction has its own items.
+        """Return the ratio with the items of both directions in the denominator.
+
+        The ratio is unchanged if both directions have the same items.
 
         Heads are chosen by this ratio: a direction with few items is not better only because a head is right about all
         of them.
@@ -79,7 +82,7 @@ class Ratio:
 
     @cached_property
     def effective(self) -> xr.DataArray:
-        """The number of independent items that would carry the same information as these items; at most their number.
+        """The number of independent items that would carry the same information; at most the number of items.
 
         Items of one text are not independent, and folds hold whole texts (or, where there are few, whole documents).
         The variance of the ratio of two sums over folds is estimated by linearisation (Cochran 1977, section 6.3; the
@@ -134,7 +137,7 @@ class Lift:
 
     @cached_property
     def value(self) -> xr.DataArray:
-        """The difference; NaN if either has no score."""
+        """The difference of the scores; NaN if the head or the rival has no score."""
         return self.head.value - self.rival.value
 
     @cached_property
@@ -156,7 +159,10 @@ class Lift:
 
     @cached_property
     def effective_clusters(self) -> xr.DataArray:
-        """The number of equally large folds with the same information, by the mean share of head and rival."""
+        """The number of equally large folds that would carry the same information (`count_effective`).
+
+        The share of a fold is the mean of its shares of the head's and of the rival's items.
+        """
         return count_effective(_shares(self.head) + _shares(self.rival))
 
     def interval(self, level: float = LEVEL) -> tuple[xr.DataArray, xr.DataArray]:
@@ -190,7 +196,7 @@ class Lift:
 
 
 def _residuals(ratio: Ratio) -> xr.DataArray:
-    """Return the linearised term of each fold in a ratio: its numerator beyond its share of the items."""
+    """Return the linearised term of each fold in a ratio: numerator less expected numerator, divided by all items."""
     total = ratio.denominator.sum("fold")
     return (ratio.numerator - ratio.value * ratio.denominator) / total.where(total > 0)
 
@@ -212,7 +218,10 @@ def _shares(ratio: Ratio) -> xr.DataArray:
 
 
 def sums_of_heads(table: xr.Dataset, variable: str) -> Float[np.ndarray, "2 head fold"] | None:
-    """Return the two sums in each fold whose ratio is a variable of heads; None if it is no ratio or lacks them."""
+    """Return the two sums by fold whose ratio is a variable of heads: first the numerators, then the denominators.
+
+    None if the variable is not such a ratio, or if the table lacks the sums.
+    """
     score = find_score(table, variable)
     if score is None or not score.is_ratio or not {*score.numerator, *score.denominator} <= {*table.data_vars}:
         return None
