@@ -107,7 +107,7 @@ class WordAlignment(Reducer):
         return cls(FoldAssignment.for_corpus(summary), Permutations.for_rows(len(STEPS)))
 
     def prepare(self, batch: Batch, attention_type: str) -> AlignedWords:
-        """Return the words of the translations that count, and the source words that they are aligned to.
+        """Return the words of the translations that are scored, and the source words aligned to each of them.
 
         Raises:
             HeadscopeError: The model has no decoder that attends to an encoder.
@@ -119,7 +119,7 @@ class WordAlignment(Reducer):
         return AlignedWords.find(batch, batch.decoder, self.fold_assignment, self.permutations)
 
     def count(self, facts: AlignedWords) -> Sums:
-        """Count by step the words that count, the hits of each rule, all words with tokens, and the sure links."""
+        """Count the scored words, the hits of each rule, all words with tokens, and the sure links, once per step."""
         device = facts.fold.device
         counts = {
             "fold_alignment": total_by_fold(torch.ones_like(facts.fold), facts.fold),
@@ -131,10 +131,10 @@ class WordAlignment(Reducer):
         return {name: torch.stack([values] * len(STEPS)) for name, values in counts.items()}
 
     def observe(self, facts: AlignedWords, attention: Attention) -> Sums:
-        """Count by head and step the words that a head gets right, also in the permutations, and its gold links.
+        """Count, for each head and step, the words that the head aligns correctly, and its links that are in the gold.
 
-        Heads of an attention type other than `CROSS` do not attend from a translation to its source; their sums are
-        NaN.
+        The words are counted in the permutations too. Heads of an attention type other than `CROSS` do not attend from
+        a translation to its source; their sums are NaN.
         """
         if attention.attention_type != CROSS:
             shapes = {"fold_aligned": (FOLDS,), "sure": (), "gold": ()}
@@ -154,7 +154,7 @@ class WordAlignment(Reducer):
         return {name: torch.stack([part[name].double() for part in parts], dim=1) for name in parts[0]}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return accuracies and error rates, NaN where nothing counts, and the sums by fold."""
+        """Return the accuracy and the error rate of each head (NaN without scored words), and the sums by fold."""
         rows, unit = {"decoder_step": list(STEPS)}, self.fold_assignment.unit
         table = score_table(ACCURACY, {**sums, **counts}, rows, source=GARG, fold_unit=unit)
         links = counts["linked"] + counts["sure"]
@@ -169,6 +169,6 @@ class WordAlignment(Reducer):
 def _choose_words(
     average: Float[Tensor, "batch head query word"], unit: Float[Tensor, "batch query target"]
 ) -> Int[Tensor, "batch target head"]:
-    """Return the source word that each word of the translation attends to most; -1 where it attends to none."""
+    """Return the source word to which each word of a translation attends most in each head; -1 without attention."""
     weight, word = pool_queries(average, unit).max(-1)
     return word.where(weight > 0, -1).transpose(1, 2)

@@ -72,7 +72,7 @@ class Aspects(Reducer):
         fold_assignment: The assignment of documents to folds; sums are kept by fold.
 
     Raises:
-        HeadscopeError: The sentiment words are empty, or a single text.
+        HeadscopeError: `sentiment` is empty or a string.
     """
 
     sentiment: Sequence[str] = EVALUATIVE
@@ -89,13 +89,13 @@ class Aspects(Reducer):
     )
 
     def __post_init__(self) -> None:
-        """Raise an error if the sentiment words are empty or a single text; store them case-folded as a tuple."""
+        """Raise an error if `sentiment` is empty or a string; store its words case-folded as a tuple."""
         if isinstance(self.sentiment, str) or not self.sentiment:
             raise HeadscopeError(f"the sentiment words are {self.sentiment!r}; give a list of at least one.")
         object.__setattr__(self, "sentiment", tuple(word.casefold() for word in self.sentiment))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Pairs":
-        """Return the pairs of a batch that name an aspect, and the words of each target."""
+        """Return the pairs of a batch whose question names an aspect, with the words of each target."""
         device = batch.encoder.ids.device
         # Reserve at least one separator, so that pairs whose separator is missing are counted.
         separators = range(batch.words, batch.words + max(1, int(batch.encoder.sep.sum(1).max())))
@@ -131,7 +131,7 @@ class Aspects(Reducer):
         )  # fmt: skip
 
     def count(self, facts: "_Pairs") -> Sums:
-        """Count the pairs with each target and the pairs left out for missing tokens, and sum the baselines."""
+        """Count for each target the scored pairs and the pairs left out for missing tokens, and sum the baselines."""
         ones = torch.ones(facts.size, 1, dtype=torch.bool, device=facts.document.device)
         return {
             "fold_aspect": facts.folds.total(ones)[..., 0],
@@ -141,7 +141,7 @@ class Aspects(Reducer):
         }
 
     def observe(self, facts: "_Pairs", attention: Attention) -> Sums:
-        """Sum the shares of attention, and count how often each head points at each target."""
+        """Sum the attention between naming words and each target, and count the pairs in which a head points at it."""
         keys, queries = (
             membership(_words(side, facts.words), facts.columns) for side in (attention.keys, attention.queries)
         )
@@ -162,7 +162,7 @@ class Aspects(Reducer):
         return {name: facts.folds.total(values.flatten(0, 1)).movedim(-1, 0) for name, values in seen.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return shares and accuracies, NaN where no pair has the target, and their sums by fold."""
+        """Return the shares of attention and the accuracies by target (NaN without pairs), and the sums by fold."""
         by_fold = {**sums, **counts, "fold_aspect_chance": counts["unguided"][..., 2]}
         unit = self.fold_assignment.unit
         table = score_table(ACCURACY, by_fold, {"target": list(TARGETS)}, source=ESSAY, fold_unit=unit)
@@ -190,7 +190,9 @@ class Aspects(Reducer):
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """The pairs of a batch that name an aspect; each separator is a word, numbered after the words of the text.
+    """The pairs of question and review of a batch whose question names an aspect.
+
+    Each separator counts as a word. The indices of separators follow the indices of the words of the longest text.
 
     Attributes:
         words: The number of words before the first separator.
@@ -222,7 +224,10 @@ class _Pairs:
         return len(self.document) * len(TARGETS)
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "pair target offset"]:
-        """Return whether a word of the target is at each offset from the words that name the aspect."""
+        """Return for each pair, target and offset whether the word at the offset belongs to the target.
+
+        A negative offset is counted from the first word that names the aspect, a positive offset from the last one.
+        """
         words = torch.arange(self.columns, device=self.document.device)
         first = torch.where(self.naming, words, self.words).amin(-1, keepdim=True)
         last = torch.where(self.naming, words, -1).amax(-1, keepdim=True)
@@ -234,5 +239,5 @@ class _Pairs:
 
 
 def _words(tokens: Tokens, words: int) -> Int[Tensor, "batch token"]:
-    """Return the word of each token; separators are words too, numbered after the words of the longest text."""
+    """Return the index of the word of each token, -1 without a word; separators get the indices after all words."""
     return torch.where(tokens.sep, words - 1 + tokens.sep.cumsum(1), tokens.word)

@@ -22,7 +22,7 @@ from headscope.reducers.support.ratios import mean
 VIG = "headscope, after the model view of BertViz (Vig 2019)"
 
 BINS = 16
-"""The number of parts of a text, and so of rows and columns of a map."""
+"""The default number of parts of a text, which is also the number of rows and columns of a map."""
 
 MOST_BINS = 512
 """The largest number of parts.
@@ -63,17 +63,17 @@ class AverageMap(Reducer):
             )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """Return how much of each query and of each key lies in each part."""
+        """Return the share of each query and of each key that lies in each part of its text."""
         queries, keys = batch.queries(attention_type).real, batch.keys(attention_type).real
         shares = _divide(keys, self.bins).float() / self.bins
         return _Facts(_divide(queries, self.bins).double(), shares, not bool(queries.all()))
 
     def count(self, facts: "_Facts") -> Sums:
-        """Count the queries in each part; each token counts `bins` times, divided among its parts."""
+        """Sum over queries the share of each query in each part, times `bins`, so that the sums are whole numbers."""
         return {"queries": facts.queries.sum((0, 1)).long()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """Sum the attention from the queries of each part to the keys of each part, over queries."""
+        """Sum for each head the attention from the queries of each part of a text to the keys of each part."""
         rows, seen = attention.rows, attention.average(facts.keys)
         if facts.padded:
             # Padding may hold any value, also NaN, which a product with 0 would not remove.
@@ -85,7 +85,7 @@ class AverageMap(Reducer):
         return {"attention": torch.stack(totals).sum(0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the mean attention of each head from each part to each part."""
+        """Return the mean attention of each head from each part of a text to each part."""
         values = mean(sums["attention"], counts["queries"][:, None])
         what = "attention from the tokens of a part of a text to those of a part, the mean over tokens of all texts"
         dims = ("layer", "head", "query_bin", "key_bin")
@@ -110,7 +110,7 @@ class _Facts:
 
 
 def _divide(real: Bool[Tensor, "batch token"], bins: int) -> Int[Tensor, "batch token bin"]:
-    """Return the share of each token that lies in each part of its text, times `bins`, which is a whole number."""
+    """Return the share of each token that lies in each part of its text, multiplied by `bins` to a whole number."""
     first = ((real.cumsum(1) - 1) * bins)[
         ..., None
     ]  # where each token begins, in units in which a token is `bins` long

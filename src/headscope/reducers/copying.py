@@ -69,7 +69,7 @@ class Copying(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """Return the tokens of words, the tokens after them, and the chance of a random token in each text."""
+        """Return the tokens of words, the token after each of them, and the chance of a random token in each text."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         of_words = keys.word >= 0
         tokens = keys.ids.where(of_words, NONE)
@@ -81,7 +81,7 @@ class Copying(Reducer):
         return _Facts(tokens, behind, queries.word >= 0, chance, folds)
 
     def count(self, facts: "_Facts") -> Sums:
-        """Count by fold the tokens that attend, and the expected hits of a random token."""
+        """Count by fold the queries that belong to words, and the expected hits if values raised random tokens."""
         tokens = facts.queries.sum(1)
         return {
             "fold_copying": total_by_fold(tokens, facts.fold),
@@ -89,7 +89,7 @@ class Copying(Reducer):
         }
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """Sum by head and fold the attention to tokens that the head copies, and to those whose next one it raises."""
+        """Sum by head and fold the attention to tokens whose value raises the token itself, or the token after it."""
         raised = attention.raised()
         columns = torch.stack([(raised == facts.tokens[:, None]), (raised == facts.behind[:, None])], dim=-1)
         columns &= (raised >= 0)[..., None]
@@ -107,7 +107,7 @@ class Copying(Reducer):
 
 
 NONE = -2
-"""The id in place of special tokens and padding. It differs from -1, which `Attention.raised` has for no token."""
+"""The id in place of special tokens and padding; it differs from -1, by which `Attention.raised` marks them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class _Facts:
 
     Attributes:
         tokens: The id of each key that is part of a word; `NONE` for other keys.
-        behind: The same for the token after each key.
+        behind: The id of the token after each key, or `NONE`.
         queries: True for the tokens that attend: the tokens of words.
         chance: One over the number of different tokens of each text.
         fold: The fold of each document.

@@ -98,7 +98,7 @@ class Coreference(Reducer):
     )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Mentions":
-        """Return the scored mentions of a batch, their antecedents, and all mentions with their shifts."""
+        """Return the scored mentions of a batch with their antecedents, and all mentions with their permuted chains."""
         have_tokens = batch.encoder.list_words()
         scored: list[tuple[int, int]] = []
         bins: list[tuple[int, int]] = []
@@ -126,7 +126,7 @@ class Coreference(Reducer):
         return _Mentions(document_of, word, is_antecedent, rules, folds, shifted)
 
     def count(self, facts: "_Mentions") -> Sums:
-        """Count the scored mentions, and the mentions for which the rules and the offsets find an antecedent."""
+        """Count the scored mentions, and the mentions for which each rule and each fixed offset finds an antecedent."""
         by_rule = facts.folds.total(facts.by_rule)
         return {
             "fold_antecedent": facts.folds.total(torch.ones_like(facts.word, dtype=torch.bool)[:, None])[..., 0],
@@ -135,7 +135,7 @@ class Coreference(Reducer):
         } | {f"fold_antecedent_{name}": by_rule[..., index] for index, name in enumerate(BASELINES)}
 
     def list_items(self, facts: "_Mentions") -> list[tuple[int, Item]]:
-        """Return the scored mentions of a batch with their antecedents, each after the index of its document."""
+        """Return pairs of a document index and an item: a scored mention of the batch with its antecedents."""
         targets = [tuple(row.nonzero().flatten().tolist()) for row in facts.is_antecedent]
         columns = (facts.document.tolist(), facts.word.tolist(), targets, facts.folds.list_rows(len(targets)))
         return [
@@ -156,7 +156,11 @@ class Coreference(Reducer):
     def pick(
         self, document: Document, item: Item, direction: int, rule: str, options: Mapping[str, str]
     ) -> tuple[int, int] | None:
-        """Return the head word of a mention, and the word that a rule takes for the head word of its antecedent."""
+        """Return the head word of a mention, and the head word of the antecedent that a rule chooses for the mention.
+
+        The second word is `NO_PICK` if the rule chooses none. The result is None if the rule is unknown, or if the
+        document does not have the mention.
+        """
         if "offset" in options:
             return item.source, pick_at_offset(document, item.source, int(options["offset"]))
         for mention, earlier in with_earlier(mentions_of(document)) if rule in RULES else ():
@@ -167,14 +171,14 @@ class Coreference(Reducer):
         return None
 
     def observe(self, facts: "_Mentions", attention: Attention) -> Sums:
-        """Count the mentions for which each head finds an antecedent."""
+        """Count the mentions for which each head finds an antecedent, also in the permutations."""
         words = attention.words()
         right, pointing = self.judge(facts, words)[..., 0], words.attends
         sums = {"fold_antecedent_correct": facts.folds.total(right).movedim(-1, 0)}
         return sums | ({"antecedent_permuted": facts.shifted.score(pointing)} if self.permutations.count else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return accuracies, NaN where no mention is scored, and the sums by fold."""
+        """Return the accuracies of heads and rules by class of mentions (NaN without mentions), and sums by fold."""
         rows, unit = {"mention": MENTIONS}, self.fold_assignment.unit
         table = score_table(ACCURACY, {**sums, **counts}, rows, source=CLARK, fold_unit=unit)
         total = counts["fold_antecedent"].sum(-1)

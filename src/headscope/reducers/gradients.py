@@ -79,11 +79,14 @@ class Gradients(Reducer):
         return _Facts(columns, queries.real)
 
     def count(self, facts: "_Facts") -> Sums:
-        """Count the texts, and the texts that have each class."""
+        """Count all texts, and for each class the texts that have a token of the class."""
         return {"defined": facts.columns.any(1).sum(0), "documents": torch.tensor(len(facts.real))}
 
     def observe(self, facts: "_Facts", gradient: HeadGradient) -> Sums:
-        """Sum over texts the mean gradient by weight, the mean gradient by query, and the gradient by the head gate."""
+        """Sum over texts the size of the gradient of a weight, of the weights of a query, and of the head gate.
+
+        The first two are means over the weights and over the queries of a text, for each of `CLASSES`.
+        """
         total, weights = _sum_by_class(facts, gradient)
         queries = facts.real.sum(1).double()
         products = (gradient.g * gradient.z).sum(-1).double().where(facts.real[:, None], 0)
@@ -94,7 +97,7 @@ class Gradients(Reducer):
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the means over texts, for each layer and head."""
+        """Return the mean size of each gradient over texts, for each layer and head."""
         values: dict[str, xr.Variable] = {}
         for prefix, which, what, title in (
             ("gradient", "by_weight", "a weight of attention to {}", "gradient of a weight on {}"),
@@ -120,7 +123,7 @@ class _Facts:
 
     Attributes:
         columns: For each of `CLASSES`, whether each key is in it.
-        real: False for queries that are padding.
+        real: True for queries, False for padding.
     """
 
     columns: Bool[Tensor, "batch key column"]
@@ -130,7 +133,7 @@ class _Facts:
 def _sum_by_class(
     facts: _Facts, gradient: HeadGradient
 ) -> tuple[Float64[Tensor, "batch head column"], Int[Tensor, "batch column"]]:
-    """Return for each class the sum of the sizes of the gradients over its weights, and the number of weights."""
+    """Return for each class the sum of the gradient sizes over all visible weights to its tokens, and their number."""
     batch, head, queries, _ = gradient.g.shape
     columns = facts.columns.to(gradient.g.dtype)
     total = torch.zeros(batch, head, len(CLASSES), dtype=torch.float64, device=columns.device)

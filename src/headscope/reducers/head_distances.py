@@ -73,11 +73,11 @@ class HeadDistances(Reducer):
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "HeadDistances":
-        """Return the reducer for the halves of a corpus, with `ROWS` rows of each document."""
+        """Return the reducer for a corpus, which compares heads in `ROWS` random rows of each document."""
         return cls(ROWS, fold_assignment=FoldAssignment.for_corpus(summary))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """Return the rows and keys of each document, and its half of the corpus."""
+        """Return for each document the rows in which heads are compared, the keys, and its half of the corpus."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         rows = [self._choose(document, real) for document, real in zip(batch.documents, queries.real, strict=True)]
         half = self.fold_assignment.folds(batch.documents, queries.real.device) % len(HALVES)
@@ -88,7 +88,10 @@ class HeadDistances(Reducer):
         return {"documents": torch.bincount(facts.half, minlength=len(HALVES))}
 
     def observe(self, facts: "_Facts", *attentions: Attention) -> Sums:
-        """Sum over the documents of each half the mean divergence of each pair of heads."""
+        """Sum over the documents of each half the mean divergence of each pair of heads.
+
+        If `rows` limits the rows, also sum the variance of this mean over all documents.
+        """
         weights = [attention.weights() for attention in attentions]
         layers, heads = len(weights), weights[0].shape[1]
         distance = np.zeros((len(HALVES), layers * heads, layers * heads))
@@ -103,7 +106,7 @@ class HeadDistances(Reducer):
         return {name: torch.from_numpy(values).to(weights[0].device) for name, values in by_head.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the mean distance of each pair of heads, on all documents and on each half of them."""
+        """Return the mean distance of each pair of heads, on all documents and by half; with `rows`, also its error."""
         documents = counts["documents"]
         layers, heads, *_ = sums["distance"].shape
         halves = sums["distance"].reshape(layers, heads, len(HALVES), layers, heads).transpose(2, 0, 1, 3, 4)
@@ -207,7 +210,7 @@ class _Facts:
 def _average(
     maps: Float[np.ndarray, "head row key"], length: int
 ) -> tuple[Float64[np.ndarray, "head head"], Float64[np.ndarray, "head head"] | float]:
-    """Return the mean divergence of each pair of heads over rows, and the variance of this mean over samples."""
+    """Return the mean divergence of each pair of heads over rows, and the mean's variance: 0 if no row is left out."""
     count, parts = maps.shape[1], compare_rows(maps)
     if count == length:
         return np.sum([part.sum(-1) for part in parts], axis=0) / count, 0.0

@@ -1,4 +1,4 @@
-"""Heads that attend to an earlier place of the same token, or to the token after that place (induction heads).
+"""Heads that attend to an earlier occurrence of the same token, or to the token after it (induction heads).
 
 Olsson et al. 2022, *In-context learning and induction heads*, and Wang et al. 2023 (duplicate token heads).
 """
@@ -23,10 +23,10 @@ from headscope.score import Rival, Score
 OLSSON = "Olsson et al. 2022, section on prefix matching"
 
 MATCHES = ("induction", "duplicate")
-"""The keys that a repeated token is to attend to: the token after its last earlier place, and that place itself."""
+"""The keys to which a repeated token should attend: the token after its last earlier occurrence, or the occurrence."""
 
 FARTHEST = 64
-"""The largest distance back, in tokens, of the rule with a fixed distance."""
+"""The largest distance, in tokens, that the rule with a fixed distance looks back."""
 
 MASS = Score(
     "match_mass",
@@ -46,11 +46,11 @@ MASS = Score(
 class Induction(Reducer):
     """How much each head attends from a token that comes again to what followed it, and to where it stood.
 
-    If a token of the text occurs earlier in the text, its last earlier place counts. ``match_mass`` is the mean
-    attention to that place (row ``duplicate``) and to the token after it (row ``induction``, prefix matching), over all
-    such tokens of all texts. If the token after that place is the token itself, or a special token, it does not count.
-    Tokens are compared as the model reads them. On the corpus ``repeats`` the row ``induction`` is ``A[i, i - n + 1]``
-    in the second half of ``[r, r]``, where r has n random tokens, and n differs from text to text.
+    If a token occurs earlier in its text, its last earlier occurrence counts. ``match_mass`` is the mean attention to
+    this occurrence (row ``duplicate``) and to the token after it (row ``induction``, prefix matching), over all such
+    tokens of all texts. If the token after the occurrence is the attending token, or a special token, it does not
+    count. Tokens are compared as the model reads them. On the corpus ``repeats`` the row ``induction`` is
+    ``A[i, i - n + 1]`` in the second half of ``[r, r]``, where r has n random tokens, and n differs from text to text.
 
     The rivals of a head do not know the tokens: the best fixed distance back, and a random earlier token, which is
     right with a probability of one over the number of earlier tokens.
@@ -68,11 +68,14 @@ class Induction(Reducer):
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """Return True for a corpus in which tokens are repeated on purpose; by name the reducer measures any corpus."""
+        """Return True if a corpus marks tokens that it repeats on purpose.
+
+        If a user names the reducer, it measures any corpus.
+        """
         return bool(summary.spans.get("repeat"))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """Return the key that each query is to attend to for each match, and the facts that the rules need."""
+        """Return for each query the key of each of `MATCHES`, and the distances that the rules need."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         matches = [find_matches(queries, keys, row) for row in range(len(batch.documents))]
         device = queries.ids.device
@@ -85,7 +88,7 @@ class Induction(Reducer):
         )
 
     def count(self, facts: "_Facts") -> Sums:
-        """Count by match and fold the tokens, and the hits of each rule."""
+        """Count the repeated tokens and the hits of each rule, for each match and fold."""
         matches = facts.is_matched.double()
         steps = torch.arange(1, FARTHEST + 1, device=matches.device)
         back = (facts.back[..., None] == steps).double() * matches[..., None]
@@ -96,7 +99,7 @@ class Induction(Reducer):
         }
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """Sum by head, match and fold the attention to the keys that the queries are to attend to."""
+        """Sum by head, match and fold the attention from each repeated token to the key of the match."""
         rows = attention.rows
         seen = attention.at(facts.place[:, rows]).where(facts.is_matched[:, None, rows], 0)
         # Convert to float64 in chunks: a long text in one piece would take as much memory as its queries and keys.
@@ -105,7 +108,7 @@ class Induction(Reducer):
         return {"fold_match_mass": total_by_fold(by_text, facts.fold).permute(1, 2, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the mean attention of each head, NaN where no token is repeated, and the sums by fold."""
+        """Return the mean attention of each head to each match (NaN without repeated tokens), and the sums by fold."""
         rows, unit = {"match": list(MATCHES)}, self.fold_assignment.unit
         table = score_table(MASS, {**sums, **counts}, rows, source=OLSSON, units="share of attention", fold_unit=unit)
         return table.assign_coords(back=list(range(1, FARTHEST + 1)))
@@ -131,7 +134,7 @@ class _Facts:
 
 
 def find_matches(queries: Tokens, keys: Tokens, row: int) -> list[list[int]]:
-    """Return for each query of a text the key of each of `MATCHES`, counted from 0; -1 if there is none.
+    """Return for each query of the text `row` of a batch the index of the key of each of `MATCHES`; -1 for no key.
 
     Special tokens and padding have no matches and are not matches.
     """

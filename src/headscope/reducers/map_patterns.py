@@ -66,19 +66,19 @@ class MapPatterns(Reducer):
         return Maps.of_batch(batch, attention_type, separators, self.fold_assignment)
 
     def count(self, facts: Maps) -> Sums:
-        """Count the maps in each fold that are long enough for a label, and all maps that are too short."""
+        """Count the maps in each fold that are long enough to be classified, and all maps that are too short."""
         long = _find_long(facts).long()
         return {"fold_maps": total_by_fold(long, facts.folds), "short_maps": (1 - long).sum()}
 
     def observe(self, facts: Maps, attention: Attention) -> Sums:
-        """Count the maps of each pattern, by fold."""
+        """Count by fold the maps of each head that show each pattern."""
         maps = facts.cut(attention.weights())
         patterns = [self.classifier.classify(make_images(real, separators)) for real, separators in maps]
         shown = one_hot(torch.stack(patterns), len(PATTERNS)).to(facts.folds.device) * _find_long(facts)[:, None, None]
         return {"fold_pattern": total_by_fold(shown, facts.folds).movedim(0, -1)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the share of each pattern among the maps of each head, and its sums by fold."""
+        """Return the share of each pattern among the maps of each head, and the sums by fold."""
         table = score_table(
             SHARE, {**sums, **counts}, {"pattern": list(PATTERNS)}, source=KOVALEVA, fold_unit=self.fold_assignment.unit
         )
@@ -88,11 +88,11 @@ class MapPatterns(Reducer):
 
 
 def _find_long(facts: Maps) -> Bool[Tensor, " document"]:
-    """Return which maps have enough tokens to be classified."""
+    """Return for each document whether it has enough tokens for its maps to be classified."""
     return torch.minimum(facts.queries.sum(1), facts.keys.sum(1)) >= LEAST_TOKENS
 
 
 def list_map_reducers(classifier: MapClassifier, summary: CorpusSummary, *, causal: bool) -> list[Reducer]:
-    """Return the reducers of whole maps: their patterns, and for causal maps how much sparse shapes keep."""
+    """Return the reducers that read whole maps: `MapPatterns`, and for causal maps also `SparseShapes`."""
     patterns = MapPatterns(classifier, FoldAssignment.for_corpus(summary))
     return [patterns, SparseShapes.for_corpus(summary)] if causal else [patterns]

@@ -31,10 +31,10 @@ NEARBY: Mapping[str, int] = {
     "next token": 1,
     **{f"{distance} tokens ahead": distance for distance in range(2, FARTHEST + 1)},
 }
-"""The rows, each with the position of its token minus the position of the query."""
+"""The rows of the table, each with the position of the nearby token minus the position of the query."""
 
 SIDES = {"a token nearer": -1, "a token farther": 1}
-"""The two neighbours of each nearby token, and how much farther away they are."""
+"""The two neighbours of a nearby token, each with the number of tokens by which it is farther from the query."""
 
 DISTANCES = range(-FARTHEST - 1, FARTHEST + 2)
 _OWN = [DISTANCES.index(distance) for distance in NEARBY.values()]
@@ -86,7 +86,7 @@ class NearbyTokens(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """Return the key at each distance from each query, and whether both are tokens of the text."""
+        """Return the key at each of `DISTANCES` from each query, and whether the query can see a token there."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         position = queries.position[..., None] + torch.tensor(DISTANCES, device=queries.ids.device)
         # The start token of a decoder precedes the text.
@@ -98,11 +98,11 @@ class NearbyTokens(Reducer):
         return _Facts(place, there, self.fold_assignment.folds(batch.documents, queries.ids.device))
 
     def count(self, facts: "_Facts") -> Sums:
-        """Count by nearby token and fold the queries that have a token there."""
+        """Count by row and fold the queries that can see a token at the distance of the row."""
         return {"fold_nearby": total_by_fold(facts.there[..., _OWN].sum(1), facts.fold).T.long()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """Sum by head, nearby token and fold the attention to the token and its neighbours, and uniform attention."""
+        """Sum by head, row and fold the attention to the nearby token and its two neighbours, and uniform attention."""
         there, uniform = facts.there[:, attention.rows], 1 / attention.visible().clamp_min(1)
         seen = attention.at(facts.place[:, attention.rows]).where(there[:, None], 0)
         # Convert to float64 in chunks: a long text in one piece would take as much memory as its queries and keys.
@@ -125,7 +125,7 @@ class NearbyTokens(Reducer):
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the mean attention of each head, NaN where no query has a token there, and the sums by fold."""
+        """Return the mean attention of each head to each nearby token (NaN without tokens), and the sums by fold."""
         rows, unit = {"nearby": list(NEARBY)}, self.fold_assignment.unit
         table = score_table(MASS, {**sums, **counts}, rows, source=CLARK, units=SHARE, fold_unit=unit)
         return table.assign_coords(beside=list(SIDES))
@@ -137,7 +137,7 @@ class _Facts:
 
     Attributes:
         place: The key at each of `DISTANCES` from each query; any key if there is none.
-        there: Whether there is a key at each distance.
+        there: Whether the query can see a token of the text at each distance.
         fold: The fold of each document.
     """
 

@@ -32,7 +32,7 @@ MEASURES = {
 }
 
 REACH = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "all")
-"""The number of words that a window takes on one side of the cue."""
+"""The numbers of words that a window can have on one side of the cue."""
 
 HITS, SAID, GOLD = "fold_scope_said_hits", "fold_scope_said", "fold_scope"
 F1 = Score(
@@ -139,7 +139,7 @@ class NegationScope(Reducer):
         return _Negations(document_of, folds, cues, scopes, real, left_out[0], left_out[1], others, permuted, given)
 
     def count(self, facts: "_Negations") -> Sums:
-        """Count negations, words of scopes and of sentences, and the hits of offsets and windows."""
+        """Count by fold the negations, the words of scopes and sentences, and the hits of offsets and windows."""
         near = facts.at_offsets(OFFSETS)
         return {
             "negations": total_by_fold(torch.ones_like(facts.document), facts.fold),
@@ -155,7 +155,7 @@ class NegationScope(Reducer):
         }
 
     def observe(self, facts: "_Negations", attention: Attention) -> Sums:
-        """Count the words that each head predicts to be in a scope and its hits, and sum the attention to the cue."""
+        """Count the words that each head puts into a scope, and its hits; sum products of its attention to the cue."""
         words = attention.words()
         word, points = words.attends.word[facts.document], words.attends.weight[facts.document] > 0
         predicted = facts.is_cue[:, None].expand_as(word).gather(-1, word) & points
@@ -226,7 +226,7 @@ class _Negations:
     cues: Cues
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "negation offset word"]:
-        """Return the words from which a word of the cue is at each offset."""
+        """Return for each offset the words that have a word of the cue at this offset from them."""
         words = self.is_cue.shape[1]
         device = self.is_cue.device
         there = torch.arange(words, device=device) + torch.tensor(offsets, device=device)[:, None]
@@ -234,7 +234,7 @@ class _Negations:
         return self.is_cue[:, there.clamp(0, words - 1)] & inside & self.real[:, None]
 
     def count_in_windows(self, chosen: Bool[Tensor, "negation word"]) -> Int64[Tensor, "negation before behind"]:
-        """Count the chosen words in each window around the cue, without the words of the cue itself."""
+        """Count the words of `chosen` in each window around the cue, without the words of the cue."""
         words = self.is_cue.shape[1]
         place = torch.arange(words, device=self.is_cue.device).expand(self.is_cue.shape)
         # A missing cue is farther away than any window reaches, even in short sentences.
@@ -249,7 +249,7 @@ class _Negations:
         return others.sum(1)[:, None, None] - outside.long()
 
     def score_permutations(self, predicted: Bool[Tensor, "negation head word"]) -> Int64[Tensor, "head permutation"]:
-        """Count the predicted words that are in the scope in each permutation."""
+        """Count for each head the predicted words that are in the scope in each permutation."""
         count = (self.real & ~self.is_cue).sum(-1)
         place = torch.arange(self.others.shape[1], device=predicted.device)
         in_order = self.in_scope.gather(1, self.others)

@@ -24,7 +24,7 @@ Sums = dict[str, Tensor]
 """Named float64 or int64 tensors."""
 
 Arrays = Mapping[str, np.ndarray]
-"""Sums over a whole corpus, as `Reducer.result` is given them."""
+"""Sums over a whole corpus, which are the arguments of `Reducer.result`."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ class Reducer(ABC):
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """Return True if a corpus has the annotation that the reducer needs, and the reducer need not be named."""
+        """Return True if a corpus has the annotation that the reducer needs, unless a user must name the reducer."""
         return not cls.by_name and cls.is_annotated(summary)
 
     @classmethod
     def is_annotated(cls, summary: CorpusSummary) -> bool:
-        """Return True if a corpus has the annotation that the reducer needs, if it needs any."""
+        """Return True if the reducer needs no annotation, or if a corpus has the annotation that it needs."""
         return cls.annotation is None or bool(cls.annotation.is_in(summary))
 
     @classmethod
@@ -116,12 +116,15 @@ class Reducer(ABC):
 
     @property
     def reports_heads(self) -> bool:
-        """Whether heads are chosen and reported by one of the scores."""
+        """Whether one of the scores is used to choose and report heads."""
         return any(score.has_report for score in self.scores)
 
     @abstractmethod
     def prepare(self, batch: Batch, attention_type: str) -> Any:
-        """Return the facts about a batch that `count` and `observe` need; it is called once for all layers."""
+        """Return the facts about a batch that `count` and `observe` need, such as the positions of its links.
+
+        It is called once for each attention type and device of a batch, and not again for each layer.
+        """
 
     @abstractmethod
     def count(self, facts: Any) -> Sums:
@@ -130,7 +133,7 @@ class Reducer(ABC):
     # With these argument types, mypy accepts methods of one attention and of two; no argument is passed by keyword.
     @abstractmethod
     def observe(self, facts: Any, *attentions: Any, **_: Any) -> Sums:
-        """Return the sums that the attention of a block of rows, a layer or a pass adds, or the gradient of a layer.
+        """Return the sums of a part of a batch: a block of rows, a layer, a pass or the gradient of a layer (`scope`).
 
         The first axis is the head; in a pass the first axis is the layer and the second axis is the head.
         """

@@ -51,13 +51,14 @@ NAMES: Mapping[str, str] = {
         "How often each head of the cross-attention looks from a word of a translation at a word it is aligned to."
     ),
 }
-"""What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
+"""The description of each reducer of `headscope.reducers.REDUCERS`, which is the first line of its docstring."""
 
 
 def split_settings(name: str) -> tuple[str, str | None]:
-    """Split the name of a built-in reducer from its settings, None without settings; return any other name whole.
+    """Return the name of a built-in reducer and its settings; return None in place of missing settings.
 
-    The part before the first colon distinguishes ``surface:offsets=-2`` from ``module:Reducer``.
+    Any other name is returned unchanged, with None. The part before the first colon distinguishes
+    ``surface:offsets=-2`` from ``module:Reducer``.
     """
     built_in, colon, settings = name.partition(":")
     return (built_in, settings if colon else None) if built_in in NAMES else (name, None)

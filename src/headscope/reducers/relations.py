@@ -52,7 +52,7 @@ from headscope.score import OFFSETS, Rival, Score, offset_rival
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
 LENGTHS = (-6, *OFFSETS, 6)
-"""Lengths of links, from the source to the target in words, that are counted separately; the ends are open."""
+"""Lengths of links (target minus source, in words) that are counted separately; -6 and 6 include all longer links."""
 
 DEPENDENCY, ALL = "dependency", "all"
 
@@ -110,9 +110,9 @@ class Relations(Reducer):
     The heads have two rivals that need no model: the word at a fixed offset, and the nearest word of a part of speech
     on one side or on either, from either end of the link (`headscope.reducers.support.nearest`).
 
-    Two measures show whether a head does better than one that merely attends as far: permutations that move each link
-    to another place at the same length (`headscope.reducers.support.permutations`), and the scores on the links of each
-    length.
+    Two measures show whether a head does better than a head that merely attends at the same distances: permutations
+    that move each link to another place at the same length (`headscope.reducers.support.permutations`), and the scores
+    on the links of each length.
 
     A link with rivals is also a choice among its candidates, the target and the rivals. The choice is right if the
     source attends most to the target, or if the target attends most to the source. If several candidates have the
@@ -201,7 +201,7 @@ class Relations(Reducer):
         return (name for name in (label, f"{base}:*", ALL if base != "punct" else "") if name in self.rows)
 
     def prepare(self, batch: Batch, attention_type: str) -> Links:
-        """Return the links of a batch, where they count, the hits of rules, and their places in each permutation."""
+        """Return the links of a batch with the rows in which each counts, the hits of rules, and the permuted links."""
         device = batch.encoder.ids.device
         documents = enumerate(zip(batch.documents, batch.encoder.list_words(), strict=True))
         fold = self.fold_assignment.fold
@@ -221,7 +221,7 @@ class Relations(Reducer):
         )  # fmt: skip
 
     def _apply_rules(self, texts: Sequence[Text], *, is_causal: bool) -> tuple[Shaped[Tensor, "link _"], ...]:
-        """Return for each link the hits of rules by part of speech and of your own rules, and where yours predict."""
+        """Return for each link the hits of part-of-speech rules and own rules, and whether own rules predict a word."""
         by_class = [np.empty((0, len(DIRECTIONS), len(SIDES), len(CLASSES)))]
         by_rule, predicted = ([np.empty((0, len(self.rules), len(ENDS)), dtype=bool)] for _ in range(2))
         for text in texts:
@@ -246,7 +246,7 @@ class Relations(Reducer):
         return Bins(link_of, fold_bin, len(row_of)), Bins(link_of, length_bin, len(row_of), len(LENGTHS))
 
     def _prepare_choices(self, texts: Sequence[Text], device: torch.device, is_causal: bool) -> Choices:
-        """Return the links of a batch that have rivals, all of them with tokens."""
+        """Return the choices of a batch: the links with rivals of which every rival has a token."""
         links = [(text, link) for text in texts for link in text.links]
         places = [place for place, (text, link) in enumerate(links) if text.is_choice(link)]
         chosen = [links[place] for place in places]
@@ -263,7 +263,7 @@ class Relations(Reducer):
         )  # fmt: skip
 
     def count(self, facts: Links) -> Sums:
-        """Count by direction the links, and the hits of each fixed offset and each rule; the same for choices."""
+        """Count by direction the links, the choices, and the hits of each fixed offset and rule."""
         distance = (facts.head - facts.dependent)[:, None] == torch.tensor(OFFSETS, device=facts.head.device)
         counts = {
             "link": facts.folds.total(facts.scored),
@@ -285,7 +285,7 @@ class Relations(Reducer):
         return counts
 
     def list_items(self, facts: Links) -> list[tuple[int, Item]]:
-        """Return the links of a batch, each after the index of its document."""
+        """Return the links of a batch as pairs of a document index and an item."""
         return facts.list_items([f"{ACCURACY.stem}:{row}" for row in self.rows])
 
     def find_counting(self, facts: Links) -> Bool[Tensor, "link direction"]:
@@ -303,11 +303,11 @@ class Relations(Reducer):
     def pick(
         self, document: Document, item: Item, direction: int, rule: str, options: Mapping[str, str]
     ) -> tuple[int, int] | None:
-        """Return the end of a link from which a rule leads, and the word to which it leads."""
+        """Return the end of a link at which a rule starts, and the word that it picks or -1; None for unknown rules."""
         return pick_for_link(document, item, direction, options, self.rules)
 
     def observe(self, facts: Links, attention: Attention) -> Sums:
-        """Count the links, and the choices, that each head gets right in each direction."""
+        """Count the links and the choices that each head gets right in each direction, also in the permutations."""
         words = attention.words()
         right = self.judge(facts, words).flatten(1)
         hits = {"correct": facts.folds.total(right), "at_length": facts.lengths.total(right)}
@@ -322,10 +322,10 @@ class Relations(Reducer):
         return {name: count.view(*count.shape[:-1], *by_head).movedim((2, 3), (0, 1)) for name, count in hits.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return accuracies, and the sums by fold from which their uncertainty follows.
+        """Return the accuracies of heads and fixed offsets, and the sums by fold, from which intervals are computed.
 
         Raises:
-            HeadscopeError: A rule predicts nothing for any link.
+            HeadscopeError: One of your own rules predicts no word for any link.
         """
         if self.rules and counts["link"].any():
             refuse_silent_rules(self.rules, counts["rule_predicts"])
@@ -367,7 +367,7 @@ class Relations(Reducer):
     def _describe_links(
         self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]
     ) -> dict[str, xr.Variable]:
-        """Return the accuracy of fixed offsets, that of heads by length of link, and the number of links left out."""
+        """Return the accuracy of fixed offsets, the accuracy of heads by length of link, and the numbers of links."""
         is_causal = counts["left_out"].any()
         at_offset, of_length = _split(counts, "offset", len(OFFSETS)), _split(counts, "length")
         if is_causal:  # each link counts in one direction
@@ -395,6 +395,6 @@ def _split(counts: Mapping[str, np.ndarray], name: str, *options: int) -> np.nda
 
 
 def _count_links(counts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Count all links of each relation, whichever direction they count in."""
+    """Count all links of each relation, also those that count in only one direction."""
     total: np.ndarray = counts["link"][..., 0].sum(-1) + counts["left_out"][..., 0]
     return total

@@ -25,11 +25,11 @@ from headscope.score import Rival, Score
 WU = "Wu et al. 2025, section 2"
 
 ANSWERS = ("first token", "later tokens")
-"""The rows: the first token of an answer, and its later tokens."""
+"""The rows of the table: the first token of an answer, and its later tokens."""
 
 NEEDLES = ("last needle", "second to last needle", "third to last needle", "fourth to last needle")
 OCCURRENCES = ("last", "first")
-"""The options of the rivals of a head."""
+"""The options of the two rivals: the needle, and the earlier occurrence of a token."""
 
 ACCURACY = Score(
     "retrieval_accuracy",
@@ -84,7 +84,7 @@ class Retrieval(Reducer):
     )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """Return the tokens of answers: where each is predicted, its place in the needle, and the hits of the rules."""
+        """Return for each token of an answer the query that predicts it, its key in the needle, and the rules' hits."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         text, device = batch.encoder, queries.ids.device
         items = [
@@ -108,12 +108,12 @@ class Retrieval(Reducer):
         return _Facts(query, target, gather("answer"), gather("needles"), gather("matches"), folds)
 
     def count(self, facts: "_Facts") -> Sums:
-        """Count by kind of token and fold the tokens of answers, and the hits of each rule."""
+        """Count the tokens of answers and the hits of each rule, for each of `ANSWERS` and each fold."""
         rules = {"fold_answer": facts.there, "fold_retrieved_needle": facts.needle, "fold_retrieved_match": facts.match}
         return {name: _total(facts, right) for name, right in rules.items()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """Count by head, kind of token and fold the predictions at which a head attends most to the needle's token."""
+        """Count by head, row and fold the tokens at whose prediction the head attends most to the needle's token."""
         rows = attention.rows
         held = (facts.query >= rows.start) & (facts.query < rows.stop)
         largest = attention.largest(facts.query.clamp(rows.start, rows.stop - 1))
@@ -121,7 +121,7 @@ class Retrieval(Reducer):
         return {"fold_retrieved": _total(facts, right.movedim(1, -1)).movedim(-1, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the share of tokens that each head gets right, NaN where there is none, and the sums by fold."""
+        """Return the share of tokens that each head gets right (NaN without tokens), and the sums by fold."""
         rows, unit = {"answer": list(ANSWERS)}, self.fold_assignment.unit
         table = score_table(ACCURACY, {**sums, **counts}, rows, source=WU, fold_unit=unit)
         return table.assign_coords(needle=list(NEEDLES), occurrence=list(OCCURRENCES))
@@ -134,7 +134,7 @@ class _Facts:
     Attributes:
         query: The position at which the item is predicted: the token before.
         target: The position of the same token in the needle.
-        answer: The index of its kind in `ANSWERS`; -1 after the last item of a text.
+        answer: The index of the row of the item in `ANSWERS`; -1 after the last item of a text.
         needle: Whether the needle is each of `NEEDLES`.
         match: For each of `OCCURRENCES` of the token before the item, whether the target follows it.
         fold: The fold of each document.
@@ -154,7 +154,7 @@ class _Facts:
 
 
 def _total(facts: _Facts, right: Bool[Tensor, "batch item *any"]) -> Int[Tensor, "answer fold *any"]:
-    """Count by kind of token and fold the items for which `right` is true."""
+    """Count the items for which `right` is True, for each of `ANSWERS` and each fold."""
     rows = []
     for answer in range(len(ANSWERS)):
         of_row = (facts.answer == answer).view(*facts.answer.shape, *(1 for _ in right.shape[2:]))
@@ -163,7 +163,7 @@ def _total(facts: _Facts, right: Bool[Tensor, "batch item *any"]) -> Int[Tensor,
 
 
 class _Item(NamedTuple):
-    """A token of an answer, as in `_Facts`; positions are counted from the first token of the text."""
+    """A token of an answer (`_Facts` describes its fields), with positions counted from the first token of the text."""
 
     query: int
     target: int
@@ -176,7 +176,7 @@ _NONE = _Item(0, 0, -1, [False] * len(NEEDLES), [False] * len(OCCURRENCES))
 
 
 def _list_items(document: Document, ids: list[int], words: list[int]) -> Iterator[_Item]:
-    """Yield the tokens of the answer of a text that are in its needle too."""
+    """Yield the tokens of a text's answer that equal the token with the same index in its needle."""
     tokens = {kind: _find_tokens(document, kind, words) for kind in (ANSWERED, NEEDLE)}
     if not all(tokens.values()):
         return
@@ -191,6 +191,6 @@ def _list_items(document: Document, ids: list[int], words: list[int]) -> Iterato
 
 
 def _find_tokens(document: Document, kind: str, words: list[int]) -> list[int]:
-    """Return the positions of the tokens of the first span of a kind."""
+    """Return the positions of the tokens in the first span of a kind; empty if there is no such span."""
     span = next((span for span in document.spans if span.kind == kind), None)
     return [] if span is None else [place for place, word in enumerate(words) if span.start <= word < span.end]

@@ -33,7 +33,7 @@ LEFT_OUT = {
     "element": "links left out, whose role is filled by too many words",
     "distance": "links left out, whose two ends are too near to each other",
 }
-"""The reasons why a link does not count; the first that holds is counted."""
+"""The reasons why a link does not count. A link with several reasons is counted under the first."""
 
 # A weight varies less than a yes or no with the same mean, so its interval is too wide rather than too narrow.
 WEIGHT = Score(
@@ -132,7 +132,7 @@ class Roles(Reducer):
         return _RoleLinks(documents, words, fold, at_offset, cell.reshape(-1, 4).T, anywhere, count)
 
     def count(self, facts: "_RoleLinks") -> Sums:
-        """Count by fold the links that count and the hits of fixed offsets, and by reason the links left out."""
+        """Count by fold the scored links and the hits of fixed offsets; count by reason the links that are left out."""
         return {
             "fold_role": total_by_fold(torch.ones_like(facts.fold), facts.fold),
             "fold_role_offset": total_by_fold(facts.at_offset.long(), facts.fold),
@@ -140,7 +140,7 @@ class Roles(Reducer):
         }
 
     def observe(self, facts: "_RoleLinks", attention: Attention) -> Sums:
-        """Sum the weights of the links."""
+        """Sum over links each head's largest weight in each direction, and its mean weight between any two words."""
         between = _between_words(attention, facts.documents, facts.words)
         either = torch.maximum(between, between.mT)
         from_argument, from_predicate = facts.strongest_weights(between), facts.strongest_weights(between.mT)
@@ -186,8 +186,8 @@ class _RoleLinks:
         at_offset: For each link, whether a word of one end is at each offset from a word of the other end.
         cells: For each pair of a word of the argument and a word of the predicate, the link, its document (as an index
             in `documents`) and the two words.
-        anywhere: For each document, the number of its links, divided among all pairs of words that are far enough
-            apart.
+        anywhere: For each document, the number of its links, divided evenly among all pairs of words that are far
+            enough apart.
         left_out: The number of links that do not count, for each of `LEFT_OUT`.
     """
 
@@ -210,7 +210,11 @@ class _RoleLinks:
 def _ends(
     roles: Roles, document: Document, have_tokens: frozenset[int], left_out: Counter[str]
 ) -> Iterator[tuple[set[int], set[int]]]:
-    """Yield the words of the argument and of the predicate of each link that counts; count others in `left_out`."""
+    """Yield the argument words and the predicate words of each link that counts; count others in `left_out`.
+
+    Only words with tokens are yielded. A link that would count, but has an end without a token, is neither
+    yielded nor counted.
+    """
     for link in document.links:
         if link.kind != ROLE:
             continue
@@ -258,5 +262,5 @@ def _between_words(
 
 
 def _core(summary: CorpusSummary) -> tuple[str, ...]:
-    """Return the core roles of a corpus."""
+    """Return the labels of the core roles of a corpus, sorted."""
     return tuple(sorted(label for label in summary.links.get(ROLE, {}) if not label.startswith(_OTHERS)))

@@ -14,13 +14,13 @@ from headscope.reducers.support.permutations import Permutations
 from headscope.reducers.support.word_class import WordClass
 
 PARTS = {part.__name__: part for part in (FoldAssignment, Permutations, WordClass)}
-"""Classes that a setting may contain, besides plain values."""
+"""The classes whose objects a setting may contain, in addition to plain values."""
 
 WORDS = "words."
-"""The prefix of a setting that is a class of words; its name follows."""
+"""The prefix of the name of a setting that is a class of words, as in ``words.negations``."""
 
 SEPARATOR = "|"
-"""The separator between values."""
+"""The character between two values of a setting."""
 
 KINDS: Mapping[type, tuple[str, str, str]] = {
     int: ("a whole number", "whole numbers", "-2|3"),
@@ -51,17 +51,17 @@ class _Setting:
 
     @property
     def name(self) -> str:
-        """The name of the setting in a text."""
+        """The name of the setting, as users type it."""
         return f"{WORDS}NAME" if self.kind is WordClass else self.field
 
     @property
     def example(self) -> str:
-        """An example of a value in a text."""
+        """An example of the value, as users type it."""
         two = KINDS[self.kind][2]
         return two if self.several else two.split(SEPARATOR)[-1]
 
     def parse(self, text: str) -> list[Any]:
-        """Return the values of a text.
+        """Convert a text into the values of this setting.
 
         Raises:
             ValueError: The text does not hold values of this type.
@@ -79,7 +79,7 @@ def parse_settings(reducer: Reducer, text: str) -> Reducer:
     of words is written as ``words.NAME``; it may be repeated.
 
     Raises:
-        HeadscopeError: The reducer has no settings or lacks this one, or a setting is given twice or has a wrong value.
+        HeadscopeError: The reducer lacks a setting, or a setting is given twice or has a wrong value.
     """
     settings = {setting.name: setting for setting in _list_written(reducer)}
     values: dict[str, Any] = {}
@@ -132,7 +132,7 @@ def _list_written(reducer: Reducer) -> list[_Setting]:
 
 
 def write_settings(reducer: Reducer) -> dict[str, Any]:
-    """Return the settings of a reducer by name, without values that are not plain, such as functions."""
+    """Return the settings of a reducer by name; leave out values that cannot be written, such as functions."""
     settings = {}
     for name in _list_settings(reducer):
         try:
@@ -143,12 +143,12 @@ def write_settings(reducer: Reducer) -> dict[str, Any]:
 
 
 def apply_settings(reducer: Reducer, settings: Mapping[str, Any]) -> Reducer:
-    """Return the same reducer with the settings from `write_settings`; settings that were not written stay."""
+    """Return a copy of the reducer with the settings from `write_settings`; all other settings stay the same."""
     return _change(reducer, {name: _read(value) for name, value in settings.items()})
 
 
 def _change(reducer: Reducer, values: Mapping[str, Any]) -> Reducer:
-    """Return the same reducer with other values of some fields."""
+    """Return a copy of the reducer with new values of the fields in `values`."""
     given: Any = reducer
     changed: Reducer = replace(given, **values) if values else given
     return changed

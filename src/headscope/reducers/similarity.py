@@ -48,7 +48,7 @@ class Similarity(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> Bool[Tensor, "batch query key"]:
-        """Return which weights are not padding."""
+        """Return True for each weight from a token to a token, False for padding."""
         return batch.queries(attention_type).real[..., None] & batch.keys(attention_type).real[:, None]
 
     def count(self, facts: Bool[Tensor, "batch query key"]) -> Sums:
@@ -76,7 +76,7 @@ def _products(
     after: Float[Tensor, "batch head query key"],
     real: Bool[Tensor, "batch query key"],
 ) -> Float64[Tensor, "batch head 2 2"]:
-    """Return the inner products of the two maps of each head, as vectors, with themselves and with each other."""
+    """Return the 2 x 2 matrix of the inner products of the two maps of each head, before and after."""
     batch, head, queries, keys = before.shape
     rows = max(1, BlockSizes.measure(before.device).weights // (batch * head * keys))
     products = torch.zeros(batch, head, 2, 2, dtype=torch.float64, device=before.device)

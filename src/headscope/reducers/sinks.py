@@ -27,7 +27,7 @@ THRESHOLD = 0.3
 """The mean attention above which a token is a sink (Gu et al. 2025, section 3)."""
 
 SHORTEST = 16
-"""The least number of tokens of a text that counts (in a decoder, from the sink on).
+"""The least number of tokens that a text must have to count; in a decoder, tokens before the sink do not count.
 
 In a very short text uniform attention passes the threshold.
 """
@@ -93,13 +93,14 @@ class Sinks(Reducer):
         return _Facts(columns.float(), shares, counts, folds)
 
     def count(self, facts: "_Facts") -> Sums:
-        """Count by token and fold the texts that count."""
+        """Count by fold the texts that have each of `SINKS` and are long enough for it."""
         return {"fold_sink": total_by_fold(facts.counts.long(), facts.fold).T}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """Count by head, token and fold the texts with a sink, and sum over texts the mean attention to the token.
+        """Count by head and fold the texts in which each of `SINKS` is a sink, and sum its mean attention over texts.
 
-        Count also the texts in which the neighbour passes the threshold, and those in which uniform attention would.
+        Count also the texts in which its neighbour passes the threshold, and the texts in which it would pass the
+        threshold under uniform attention.
         """
         seen = attention.average(facts.columns).where(attention.queries.real[:, None, :, None], 0)
         some = attention.batch.blocks.summed_rows
@@ -117,7 +118,7 @@ class Sinks(Reducer):
         return by_fold | {"mass": (itself * facts.counts[:, None]).sum(0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the share of texts and mean attention of each head, NaN if no text counts, and the sums by fold."""
+        """Return the share of texts with a sink and the mean attention (NaN without texts), and the sums by fold."""
         rows, unit = {"sink": list(SINKS)}, self.fold_assignment.unit
         table = score_table(SHARE_OF_TEXTS, {**sums, **counts}, rows, source=GU, fold_unit=unit)
         what = "mean attention to the token, in the texts that count"
@@ -130,8 +131,8 @@ class _Facts:
     """The facts of a batch that need no attention.
 
     Attributes:
-        columns: For each of `SINKS`, and then for the neighbour of each, 1 on that token.
-        shares: For each of these tokens, the share of each query in the mean.
+        columns: For each of `SINKS`, and then for the neighbour of each: 1 at the key of this token, 0 elsewhere.
+        shares: For each of these tokens, the share of each query in the mean attention to the token.
         counts: Whether the text counts for each of `SINKS`.
         fold: The fold of each document.
     """

@@ -30,19 +30,19 @@ MINFERENCE = "Jiang et al. 2024, section 3"
 
 SHAPES = ("a_shape", "vertical_slash", "block_sparse")
 KEPT = (*SHAPES, "any_cells")
-"""The shapes, and the largest cells wherever they are, which keep at least as much as any shape."""
+"""The shapes, and ``any_cells``: the largest cells anywhere in a map, which keep at least as much as any shape."""
 
 BLOCK = 64
-"""The rows and columns of a block; in shorter texts a sixteenth of the text, rounded down to a power of 2."""
+"""The largest number of rows and columns of a block; it is at most a sixteenth of the text, as a power of 2."""
 
 MARGIN = 0.01
-"""A share of attention: the first shape that keeps at most this much less than the best one counts as the best.
+"""The share of attention by which shapes may differ and still tie; the first of the tied shapes is the best.
 
 An A-shape consists of columns and diagonals too, and would hardly ever be better than all of these.
 """
 
 SPLITS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""The shares of the budget that columns may take; diagonals take the rest."""
+"""The shares of the budget that columns may take; diagonals take the remaining budget."""
 
 MASS = Score(
     "sparse_mass",
@@ -67,12 +67,12 @@ class SparseShapes(Reducer):
 
     ``a_shape`` has the first tokens and the tokens nearest to the query, ``vertical_slash`` has whole columns and
     diagonals, and ``block_sparse`` has square blocks; ``any_cells`` has the largest cells, which no shape can exceed.
-    All choose their cells by the map itself: by the attention of a cell, for whole columns, diagonals and blocks as a
-    mean over their visible cells, until the next would exceed the budget. The best division of the budget between first
-    and nearest tokens (0, 1, 2, 4 ... first tokens), and between columns and diagonals (quarters), counts. The order of
-    tokens alone decides which cells are visible: in a decoder, keys that are not after the query. A shape that keeps
-    within .01 of the best counts as the best if it is listed before it, since an A-shape consists of columns and
-    diagonals too.
+    The cells are chosen by the attention in the map itself. Cells, columns, diagonals and blocks are taken in the order
+    of their mean attention per visible cell, until the next would exceed the budget. The budget can be divided
+    between first and nearest tokens (0, 1, 2, 4 ... first tokens), and between columns and diagonals (by quarters); the
+    best division counts. The order of tokens alone decides which cells are visible: in a decoder, keys that are not
+    after the query. If a shape keeps at most .01 less than the best shape and is listed before it, it counts as the
+    best, since an A-shape consists of columns and diagonals too.
 
     Attributes:
         budget: The share of the visible cells that is kept.
@@ -107,7 +107,7 @@ class SparseShapes(Reducer):
         return Maps.of_batch(batch, attention_type, [shapes[size] for size in sizes], self.fold_assignment)
 
     def count(self, facts: Maps) -> Sums:
-        """Count the documents of each fold, and sum the share that uniform attention keeps."""
+        """Count the documents of each fold, and sum the share of uniform attention that each shape keeps."""
         even = ((cells, cells.visible / cells.visible.sum(1, keepdim=True)) for cells in facts.known)
         return {
             "fold_sparse": facts.count(),
@@ -115,7 +115,7 @@ class SparseShapes(Reducer):
         }
 
     def observe(self, facts: Maps, attention: Attention) -> Sums:
-        """Sum by fold the share of attention that each shape keeps, and count the documents on which it keeps most."""
+        """Sum by fold the share of attention that each shape keeps, and count the documents where the shape is best."""
         mass = torch.stack([_keep(real, cells) for real, cells in facts.cut(attention.weights())])
         is_best = mass[..., : len(SHAPES)] >= mass[..., : len(SHAPES)].amax(-1, keepdim=True) - MARGIN
         best = (is_best & (is_best.cumsum(-1) == 1)).long()
@@ -125,7 +125,7 @@ class SparseShapes(Reducer):
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the share of attention that each shape keeps, and the share of documents on which it keeps most."""
+        """Return the share of attention that each shape keeps, and the share of documents where the shape is best."""
         by_fold, unit = {**sums, **counts}, self.fold_assignment.unit
         table = score_table(MASS, by_fold, {"kept": list(KEPT)}, source=MINFERENCE, units=SHARE, fold_unit=unit)
         table["fold_sparse_mass"].attrs["units"] = "sum of weights"
@@ -138,14 +138,14 @@ class SparseShapes(Reducer):
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """The cells of a map of one size, whatever its weights.
+    """The cells of all maps of one size; they do not depend on the weights.
 
     Attributes:
         visible: 1 for the cells that a query may see, 0 elsewhere.
         count: The number of cells that may be kept.
         diagonal: The number of the diagonal of each cell.
-        windows: The A-shapes with at most this number of cells: for each query, how many of the first keys are kept,
-            and where the window after them begins and ends.
+        windows: The A-shapes with at most `count` cells. For each query, an A-shape has the number of first keys that
+            are kept, and the start and the end of the window after them.
     """
 
     visible: Float64[Tensor, "query key"]
@@ -155,7 +155,7 @@ class _Cells:
 
     @classmethod
     def of_map(cls, queries: int, keys: int, *, causal: bool, budget: float, device: torch.device) -> "_Cells":
-        """Return the cells of a map of this size."""
+        """Return the cells of maps with these numbers of queries and keys, for a budget."""
         visible = torch.ones(queries, keys, dtype=torch.double, device=device)
         visible = visible.tril() if causal else visible
         count = max(1, int(budget * float(visible.sum())))
@@ -177,7 +177,7 @@ class _Cells:
 def _find_a_shape(
     sink: int, window: int, rows: Int[Tensor, " query"], seen: Int[Tensor, " query"], *, causal: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return for each query how many of the first keys are kept, and where the window after them begins and ends."""
+    """Return for each query the number of first keys that are kept, and the start and end of the window after them."""
     first = seen.clamp_max(sink)
     end = rows + 1 if causal else rows + window
     end = torch.maximum(torch.minimum(end, seen), first) if window else first
@@ -191,7 +191,7 @@ def _count(shape: tuple[Tensor, Tensor, Tensor]) -> int:
 
 
 def _keep(weights: Float[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, "head kept"]:
-    """Return the share of attention that each of `KEPT` keeps."""
+    """Return the share of each head's attention that each of `KEPT` keeps."""
     held = max(1, BlockSizes.measure(weights.device).held // weights[0].numel())
     parts = [weights[start : start + held] for start in range(0, len(weights), held)]
     return torch.cat([_keep_at_once(part.double(), cells) for part in parts])
@@ -204,7 +204,7 @@ def _keep_at_once(weights: Float64[Tensor, "head query key"], cells: _Cells) -> 
 
 
 def _keep_a_shape(weights: Float64[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, " head"]:
-    """Return the attention to the first keys and to the nearest keys, with the best number of first keys."""
+    """Return for each head the attention in the best A-shape of `cells.windows`."""
     up_to, rows = pad(weights.cumsum(-1), (1, 0)), torch.arange(weights.shape[1], device=weights.device)
     best = weights.new_zeros(len(weights))
     for first, start, end in cells.windows:
@@ -214,7 +214,7 @@ def _keep_a_shape(weights: Float64[Tensor, "head query key"], cells: _Cells) -> 
 
 
 def _keep_vertical_slash(weights: Float64[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, " head"]:
-    """Return the attention on whole columns and whole diagonals, with the best division of the cells between them."""
+    """Return for each head the attention in whole columns and diagonals, with the best division of `SPLITS`."""
     diagonals, place = sum(cells.visible.shape) - 1, cells.diagonal.flatten()
     by_diagonal = weights.new_zeros(len(weights), diagonals).index_add_(1, place, weights.flatten(1))
     height = cells.visible.sum(0)
@@ -229,7 +229,7 @@ def _keep_vertical_slash(weights: Float64[Tensor, "head query key"], cells: _Cel
 
 
 def _keep_blocks(weights: Float64[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, " head"]:
-    """Return the attention on square blocks."""
+    """Return for each head the attention in the square blocks with the most attention per cell."""
     side = min(BLOCK, 1 << max(0, (max(cells.visible.shape) // 16).bit_length() - 1))
     by_block, size = _add_up_blocks(weights, side), _add_up_blocks(cells.visible[None], side)[0]
     chosen = _choose(by_block, size, size.new_full((len(weights),), float(cells.count)))
@@ -237,7 +237,7 @@ def _keep_blocks(weights: Float64[Tensor, "head query key"], cells: _Cells) -> F
 
 
 def _add_up_blocks(maps: Float64[Tensor, "map query key"], side: int) -> Float64[Tensor, "map block"]:
-    """Return the sum of each square block of maps."""
+    """Return the sum of the cells in each square block of `side` rows and columns, for each map."""
     queries, keys = (-size % side for size in maps.shape[1:])
     padded = pad(maps, (0, keys, 0, queries))
     blocks = padded.view(len(maps), padded.shape[1] // side, side, padded.shape[2] // side, side)
@@ -247,7 +247,7 @@ def _add_up_blocks(maps: Float64[Tensor, "map query key"], side: int) -> Float64
 def _choose(
     mass: Float64[Tensor, "head part"], size: Float64[Tensor, " part"], count: Float64[Tensor, " head"]
 ) -> Bool[Tensor, "head part"]:
-    """Choose the parts of a map with the most attention per cell, until the next would have too many cells."""
+    """Choose for each head the parts of a map with the most attention per cell, with at most `count` cells in all."""
     order = torch.where(size > 0, mass / size.clamp_min(1), -1.0).argsort(dim=-1, descending=True, stable=True)
     ordered = size[order]
     fits = (ordered.cumsum(-1) <= count[:, None]) & (ordered > 0)

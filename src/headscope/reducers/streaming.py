@@ -1,8 +1,8 @@
 """Streaming heads: heads whose output stays the same if they see only the first and the most recent tokens.
 
 Xiao et al. 2024, *Efficient streaming language models with attention sinks*, keep only the keys and values of these
-tokens. Xiao et al. 2024, *DuoAttention: Efficient long-context LLM inference with retrieval and streaming heads*, do so
-in the heads whose outputs can do without the other tokens. They learn which heads by a gate in each head. Here the
+tokens. Xiao et al. 2024, *DuoAttention: Efficient long-context LLM inference with retrieval and streaming heads*, do
+this only in heads whose outputs hardly depend on the other tokens; a trained gate in each head decides it. Here the
 output of each head is compared with its output on these tokens alone.
 """
 
@@ -67,8 +67,8 @@ class Streaming(Reducer):
     than it would with the same number of other tokens, evenly spaced between the first and the most recent ones, and
     more than uniform attention to the same values would keep.
 
-    The model must be a decoder without an encoder. Only attention has an output; what a view shows in its place has
-    none.
+    The model must be a decoder without an encoder. Views cannot be measured, since only attention weights have an
+    output.
 
     Attributes:
         fold_assignment: The assignment of documents to folds; sums are kept by fold.
@@ -99,7 +99,7 @@ class Streaming(Reducer):
             )
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """Return which tokens belong to texts, and the fold of each document.
+        """Return True for each token of a text (False for padding), and the fold of each document.
 
         Raises:
             ModelError: The model is not a decoder without an encoder.
@@ -113,12 +113,12 @@ class Streaming(Reducer):
         return _Facts(tokens.real, self.fold_assignment.folds(batch.documents, tokens.ids.device))
 
     def count(self, facts: "_Facts") -> Sums:
-        """Count the tokens that count if no window hides a token from them."""
+        """Count the tokens that are scored in layers without a window."""
         before = torch.arange(1, facts.real.shape[1] + 1, device=facts.real.device)
         return {"tokens": (facts.real & (before >= 2 * (self.first + self.recent))).sum()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """Sum by head and fold the tokens that count, and the share of the output that the head and its rivals keep.
+        """Sum by head and fold the number of scored tokens, and the shares of their outputs that head and rivals keep.
 
         Also sum by head the attention to the tokens that are kept, and the change of the output.
         """
@@ -158,7 +158,7 @@ class Streaming(Reducer):
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the share of its output that each head keeps, NaN where no token counts, and the sums by fold."""
+        """Return the share of its output that each head keeps (NaN without scored tokens), and the sums by fold."""
         table = score_table(KEPT, sums, source=XIAO, units="share of output")
         # Layers with windows count different tokens, so the sums belong to heads and get no fold unit by default.
         table["fold_streaming"].attrs["fold_unit"] = self.fold_assignment.unit
@@ -176,7 +176,7 @@ class Streaming(Reducer):
         return table.assign(describe(values, XIAO))
 
     def _choose_keys(self, facts: "_Facts", attention: Attention) -> "tuple[_Keys, _Keys, Bool[Tensor, 'batch query']]":
-        """Return the keys that each query keeps, the same number of other keys, and which queries count."""
+        """Return the keys that each query keeps, the same number of other keys, and whether each query counts."""
         place = torch.arange(facts.real.shape[1], device=facts.real.device)[:, None]
         # The tokens that a decoder sees, with or without a window, end with the token itself.
         visible = attention.visible().long()[..., None]
@@ -212,7 +212,7 @@ class _Facts:
 
 @dataclass(frozen=True, eq=False)
 class _Keys:
-    """Some keys of each query.
+    """A selection of the keys of each query.
 
     Attributes:
         place: The keys, counted from 0; any key if there is none.
@@ -229,7 +229,7 @@ def _average_of(
     keys: _Keys,
     missing: Float[Tensor, "batch head query"] | float = 0.0,
 ) -> Float[Tensor, "batch head query width"]:
-    """Return the average of the values of some keys, with weights scaled so that they and `missing` sum to 1."""
+    """Return the weighted mean of the values of some keys, with weights that sum to 1 together with `missing`."""
     (batch, heads, queries, n), (_, key_heads, length, width) = weights.shape, values.shape
     sums = weights.sum(-1) + missing
     scaled = weights / sums.clamp_min(torch.finfo(sums.dtype).tiny)[..., None]
@@ -246,7 +246,7 @@ def _average_of(
 def _average_evenly(
     values: Float[Tensor, "batch key_head key width"], visible: Float[Tensor, "batch query"]
 ) -> Float[Tensor, "batch key_head query width"]:
-    """Return the mean of the values that each query sees, which end with its own value."""
+    """Return the unweighted mean of the values that each query sees, up to its own value."""
     # In float64, since it is the difference of two sums over all earlier tokens.
     up_to = torch.nn.functional.pad(values.double().cumsum(2), (0, 0, 1, 0))
     behind = torch.arange(1, values.shape[2] + 1, device=values.device)
@@ -259,12 +259,15 @@ def _compare(
     cut: Float[Tensor, "batch head query width"],
     counts: Bool[Tensor, "batch query"],
 ) -> Float64[Tensor, "3 batch head"]:
-    """Sum over the queries that count the lengths of outputs, what a cut leaves of them, and the lengths of changes."""
+    """Sum three lengths over the queries that count: of the output, of its kept part, and of its change.
+
+    The kept part is the length of the output minus the length of its change, and 0 or more.
+    """
     length, change = (torch.linalg.vector_norm(side, dim=-1).double() for side in (output, cut - output))
     return torch.stack([length, (length - change).clamp_min(0), change]).where(counts[:, None], 0).sum(-1)
 
 
 def _divide(lengths: Float64[Tensor, "3 batch head"]) -> Float64[Tensor, "2 batch head"]:
-    """Return how much of the outputs a cut leaves and changes, as shares of their lengths; 0 without outputs."""
+    """Return the sums of kept parts and of changes from `_compare` as shares of the outputs; 0 if all outputs are 0."""
     shares: Tensor = lengths[1:] / lengths[0].where(lengths[0] > 0, 1)
     return shares

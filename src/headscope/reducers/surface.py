@@ -43,7 +43,7 @@ VARIABLES: Mapping[str, tuple[str, str, str]] = {
     "entropy_uniform": ("entropy if all keys that the mask allows had the same weight", NATS, CLARK + "3.3"),
     "mean_distance": ("distance to the tokens attended to, before or after, weighted by the attention", TOKENS, VIG),
 }
-"""The name, unit and source of each variable, a mean over documents of the document's mean over its queries."""
+"""The name, unit and source of each variable. Its value is a mean over queries, and then over documents."""
 
 SHOWN: Mapping[str, tuple[str, str, str]] = {
     "mass_self": ("to itself", "", "entropy_uniform"),
@@ -67,7 +67,7 @@ FARTHEST = 2**31 - 1
 
 _COLUMNS = ("cls", "sep", "punctuation", "first")
 _NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
-"""The buckets of distance that hold a single token, since all edges begin with 1, 2."""
+"""The offsets that are alone in their bucket of distances, since the edges always begin with 1, 2."""
 
 _WITHOUT_KEYS = ("entropy", "uniform", "distance")
 
@@ -86,7 +86,7 @@ _MEANS: Mapping[str, tuple[str, str]] = {
     "entropy_uniform": ("uniform", "all"),
     "mean_distance": ("distance", "all"),
 }
-"""The column of which each of `VARIABLES` is the mean, and the queries over which it is taken."""
+"""For each of `VARIABLES`, the column that is averaged, and the set of queries over which it is averaged."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Surface(Reducer):
     samples_queries = True
 
     def __post_init__(self) -> None:
-        """Raise an error if an offset, edge or class is not valid or is named twice; store them as tuples."""
+        """Raise an error if an offset, edge or class is not valid or is named twice; store all fields as tuples."""
         for what in ("offsets", "classes", "edges"):
             object.__setattr__(self, what, tuple(getattr(self, what)))
         numbers = [*self.offsets, *self.edges]
@@ -173,7 +173,7 @@ class Surface(Reducer):
         return {"defined": defined, "class_share": (members / facts.length).sum(0)}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
-        """Sum over documents the part of each mean that these rows make up, all values side by side."""
+        """Sum over documents the contribution of these query rows to each mean, with all means on one axis."""
         rows = attention.rows
         by_distance, mean_distance = attention.distances(tuple(self.edges))
         uniform = attention.visible().clamp_min(1).log()[:, None].expand(-1, attention.heads, -1)
@@ -236,7 +236,7 @@ class _Facts:
         shares: For each of `_SHARES` and then each further offset, the share of each query in its document's mean.
         padded: Whether there is padding among the queries.
         length: The number of keys of each document.
-        over: For each value, the index of the share over which it is a mean.
+        over: For each value, the index in `shares` of the queries over which it is a mean.
         wanted: For each value, its index in the flattened axes share and column.
     """
 
@@ -250,9 +250,9 @@ class _Facts:
 
 
 def _lay_out_means(surface: Surface) -> tuple[dict[str, int], list[int], list[int]]:
-    """Return the size of each variable, and the shares and the bins of all values in the flattened share and column.
+    """Return the number of values of each variable, and for each value the index of its share and of its bin.
 
-    The columns are in the order of `Surface.observe`.
+    A bin is an index in the flattened axes share and column. The columns are in the order of `Surface.observe`.
     """
     neighbour = {offset: name for name, offset in _NEIGHBOURS.items()}
     buckets = [neighbour.get(nearest, f"bucket {nearest}") for nearest in distance.names(tuple(surface.edges))]
@@ -273,7 +273,7 @@ def _lay_out_means(surface: Surface) -> tuple[dict[str, int], list[int], list[in
 
 
 def _is_in_class(word_class: WordClass, batch: Batch, keys: Tokens) -> Bool[Tensor, "batch key"]:
-    """Return whether a token is part of a word of the class."""
+    """Return for each token whether it is part of a word of the class."""
     # Tokens without a word read the index after the last word, which is in no class.
     members = torch.zeros(len(batch.documents), batch.words + 1, dtype=torch.bool)
     for row, document in enumerate(batch.documents):

@@ -42,7 +42,7 @@ MASS = Score(
 )
 
 _QUERIES = ("", "_from_cls")
-"""The suffixes for the attention of all tokens, and of the classification token."""
+"""The suffixes of variables: for the attention from all tokens, and from the classification token alone."""
 
 
 def _is_annotated(summary: CorpusSummary) -> bool:
@@ -76,7 +76,7 @@ class TokenClasses(Reducer):
     annotation = Annotation("parts of speech, dependencies or negations", "a treebank (CoNLL-U)", _is_annotated)
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """Return the tokens of each class, and the queries over which means are taken."""
+        """Return the tokens of each class, and the share of each query in the means."""
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         # A token without a word reads the index after the last word, which is in no class.
         word = keys.word.where(keys.word >= 0, batch.words)[:, None].expand(-1, len(WORD_CLASSES), -1)
@@ -93,7 +93,7 @@ class TokenClasses(Reducer):
         )
 
     def count(self, facts: "_Facts") -> Sums:
-        """Count the documents that have each class, and sum the share of each class of their tokens."""
+        """Count the documents that have each class, and sum over documents the two baselines of the class."""
         return {
             "documents": facts.defined.sum(0),
             "share": (facts.members.sum(-1) / facts.length).sum(0),
@@ -150,7 +150,7 @@ class _Facts:
 
 
 def _class_words(batch: Batch) -> Bool[Tensor, "batch class word"]:
-    """Return which words are in which class, with an extra index after the last word."""
+    """Return for each class and word of a batch whether the word is in the class; an extra last word is in no class."""
     members = [
         (row, WORD_CLASSES.index(name), word)
         for row, document in enumerate(batch.documents)
@@ -163,7 +163,10 @@ def _class_words(batch: Batch) -> Bool[Tensor, "batch class word"]:
 
 
 def _classes_of(document: Document) -> Iterator[tuple[str, int]]:
-    """Yield each class and each unit in it; a word keeps its class if its link lies inside a unit."""
+    """Yield pairs of a class and the index of a word (or of its unit) in this class.
+
+    A word keeps the class that it has from a link, even if the link joins two words of one unit.
+    """
     units = document.unit_numbers
     for link in document.original.links:
         if link.kind == "dependency" and (name := OF_RELATION.get(link.label.split(":")[0])):

@@ -1,4 +1,4 @@
-"""Words of translations that are aligned to source words, rules that find these, and permutations of the alignment.
+"""Words of translations with their source words, rules that find the source words, and permuted alignments.
 
 An item is a word of a translation that has tokens and a sure link to a source word with tokens.
 """
@@ -18,7 +18,7 @@ from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.permutations import Permutations, PermutedItems
 
 SHIFTS = tuple(range(-5, 6))
-"""The numbers of words by which the rules look before or after the position that they name."""
+"""The shifts, in words, that are added to the position that a rule predicts."""
 
 RULES = ("index", "diagonal")
 
@@ -123,14 +123,14 @@ class AlignedWords:
         }
 
     def is_right(self, chosen: Int[Tensor, "batch target head"]) -> Bool[Tensor, "item head"]:
-        """Return for each item whether the source word that each head chooses is one of its own."""
+        """Return for each item and head whether the source word that the head chooses is aligned to the item."""
         words = chosen[self.document, self.item_word]
         return self._is_aligned(words - self.item_word[:, None]) & (words >= 0)
 
     def count_links(self, chosen: Int[Tensor, "batch target head"]) -> dict[str, Int64[Tensor, " head"]]:
-        """Count for each head its sure gold links, and all of its gold links.
+        """Count for each head the sure links and all links of the gold that the head predicts.
 
-        A head links every word of a translation to the source word that it chooses.
+        A head predicts a link from every word of a translation to the source word that it chooses.
         """
         document, source, target, sure = self.links.unbind(1)
         hit = chosen[document, target] == source[:, None]
@@ -146,7 +146,7 @@ class AlignedWords:
         return self.permuted.count_hits(hits.flatten(0, 1))[0].T
 
     def _is_aligned(self, distance: Int[Tensor, "item any"]) -> Bool[Tensor, "item any"]:
-        """Return whether an item has a source word at a distance from its own position."""
+        """Return for each item whether one of its source words is at each distance from its position."""
         return (distance[..., None] == self.distances[:, None]).any(-1)
 
 
@@ -170,7 +170,10 @@ def _permute(
     source: frozenset[int],
     target: frozenset[int],
 ) -> Int[np.ndarray, "item permutation"]:
-    """Return the word of the translation that gets the source words of each item: any at the same distances to them."""
+    """Return for each item and permutation the word of the translation that gets the item's source words.
+
+    It is drawn from all words with tokens that have source words with tokens at the same distances.
+    """
     choices = []
     for item in items:
         distances = [word - item.place for word in item.aligned]

@@ -11,12 +11,12 @@ from functools import cached_property
 from headscope.corpora.document import Document, Span
 
 CLASSES = {"PRON": "pronoun", "PROPN": "proper"}
-"""The class of a mention by the part of speech of its head word; any other makes it ``nominal``."""
+"""The class of a mention by the part of speech of its head word; all other parts of speech give ``nominal``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The possible person, number and gender of a mention, a letter for each option; all if nothing is known.
+    """The person, number and gender that a mention may have: a letter for each option, all letters by default.
 
     Attributes:
         person: Letters of ``123``.
@@ -54,7 +54,7 @@ PRONOUNS: Mapping[str, Agreement] = {
     }.items()
     for word in words.split()
 }
-"""The agreement of English pronouns. Others agree with anything, such as *that*, which is also a relative pronoun."""
+"""The agreement of English pronouns. A pronoun that is missing here, such as *that*, agrees with any mention."""
 
 _SINGULAR = frozenset("a an another one each every either neither this that".split())
 _PLURAL = frozenset("two three four five six seven eight nine ten both many few several these those".split())
@@ -83,7 +83,7 @@ class Mention:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """``all``, and the class that the tag gives the mention, if it has a tag."""
+        """``all``, and the class by the part of speech of the head word, if this is annotated."""
         return ("all", CLASSES.get(self.tag, "nominal")) if self.tag else ("all",)
 
     @cached_property
@@ -141,7 +141,7 @@ class Mention:
 
 
 def mentions_of(document: Document) -> list[Mention]:
-    """Return the mentions of chains that have two or more, by the position of their head words.
+    """Return the mentions of all chains with two or more mentions, in the order of their head words.
 
     Mentions of one chain with the same head word are nested, and only the longest of them is returned. Of mentions with
     the same head word, the longest comes first. Units are read as the words that they unite, and a mention is in the
@@ -180,7 +180,7 @@ def head_of(span: Span, heads: Mapping[int, set[int]]) -> int:
 
 
 def with_earlier(mentions: Sequence[Mention]) -> Iterator[tuple[Mention, list[Mention]]]:
-    """Yield each mention, and the mentions whose head words come before its own, the nearest first."""
+    """Yield each mention with the list of mentions whose head words precede its head word, the nearest first."""
     for mention in mentions:
         yield mention, [other for other in reversed(mentions) if other.head < mention.head]
 
@@ -201,6 +201,9 @@ RULES: Mapping[str, Sequence[str]] = {"nearest": ("nearest",), "head_match": ("h
 
 
 def choose_antecedent(sieves: Sequence[str], mention: Mention, earlier: Sequence[Mention]) -> int | None:
-    """Return the head word of the nearest earlier mention that passes the first sieve that any passes; else None."""
+    """Return the head word of the antecedent that the sieves choose; None if no earlier mention passes a sieve.
+
+    The first sieve that any earlier mention passes decides: it chooses the nearest mention that passes it.
+    """
     passing = (other.head for name in sieves for other in earlier if SIEVES[name](mention, other))
     return next(passing, None)

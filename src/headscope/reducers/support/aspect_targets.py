@@ -15,7 +15,7 @@ TARGETS: Mapping[str, str] = {
     "sep_when_present": "separators, where the review speaks of the aspect",
     "sep_when_absent": "separators, where the review does not speak of the aspect (observation 5)",
 }
-"""The targets, and the pairs in which they are measured.
+"""The targets, each with a description and the pairs in which it is measured.
 
 If a term repeats the name of its aspect, a head that looks for equal words finds it; ``related`` leaves such words out.
 In the pairs of ``same_beside_other`` most terms do (297 of 360 in the training file of SemEval-2014), since the terms
@@ -56,9 +56,10 @@ BORDERS = frozenset(
 
 
 def targets_of(document: Document, separators: Iterable[int], sentiment: frozenset[str]) -> dict[str, set[int]]:
-    """Return the words of each of `TARGETS`; `separators` are the numbers of the separators as words.
+    """Return the indices of the words of each of `TARGETS` in a document.
 
-    Units are read as the words that they unite.
+    The indices of the separators, which count as words here, are given by `separators`. Units are read as the words
+    that they unite.
     """
     units, document = document.unit_numbers, document.original
     named = covered(document, "asked")
@@ -84,12 +85,12 @@ def targets_of(document: Document, separators: Iterable[int], sentiment: frozens
 
 
 def covered(document: Document, *kinds: str) -> set[int]:
-    """Return the words that the spans of some kinds cover."""
+    """Return the indices of the words that the spans of these kinds cover."""
     return {word for span in document.spans if span.kind in kinds for word in range(span.start, span.end)}
 
 
 def _phrase(document: Document, term: Span, ends: set[int]) -> range:
-    """Return the words around a term up to the next of `BORDERS`, the next of `ends`, or the end of the segment."""
+    """Return the words around a term, up to a word of `BORDERS`, a word in `ends`, or the end of the segment."""
     boundary = document.boundary or 0
     first, last = (boundary, len(document.words)) if term.start >= boundary else (0, boundary)
     over = [word in ends or document.words[word].casefold() in BORDERS for word in range(len(document.words))]

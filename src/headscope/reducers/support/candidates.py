@@ -52,27 +52,28 @@ class Choices:
     folds: Bins
 
     def count(self) -> dict[str, Num[Tensor, "relation fold direction"]]:
-        """Return the sums of `COUNTED`, in each direction."""
+        """Return each of the sums `COUNTED` by relation, fold and direction."""
         choices = torch.ones(len(self.link), 1, dtype=torch.double, device=self.link.device)
         values = (choices, self.guess(), self.take_nearest())
         totals = [self.folds.total(value * self.scored) for value in values]
         return dict(zip(COUNTED, (totals[0].long(), *totals[1:]), strict=True))
 
     def guess(self) -> Float64[Tensor, "choice 1"]:
-        """Return the share of each choice that a guess among its candidates gets right: one over their number."""
+        """Return the probability that a guess among the candidates of each choice is right: one over their number."""
         return 1 / (self.candidates != NO_WORD).sum(1, keepdim=True).double()
 
     def take_nearest(self) -> Float64[Tensor, "choice 1"]:
-        """Return the share of each choice that the nearest candidate gets right; equally near candidates share it."""
+        """Return 1 for a choice whose nearest candidate is the target, 1/n if it is one of n nearest, else 0."""
         distance = (self.candidates - self.source[:, None]).abs()
         distance = distance.where(self.candidates != NO_WORD, torch.iinfo(distance.dtype).max)
         nearest = distance == distance.amin(1, keepdim=True)
         return nearest[:, [TARGET]] / nearest.sum(1, keepdim=True).double()
 
     def choose(self, words: Words) -> Int[Tensor, "choice head direction"]:
-        """Return the candidate that each head chooses: by attention from the source, and by attention to the source.
+        """Return the index of the candidate that each head chooses, by attention from the source and to the source.
 
-        It is `TIE` if several candidates have the largest weight, if none has any, or if the choice does not count.
+        It is `TIE` if several candidates have the largest weight, if all weights are 0, or if the choice does not
+        count.
         """
         document, source = self.document[:, None], self.source[:, None]
         present = self.candidates != NO_WORD
@@ -88,7 +89,7 @@ class Choices:
 
 
 def _take_largest(weights: Float[Tensor, "choice candidate head"]) -> Int[Tensor, "choice head"]:
-    """Return the candidate with the largest weight, if it is above 0 and no other has the same; else `TIE`."""
+    """Return the index of the candidate with the largest weight; `TIE` if several have it, or if it is 0."""
     largest, candidate = weights.max(1)
     single = (weights == largest[:, None]).sum(1) == 1
     return candidate.where(single & (largest > 0), TIE)

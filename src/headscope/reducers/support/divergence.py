@@ -1,7 +1,7 @@
 """Jensen-Shannon divergences between the rows of attention maps, pair by pair, in blocks that stay in cache.
 
 With s = a + b, JS(a, b) = H(s / 2) - (H(a) + H(b)) / 2 = (sum a ln a + sum b ln b + ln 2 sum s - sum s ln s) / 2,
-so each pair needs only one logarithm per weight: that of s. The two sides are nearly equal if two heads are, so
+so each pair needs only one logarithm per weight: that of s. If two heads are nearly equal, the sums nearly cancel, so
 everything is in float64. The rows need not sum to 1: if both are scaled by a number, so is the divergence.
 """
 
@@ -71,7 +71,7 @@ def _sum_products(
     both: Float64[np.ndarray, "other row key"], logarithms: Float64[np.ndarray, "other row key"],
     out: Float64[np.ndarray, "other row"],
 ) -> None:  # fmt: skip
-    """Write the sum over the keys of s ln s to `out`; `both` and `logarithms` are overwritten."""
+    """Write the sum of s ln s over keys, with s = `weights` + `others`, to `out`; overwrite the two buffers."""
     np.add(others, weights, out=both)
     np.log(both, out=logarithms)
     np.vecdot(both, logarithms, out=out)

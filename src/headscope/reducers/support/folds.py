@@ -1,4 +1,4 @@
-"""The assignment of a corpus to folds, by which sums are kept apart.
+"""The assignment of documents to folds; each fold has its own sums.
 
 For any ratio of sums, the sums by fold give, without a second pass, how far it varies from text to text (the folds are
 the clusters) and its value on texts on which nothing was chosen.
@@ -22,13 +22,13 @@ FOLDS = 64
 """The number of folds; even, since the even folds are one half of the corpus and the odd folds the other half."""
 
 FEWEST_TEXTS = 8
-"""The fewest texts that a corpus must name for whole texts to be assigned."""
+"""The least number of texts that a corpus must name; with fewer texts, single documents are assigned to folds."""
 
 STRIDE = 39
-"""The step from one fold to the next that is filled.
+"""The step from the fold of one text to the fold of the next text, if texts are spread evenly.
 
-It is odd, so that all folds are filled, even and odd ones in turn, and near 0.61 of all, so that few texts are spread
-over all folds.
+It is odd, so that all folds are filled, even and odd ones in turn, and near 0.61 of `FOLDS`, so that few texts are
+spread over all folds.
 """
 
 
@@ -45,8 +45,8 @@ class FoldAssignment:
         unit: What is assigned: a whole ``text``; a single ``document``, if the corpus does not name the texts of its
             documents; or a ``document of few texts``, if it names fewer than `FEWEST_TEXTS`.
         seed: The seed of the hash, if texts are not spread evenly.
-        apart: The ids of at most `FOLDS` documents that have a fold each, in this order; if there are any, these are
-            all documents.
+        apart: The ids of at most `FOLDS` documents, each of which gets its own fold, in this order. If it is not empty,
+            other documents cannot be assigned.
         names: The hashes of the names of everything that is assigned, in ascending order, if it is few enough to be
             spread evenly.
     """
@@ -58,7 +58,7 @@ class FoldAssignment:
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "FoldAssignment":
-        """Return the assignment for a corpus with the texts of the summary."""
+        """Return the assignment for a corpus, made from the texts or documents that its summary names."""
         if summary.texts >= FEWEST_TEXTS:
             return cls("text", names=tuple(summary.text_names))
         return cls("document of few texts" if summary.texts else "document", names=tuple(summary.document_names))
@@ -79,12 +79,12 @@ class FoldAssignment:
 
 
 def keep_apart(reducer: R, documents: Sequence[Document]) -> R:
-    """Return the reducer with a fold for each of a few documents; unchanged if it assigns no documents to folds."""
+    """Return a reducer that gives each of at most `FOLDS` documents its own fold; unchanged if it uses no folds."""
     return assign_folds(reducer, FoldAssignment("document", apart=tuple(document.id for document in documents)))
 
 
 def assign_folds(reducer: R, assignment: FoldAssignment) -> R:
-    """Return the reducer with this assignment in each field that holds an assignment."""
+    """Return the reducer with this assignment in place of each `FoldAssignment` in its fields."""
     given: Any = reducer
     names = [each.name for each in fields(given)] if is_dataclass(given) else []
     assignments = [name for name in names if isinstance(getattr(given, name), FoldAssignment)]

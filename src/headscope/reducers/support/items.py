@@ -15,7 +15,7 @@ from headscope.score import Score
 
 @runtime_checkable
 class ItemReducer(Protocol):
-    """A reducer that tells for each item of its first score, in each direction, whether a head gets it right."""
+    """A reducer that judges, for each item of its first score and each direction, whether a head gets it right."""
 
     scores: ClassVar[tuple[Score, ...]]
 
@@ -23,7 +23,7 @@ class ItemReducer(Protocol):
         """Return the facts of a batch, as every reducer does."""
 
     def list_items(self, facts: Any) -> list[tuple[int, Item]]:
-        """Return the items of a batch, each after the index of its document."""
+        """Return the items of a batch, as pairs of a document index and an item."""
 
     def find_counting(self, facts: Any) -> Bool[Tensor, "item direction"]:
         """Return whether each item counts in each direction."""
@@ -34,7 +34,7 @@ class ItemReducer(Protocol):
     def pick(
         self, document: Document, item: Item, direction: int, rule: str, options: Mapping[str, str]
     ) -> tuple[int, int] | None:
-        """Return the word from which a rule leads, and the word to which it leads or -1; None for an unknown rule.
+        """Return the word at which a rule starts, and the word that it picks or -1; None for an unknown rule.
 
         Args:
             document: The document of the item.

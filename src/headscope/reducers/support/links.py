@@ -41,11 +41,11 @@ class Text:
 
     @property
     def choices(self) -> list[Link]:
-        """The links between words with tokens that are choices."""
+        """The links that are choices: their words and all of their rivals have tokens."""
         return [link for link in self.links if self.is_choice(link)]
 
     def is_choice(self, link: Link) -> bool:
-        """Return True if a link has rivals, all of them with tokens."""
+        """Return True if a link has rivals and each rival has a token."""
         return bool(link.rivals) and self.inside.issuperset(link.rivals)
 
 
@@ -58,7 +58,7 @@ def number_labels(links: Sequence[tuple[Text, Link]], labels: Sequence[tuple[str
 def permute_links(
     permutations: Permutations, texts: Sequence[Text], words: int
 ) -> tuple[Int[np.ndarray, "link permutation"], Int[np.ndarray, "place 2"]]:
-    """Return the index of the place of each link in each permutation, and all places.
+    """Return the index of the place that each link takes in each permutation, and the list of all places.
 
     A place is the source of a link, in the flattened axes text and word, and its length. A link keeps its length, and
     its source is any word with tokens from which another word with tokens is at this length.
@@ -117,7 +117,7 @@ class Links:
     choices: Choices | None
 
     def list_items(self, keys: Sequence[str]) -> list[tuple[int, Item]]:
-        """Return the links, each after the index of its document, with the keys of the rows in which it counts."""
+        """Return pairs of a document index and an item: a link with the keys of the rows in which it counts."""
         rows = self.folds.list_rows(len(self.head))
         ends = zip(self.document.tolist(), self.dependent.tolist(), self.head.tolist(), rows, strict=True)
         return [

@@ -32,7 +32,7 @@ CLASSES = (
     *UPOS, "NOUN/PROPN", "NOUN/PRON/PROPN", "AUX/VERB", "ADJ/NOUN/VERB", "ADJ/NOUN/PROPN/VERB",
     "open class",
 )  # fmt: skip
-"""The classes of words of which a rule takes the nearest: a part of speech, or several that can replace one another.
+"""The classes of words for the rules: a part of speech, or several parts of speech that can replace one another.
 
 A determiner belongs to a common or a proper noun, a subject to a verb or to another predicate. The last class is the
 open classes of Universal Dependencies, to whose words most links lead.
@@ -48,11 +48,13 @@ _MEMBERS = np.array([[upos in name.replace("open class", OPEN).split("/") for na
 def find_by_class(
     document: Document, links: Sequence[Link], *, is_causal: bool = False
 ) -> Float64[np.ndarray, "link direction side class"]:
-    """Return 1 where the nearest word of a class, on a side of one end of a link, is the other end of the link.
+    """Return the probability that each rule leads from one end of a link to its other end: 1, 0, or that of a guess.
 
-    The directions are from the source to the target, and from the target to the source. A word without a part of speech
-    is in no class. If there is no word of the class, a rule that guesses gets the probability of being right: one over
-    the number of other words, or, in a model whose words see only the words before them, one over the number of these.
+    A rule takes the nearest word of a class on a side of the first end. The directions are from the source to the
+    target, and from the target to the source. A word without a part of speech is in no class.
+
+    If there is no word of the class, a rule that guesses gets the probability of being right: one over the number of
+    other words, or, in a model whose words see only the words before them, one over the number of words before.
     """
     words, members = len(document.words), _list_members(document)
     before = np.concatenate([np.zeros((1, len(CLASSES)), dtype=np.int64), members.cumsum(0)])
@@ -81,7 +83,7 @@ def find_by_class(
 
 
 def find_nearest(document: Document, word: int, side: str, word_class: str) -> int:
-    """Return the word that a rule takes for a word; -1 if it guesses."""
+    """Return the index of the word that a rule takes for `word`; -1 if the rule guesses."""
     look, _, beside = side.partition(", else the word ")
     others = np.flatnonzero(_list_members(document)[:, CLASSES.index(word_class)])
     others = others[(others < word) & (look != "right") | (others > word) & (look != "left")]

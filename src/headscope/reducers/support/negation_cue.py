@@ -1,4 +1,4 @@
-"""The attention of each word of a sentence to the cue of a negation, and the sums from which it is regressed."""
+"""The attention of each word of a sentence to the cue of a negation, and the sums for its regression."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Cues:
         is_cue: Bool[Tensor, "negation word"],
         in_scope: Bool[Tensor, "negation word"],
     ) -> "Cues":
-        """Return the cues of negations, which must be in the order of their documents."""
+        """Return the cues of negations, which must be sorted by their documents."""
         device, position = is_cue.device, torch.arange(is_cue.shape[1], device=is_cue.device)
         rank = torch.arange(len(document), device=device) - torch.searchsorted(document, document)
         ranks = max(rank.tolist(), default=-1) + 1
@@ -62,11 +62,11 @@ class Cues:
         return cls(document, rank, cues, regressors)
 
     def products(self) -> Int64[Tensor, "negation regressor regressor"]:
-        """Return the products of each pair of regressors, summed over words."""
+        """Return for each negation the products of each pair of regressors, summed over words."""
         return (self.regressors[..., None] * self.regressors[..., None, :]).sum(1)
 
     def attention(self, weights: Float[Tensor, "batch head word other"]) -> Float64[Tensor, "negation head word"]:
-        """Return the attention of each word that counts to all words of each cue together."""
+        """Return the attention of each word to all words of a cue together; 0 for words that do not count."""
         # All negations of a document in one product, without a copy of the weights for each.
         to_cues = torch.bmm(weights.flatten(1, 2), self.cues.to(weights.dtype).mT)
         to_cue = to_cues.view(*weights.shape[:3], self.cues.shape[1])[self.document, :, :, self.rank]
@@ -75,12 +75,12 @@ class Cues:
     def moments(
         self, attention: Float64[Tensor, "negation head word"]
     ) -> tuple[Float64[Tensor, "negation head regressor"], Float64[Tensor, "negation head"]]:
-        """Return the products of attention and each regressor, and the squares of attention, summed over words."""
+        """Return two sums over words: of attention times each regressor, and of the squares of attention."""
         return attention @ self.regressors.double(), (attention**2).sum(-1)
 
 
 def variables(sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> dict[str, xr.Variable]:
-    """Return the sums by fold: ``regressors`` from `counts`, ``products`` and ``squares`` from `sums`."""
+    """Return the variables for the regression: ``regressors`` from `counts`, ``products``, ``squares`` from `sums`."""
     by_head, what, units = ("layer", "head", "fold"), "added up over words", "sum of products"
     values = {
         "regressors": (counts["regressors"], ("fold", "regressor", "regressor_other"), "products of two regressors"),
@@ -94,7 +94,7 @@ def variables(sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) 
 
 
 def _read(batch: Batch) -> Bool[Tensor, "batch word"]:
-    """Return which words have a token."""
+    """Return True for each word that has a token."""
     word = batch.encoder.word
     read = torch.zeros(len(word), batch.words + 1, dtype=torch.bool, device=word.device)
     return read.scatter_(1, word.where(word >= 0, batch.words), True)[:, :-1]

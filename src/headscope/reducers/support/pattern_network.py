@@ -36,13 +36,13 @@ BLOCK = "block"
 """The pattern that only a pair of sentences can show."""
 
 SIDE = 48
-"""The rows and columns of an image; a longer map is divided into parts, each of which shows its largest weight."""
+"""The number of rows and columns of an image. Each cell shows the largest weight of its part of a longer map."""
 
 CHANNELS = (2, 16, 32, 32)
 """The number of channels of the image and after each convolution."""
 
 NEAR = 2
-"""The diagonals on each side of the main one that count as near it, in a convolved image of half the side."""
+"""The number of diagonals on each side of the main diagonal that count as near it, in a convolved image."""
 
 LEAST_TOKENS = 6
 """The fewest tokens of a map that is labelled: in a shorter one a column, a band and a spot look alike."""
@@ -176,7 +176,7 @@ class MapClassifier:
 
     @torch.no_grad()
     def classify(self, images: Float[Tensor, "map 2 side side"]) -> Int64[Tensor, " map"]:
-        """Return the number of the pattern of each image; never a block if the text is one sentence."""
+        """Return the index in `PATTERNS` of the pattern of each image; never a block if the text is one sentence."""
         images = images.cpu()
         logits: Tensor = self.network(images)
         single = (images[:, 1] == 1).all(-1).all(-1)

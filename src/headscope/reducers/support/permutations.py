@@ -40,10 +40,10 @@ from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 
 PERMUTATIONS = 999
-"""The usual number of permutations, and the smallest by default: the least p-value is one thousandth."""
+"""The usual and smallest default number of permutations, with which the least p-value is one thousandth."""
 
 MOST = 5000
-"""The largest number by default, since memory holds the hits of each head, row and permutation."""
+"""The largest default number of permutations, since memory holds the hits of each head, row and permutation."""
 
 LEVEL = 0.05
 """The false discovery rate that one row must be able to pass on its own."""
@@ -55,7 +55,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Permutations:
-    """Random places for the annotation of a document; its name decides, so that no order or batch can change them.
+    """Random places for the annotation of a document, which depend only on the seed and the name of the document.
 
     A copy is permuted in the same way as its original (`headscope.corpora.originals`).
 
@@ -87,7 +87,7 @@ class Permutations:
         return cls(min(max(PERMUTATIONS, round(rows / LEVEL)), MOST))
 
     def choose(self, document: Document, choices: Sequence[int]) -> Int[np.ndarray, "item permutation"]:
-        """Choose the place of each item of a document in each permutation, from equally likely `choices`."""
+        """Choose at random one of the `choices` places of each item of a document, for each permutation."""
         digest = hashlib.sha256(f"{self.seed} {document.origin.id}".encode()).digest()
         uniform = np.random.default_rng(int.from_bytes(digest[:8])).random((len(choices), self.count))
         places: np.ndarray = uniform * np.array(choices, dtype=float).reshape(-1, 1)
@@ -100,7 +100,7 @@ class PermutedItems:
 
     Attributes:
         place: The place of each item in each permutation, grouped by label and then by permutation.
-        start: The start of each group.
+        start: The index in `place` at which each group starts.
         labels: The number of labels.
     """
 
@@ -138,7 +138,7 @@ class PermutedItems:
 
 
 def with_permutations(reducer: R, permutations: int | None) -> R:
-    """Return the reducer with a number of permutations; unchanged if that is None or the reducer permutes nothing."""
+    """Return the reducer with a number of permutations; unchanged if the number is None or it permutes nothing."""
     given: Any = reducer
     if permutations is None or not isinstance(getattr(given, "permutations", None), Permutations):
         return reducer
@@ -152,9 +152,9 @@ class Permuted:
 
     Attributes:
         mean: The mean score over the permutations, in the shape of the scores.
-        z: How many standard deviations of the permutations a score lies above this mean; if the deviation is less than
-            one hit, how many hits.
-        p: The share of the permutations, the score itself among them, that are at least as large.
+        z: The score minus this mean, in standard deviations of the permutations, or in hits if the deviation is less
+            than one hit.
+        p: The share of the permutations with the score or a larger one; the score itself counts as a permutation.
         best: For each row and permutation, the largest z of any head.
     """
 
@@ -170,7 +170,7 @@ class Permuted:
         permuted: Num[np.ndarray, "layer head *choice part permutation"],
         pooled: Sequence[Sequence[int]],
     ) -> "Permuted":
-        """Compare each row of the scores with the permutations of the parts that are pooled in it.
+        """Compare the scores of each row with its permuted scores, which are the sums of the parts that the row pools.
 
         The score itself counts as one more permutation. For a head that knows nothing it is one of them, so the
         p-values hold for any number of permutations.

@@ -8,13 +8,13 @@ from headscope.reducers.support.nearest import find_nearest
 from headscope.reducers.support.rules import ENDS, NONE, Rule
 
 NO_PICK = -1
-"""The index in place of the word that a rule picks, if it picks none."""
+"""The index that is returned if a rule picks no word."""
 
 
 def pick_for_link(
     document: Document, item: Item, direction: int, options: Mapping[str, str], rules: Sequence[Rule]
 ) -> tuple[int, int] | None:
-    """Return the end of a link from which a rule leads, and the word to which it leads; None without such a rule.
+    """Return the end of a link at which a rule starts, and the word that it picks; None if the options fit no rule.
 
     Args:
         document: The document of the link.
@@ -36,12 +36,15 @@ def pick_for_link(
 
 
 def pick_at_offset(document: Document, word: int, offset: int) -> int:
-    """Return the word at an offset from another, or `NO_PICK`."""
+    """Return the index of the word at an offset from another word; `NO_PICK` outside of the document."""
     return word + offset if 0 <= word + offset < len(document.words) else NO_PICK
 
 
 def _apply(rule: Rule, document: Document, start: int, other: int) -> int:
-    """Return the word to which a rule leads; from a unit of several words, `other` if the rule leads there."""
+    """Return the word to which a rule leads from `start`, or `NO_PICK`.
+
+    From a unit of several words a rule may lead to several words. Then `other` comes first, if it is one of them.
+    """
     units = document.unit_numbers
     predicted = [word for unit, word in zip(units, rule.find(document.original).tolist(), strict=True) if unit == start]
     leads_to = [units[word] for word in predicted if word != NONE]

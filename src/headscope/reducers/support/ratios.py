@@ -26,7 +26,7 @@ def score_table(
     fold_unit: str = "text",
     pooled: Sequence[Sequence[int]] | None = None,
 ) -> xr.Dataset:
-    """Return the variables of a score; NaN where the denominator is 0.
+    """Return a table with the variables of a score, which is NaN where its denominator is 0.
 
     Args:
         score: The score, which names the sums.
@@ -89,7 +89,7 @@ def score_table(
 
 
 def _rescale(permuted: np.ndarray, count: np.ndarray, items: np.ndarray, hits: np.ndarray) -> np.ndarray:
-    """Return permuted hits scaled to the number of items of the gold; the gold's hits if a permutation has no item.
+    """Return permuted hits, scaled to the number of items of the gold; for a permutation without items, `hits`.
 
     So a permutation without items counts as one that is as good as the gold.
     """

@@ -12,10 +12,10 @@ from headscope.errors import HeadscopeError
 from headscope.reducers.support.word_class import name_function
 
 NONE = -1
-"""The index in place of the word that a rule predicts, if it predicts none."""
+"""The index in place of a word, if a rule predicts no word."""
 
 ENDS = ("source", "target")
-"""The ends of a link from which a rule may lead to the other."""
+"""The ends of a link from which a rule may lead to the other end."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,10 +74,10 @@ class Rule:
 def find_by_rules(
     rules: Sequence[Rule], document: Document, links: Sequence[Link]
 ) -> tuple[Bool[np.ndarray, "link rule end"], Bool[np.ndarray, "link rule end"]]:
-    """Return where a rule leads from one end of a link to the other, and where it leads from there to any word.
+    """Return whether each rule leads from each end of a link to the other end, and whether it leads to any word.
 
-    A rule sees the words as they are annotated. From a unit of several words it leads wherever it leads from one of
-    them.
+    A rule sees the words as they are annotated. From a unit of several words it leads to each word outside of the unit
+    to which it leads from one of its words.
     """
     ends = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 1, len(ENDS))
     units = np.array(document.unit_numbers, dtype=np.int64)
@@ -96,10 +96,10 @@ def find_by_rules(
 
 
 def refuse_silent_rules(rules: Sequence[Rule], predicted: Int[np.ndarray, " rule_and_end"]) -> None:
-    """Raise an error if a rule predicts nothing where there are links, so that it is not a rival.
+    """Raise an error if a rule predicts no word for either end of any link, so that it is not a rival.
 
     Raises:
-        HeadscopeError: A rule predicts nothing.
+        HeadscopeError: A rule predicts no word.
     """
     for rule, count in zip(rules, predicted.reshape(-1, len(ENDS)), strict=True):
         if not count.any():

@@ -54,7 +54,7 @@ class ShiftedChains:
         classes: Sequence[str],
         device: torch.device,
     ) -> "ShiftedChains":
-        """Return the permutations of the mentions of a batch.
+        """Return the mentions of a batch with the chains that they have in the permutations.
 
         Args:
             permutations: The number of permutations, and their seed.
@@ -101,14 +101,14 @@ class ShiftedChains:
         return self._permute(torch.stack(by_head))
 
     def _is_right(self, earlier: Int[Tensor, " mention"]) -> Bool[Tensor, "mention shift"]:
-        """Return whether a mention with this head word is in the mention's own chain."""
+        """Return for each mention and shift whether a mention with the head word `earlier` is in the same chain."""
         right = torch.zeros_like(self.is_scored)
         for other in self.mentions_at[self.document, earlier].T:
             right |= self.chain[other] == self.chain[:-1]
         return right
 
     def _permute(self, by_shift: Int64[Tensor, "head row document shift"]) -> Int64[Tensor, "head row permutation"]:
-        """Return the sum of numbers over documents, each under the shift that it has in a permutation."""
+        """Return the sums over documents in each permutation, with each document under its shift in the permutation."""
         total = by_shift.new_zeros((*by_shift.shape[:2], self.shift.shape[1]))
         for document in sorted(set(self.document.tolist())):
             total += by_shift[:, :, document, self.shift[document]]
@@ -133,7 +133,7 @@ def _shift(
 def _find_namesakes(
     heads: Sequence[tuple[int, int]], documents: int, words: int
 ) -> Int[Tensor, "document any namesake"]:
-    """Return the mentions with each head word of each document; the number of all mentions means no mention."""
+    """Return the mentions with each head word of each document, filled up with the number of all mentions."""
     mentions_of: dict[tuple[int, int], list[int]] = {}
     for mention, head in enumerate(heads):
         mentions_of.setdefault(head, []).append(mention)

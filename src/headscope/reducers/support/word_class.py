@@ -20,14 +20,14 @@ class WordClass:
             of a document, from 0. It must return the same for the same document.
 
     Raises:
-        HeadscopeError: The words are empty, or a single text.
+        HeadscopeError: `words` is empty, a string, or neither a function nor iterable.
     """
 
     name: str
     words: Sequence[str] | Callable[[Document], Iterable[int]]
 
     def __post_init__(self) -> None:
-        """Raise an error if the words are empty or a single text; store them as a tuple."""
+        """Raise an error if `words` is empty, a string or not iterable; store words as a tuple. A function is kept."""
         if callable(self.words):
             return
         if isinstance(self.words, str) or not isinstance(self.words, Iterable) or not tuple(self.words):
@@ -45,7 +45,7 @@ class WordClass:
         return f"WordClass(name={self.name!r}, words={words!r})"
 
     def find(self, document: Document) -> list[int]:
-        """Return the indices of the words of the class in a document, in order, or of the units that hold one.
+        """Return the sorted indices of the words of a document (or of their units) that belong to the class.
 
         Raises:
             HeadscopeError: The function returns something else, or an index outside of the document.
@@ -78,6 +78,6 @@ class WordClass:
 
 
 def name_function(function: Callable[..., Any]) -> str:
-    """Return the name of a function and its module; for another callable object, those of its class."""
+    """Return the module and the name of a function; for another callable object, of its class."""
     named: Any = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}.{named.__qualname__}"
