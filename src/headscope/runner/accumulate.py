@@ -38,9 +38,10 @@ from headscope.runner.row_sample import RowSample, add_no_deviations, find_other
 def accumulate(
     stream: Stream, reducers: Sequence[Reducer], *, done: RunSums | None = None
 ) -> Iterator[Mapping[Key, Tensor]]:
-    """Yield the sums over a stream after each portion, as they grow; the last ones are complete.
+    """Yield the sums so far after each portion of a stream; the last sums are complete.
 
-    Portions in `done`, which a stream of the same documents in the same order left, are not measured again.
+    `done` has the sums of an interrupted run over the same documents in the same order. Its portions are not measured
+    again.
 
     Raises:
         HeadscopeError: A sum in `done` has another shape or type than the values that are added to it.
@@ -66,7 +67,7 @@ def accumulate(
 
 
 def count_portion(portion: Portion) -> dict[Key, Tensor]:
-    """Return the counts of what a portion read and skipped."""
+    """Return the counts of documents, words and tokens that a portion read, and of documents that it skipped."""
     sums: dict[Key, Tensor] = {("skipped", reason): torch.tensor(count) for reason, count in portion.skipped.items()}
     if portion.batches:
         batch, unknown = portion.batches[0], portion.captures[0].model.tokenizer.unk_token_id
@@ -98,7 +99,7 @@ def _observe_portion(portion: Portion, reducers: Sequence[Reducer], plan: Plan) 
 def _observe_batch(
     portion: Portion, reducers: Sequence[Reducer], plan: Plan, with_matrix: Reasons
 ) -> tuple[dict[Key, Tensor], Bool[Tensor, " document"]]:
-    """Return the sums over a batch, and for which documents the outputs of the models are finite.
+    """Return the sums over a batch, and for each document whether the outputs of the models are finite.
 
     The sums are usable only if all outputs are finite.
     """
@@ -190,7 +191,7 @@ def _observe_batch(
 
 
 def _draw_rows(capture: Capture, batch: Batch, plan: Plan) -> dict[str, RowSample]:
-    """Draw the rows that are measured, by attention type; leave out a type if all of its rows are measured."""
+    """Draw the query rows that are measured, by attention type; leave out a type if all of its rows are measured."""
     # A model that returns its attention has computed all rows before any can be chosen.
     if plan.sample_queries is None or capture.route == "outputs":
         return {}
@@ -199,7 +200,7 @@ def _draw_rows(capture: Capture, batch: Batch, plan: Plan) -> dict[str, RowSampl
 
 
 def _bring(attention: Attention, device: torch.device) -> Attention:
-    """Return a layer with its matrix on another device, if it holds one; else the layer itself."""
+    """Return the attention of a layer with its matrix on another device; unchanged if it holds no matrix."""
     return attention.on(device) if isinstance(attention, DenseRows) else attention
 
 

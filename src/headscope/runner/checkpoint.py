@@ -28,8 +28,8 @@ ADVICE = "delete it, or run without --resume"
 Key = tuple[str, ...]
 """The key of a sum: ``(REDUCER, "encoder", "3", "correct")`` is reducer, attention type, layer and name.
 
-The layer is `COUNTED` for sums that need no attention, and `ALL_LAYERS` for sums that have an axis of layers. Counts of
-the run itself have two parts.
+The layer is `COUNTED` for sums that need no attention, and `ALL_LAYERS` for sums that have an axis of layers. The
+keys of counts of the run itself have two parts.
 """
 
 COUNTED = "-"
@@ -45,13 +45,13 @@ def describe_key(key: Key) -> str:
 
 
 def add_sums(total: dict[Any, Any], values: Mapping[Any, Any]) -> None:
-    """Add values to the sums with the same keys, and insert the values with new keys."""
+    """Add values in place to the sums with the same keys, and insert the values with new keys."""
     for key, value in values.items():
         total[key] = total[key] + value if key in total else value
 
 
 def bring_home(sums: Mapping[Key, Tensor]) -> dict[Key, Tensor]:
-    """Return sums on the processor, with one transfer for each device and type."""
+    """Return the sums moved to the processor (CPU), with one transfer for each device and type."""
     groups = defaultdict[tuple[torch.device, torch.dtype], list[Key]](list)
     for key, value in sums.items():
         groups[value.device, value.dtype].append(key)
@@ -68,7 +68,7 @@ def bring_home(sums: Mapping[Key, Tensor]) -> dict[Key, Tensor]:
 
 @dataclass(frozen=True)
 class RunSums:
-    """The sums of a run so far.
+    """The sums of a run over the batches that are done.
 
     Attributes:
         values: Arrays of float64 or int64.
@@ -78,7 +78,7 @@ class RunSums:
 
     @classmethod
     def from_tensors(cls, sums: Mapping[Key, Tensor]) -> "RunSums":
-        """Return the sums of tensors that are on the processor.
+        """Make run sums from tensors on the processor, as NumPy arrays in C order.
 
         NumPy adds in the order in which values lie in memory, and a file keeps only C order. Without C order here, a
         resumed run could differ in the last bit.
@@ -91,7 +91,7 @@ class RunSums:
         return RunSums({key: np.asarray(value) for key, value in merged.items()})
 
     def collect_layers(self, reducer: str, attention_type: str, layers: Sequence[int]) -> dict[str, np.ndarray]:
-        """Return the sums of one reducer by name, with these layers as the first axis."""
+        """Return the sums of one reducer by name, with the layers in `layers` as the first axis."""
         observed = [key for key in self.values if key[:2] == (reducer, attention_type) and key[2] != COUNTED]
         return {
             name: self.values[reducer, attention_type, ALL_LAYERS, name]
@@ -101,11 +101,15 @@ class RunSums:
         }
 
     def select_counts(self, reducer: str, attention_type: str) -> dict[str, np.ndarray]:
-        """Return the counts of one reducer, which need no attention, by name."""
+        """Return the sums of one reducer that need no attention (from `count`), by name."""
         return {key[3]: value for key, value in self.values.items() if key[:3] == (reducer, attention_type, COUNTED)}
 
     def select_run(self, kind: str) -> dict[str, int]:
-        """Return counts of the run itself: ``seen`` (portions, documents, words, tokens) or ``skipped`` (by reason)."""
+        """Return the counts of one kind that belong to the run and not to a reducer, by name.
+
+        The kinds are ``seen`` (such as portions, documents, words and tokens), ``skipped`` (documents by reason) and
+        ``path`` (texts by the way in which the attention of a layer was computed).
+        """
         return {key[1]: int(value) for key, value in sorted(self.values.items()) if key[0] == kind and len(key) == 2}
 
 
@@ -123,7 +127,7 @@ def save(sums: RunSums, path: Path, *, identity: Mapping[str, Any]) -> None:
 
 
 def _hash(arrays: Mapping[str, np.ndarray]) -> str:
-    """Return the SHA-256 of arrays with their names."""
+    """Return the SHA-256 of named arrays: of their names, types, shapes and values."""
     digest = hashlib.sha256()
     for name, array in arrays.items():
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
@@ -165,7 +169,7 @@ def load(
 
 
 def resume(path: Path, identity: Mapping[str, Any]) -> RunSums:
-    """Return the sums that a killed run left, if that run has the same identity.
+    """Return the sums that a killed run left in a file; raise an error if its identity is not `identity`.
 
     Raises:
         HeadscopeError: The sums belong to another run, or the file holds no sums (`load`).

@@ -23,10 +23,10 @@ from headscope.score import ATTRIBUTE, Score, write_scores
 from headscope.text_forms import GIVEN
 
 NOT_FINITE = "documents for which the model's outputs are not finite"
-"""The reason why a document is left out: a weight that is NaN or infinite would count as a wrong one."""
+"""The reason for leaving out a document: attention weights that are NaN or infinite would count as misses."""
 
 MOST_NOT_FINITE = 0.1
-"""The share of such documents above which the model is refused."""
+"""The largest share of documents left out for `NOT_FINITE`; if the share is larger, the model is refused."""
 
 
 def complete_table(
@@ -71,7 +71,7 @@ def _refuse_not_finite(model: str, done: RunSums) -> None:
 
 
 def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dataset:
-    """Make the head table of sums, with the counts of what was read and skipped."""
+    """Make a head table from sums, with the counts of documents, words and tokens as attributes."""
     attention_types = []
     for attention_type, numbers in shape.attention_layers.items():
         reduced = []
@@ -108,7 +108,7 @@ def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dat
 
 
 def name_view(table: xr.Dataset, view: str | None) -> xr.Dataset:
-    """Return the table with its view, the unit and the settings of the view; unchanged if the view is None."""
+    """Return the table with the name, unit and settings of its view as attributes; unchanged if `view` is None."""
     if view is None:
         return table
     shown = VIEWS[view]
@@ -125,7 +125,7 @@ def _name_rows(table: xr.Dataset, scores: Sequence[Score]) -> xr.Dataset:
 
 
 def _align_permutations(tables: Sequence[xr.Dataset]) -> list[xr.Dataset]:
-    """Return the tables with the same number of permutations, the largest of all; added ones are NaN."""
+    """Return the tables padded with NaN to the same number of permutations: the largest number of any table."""
     most = max(table.sizes.get("permutation", 0) for table in tables)
     return [
         table.pad(permutation=(0, most - table.sizes["permutation"]), keep_attrs=True)
@@ -136,7 +136,7 @@ def _align_permutations(tables: Sequence[xr.Dataset]) -> list[xr.Dataset]:
 
 
 def side_by_side(tables: Sequence[xr.Dataset], dim: str, labels: Sequence[str]) -> xr.Dataset:
-    """Join tables of several attention types or runs; NaN where one has fewer layers or heads than another."""
+    """Join tables of several attention types or runs along a new dimension; missing layers and heads are NaN."""
     # Not a pandas index: where pyarrow is installed, its text is of a type that arrays cannot hold.
     along = xr.Variable(dim, np.array(labels))
     # Values by permutation belong to heads too: they hold the best head.

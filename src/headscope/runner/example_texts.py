@@ -34,12 +34,12 @@ from headscope.runner.completed_table import tabulate
 from headscope.runner.local import open_stream
 
 HIDDEN_KINDS = frozenset({"upos"})
-"""The kinds of spans that every word has, so that they mark nothing in a text."""
+"""The kinds of spans that are left out of a text, since every word has one."""
 
 
 @dataclass(frozen=True)
 class RowRule:
-    """The best rule of a row of a score.
+    """The best rule for a row of a score; a rule is a rival of the heads.
 
     Attributes:
         name: The name of the rival.
@@ -55,7 +55,10 @@ class RowRule:
 def measure_apart(
     model: Model, documents: Sequence[Document], reducers: Sequence[Reducer], plan: Plan
 ) -> Iterator[tuple[Sequence[Document], xr.Dataset]]:
-    """Yield documents, at most `FOLDS` at a time, with a head table in which each document has its own fold."""
+    """Yield documents, at most `FOLDS` at a time, with a head table in which each document has its own fold.
+
+    A part of the documents is left out if the model can read none of them.
+    """
     for start in range(0, len(documents), FOLDS):
         part = documents[start : start + FOLDS]
         apart = [keep_apart(reducer, part) for reducer in reducers]
@@ -69,9 +72,10 @@ def read_texts(
     model: Model, documents: Sequence[Document], plan: Plan, reducers: Sequence[Reducer] = (),
     rules: Mapping[str, RowRule] = MappingProxyType({}),
 ) -> list[Text]:  # fmt: skip
-    """Read documents as texts with the attention of all heads and the items that these get right, in their order.
+    """Return documents as texts with the attention of all heads, the items, and which items each head gets right.
 
-    Documents that the model cannot read, or for which its attention is not finite, are left out.
+    The texts are in the order of `documents`. Documents that the model cannot read, or for which its attention is not
+    finite, are left out.
 
     Args:
         model: The model whose attention is read.
@@ -103,7 +107,7 @@ def read_texts(
 def _read_batch(
     model: Model, capture: Capture, batch: Batch, reducers: Sequence[ItemReducer]
 ) -> Iterator[tuple[dict[str, np.ndarray], tuple[Item, ...], dict[str, Judged]]]:
-    """Yield for each text of a batch, over all layers, its weights, its items, and the items that heads get right."""
+    """Yield for each text of a batch the weights of all layers, its items, and which items each head gets right."""
     maps: dict[str, dict[int, list[np.ndarray]]] = {name: {} for name in model.layers}
     right: dict[str, dict[int, np.ndarray]] = {name: {} for name in model.layers}
     facts: dict[tuple[str, torch.device], list[tuple[ItemReducer, Any]]] = {}
@@ -149,7 +153,10 @@ def _read_batch(
 def _list_picks(
     document: Document, items: Sequence[Item], reducers: Sequence[ItemReducer], rules: Mapping[str, RowRule]
 ) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Return the picks of the rule of each row for its items; leave out a rule that picks no words."""
+    """Return the picks of each row's rule for the items of the row, by the key of the row.
+
+    A row is left out if the document has none of its items, or if the rule has no pick (None) for one of them.
+    """
     picks: dict[str, tuple[tuple[int, int], ...]] = {}
     for reducer in reducers:
         for key, rule in rules.items():
@@ -167,7 +174,7 @@ def _join_layers(layers: Mapping[int, np.ndarray], count: int) -> np.ndarray:
 
 
 def _number_directions(values: Bool[Tensor, "*of direction"]) -> UInt8[np.ndarray, " *of"]:
-    """Return as a number the directions in which values are true: 1 for the first, 2 for the second, 3 for both."""
+    """Return a number for the directions in which each value is True: 0 none, 1 the first, 2 the second, 3 both."""
     bits: np.ndarray = np.packbits(values.cpu().numpy(), axis=-1, bitorder="little")
     return bits[..., 0]
 
@@ -202,7 +209,7 @@ def _describe_text(
 
 
 def describe_side(tokenizer: PreTrainedTokenizerFast, tokens: Tokens, row: int, words: int) -> Side:
-    """Return one side of a text: its tokens and the word of each; -1 for a token of no word or of a translation.
+    """Return one side of a text: its tokens, and for each token the index of its word or -1.
 
     Args:
         tokenizer: The tokenizer that made the tokens.

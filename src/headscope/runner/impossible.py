@@ -19,7 +19,7 @@ from headscope.runner.row_sample import DEVIATION
 from headscope.score import Rival, Score, add_up
 
 ROUNDING = 1e-4
-"""The tolerance by which sums of weights in float32 may miss a bound, as a share of the bound."""
+"""The tolerance at a bound, since weights are in float32: an absolute number, and also a share of the bound."""
 
 SHARE = "share of "
 """The beginning of a unit whose values lie from 0 to 1."""
@@ -28,7 +28,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "probability": (0, 1), "cosine": (-1, 1), "nats": (0, np.inf), "tokens": (0, np.inf), "sum of weights": (0, np.inf),
     "multiple of the output's length": (0, np.inf),
 }  # fmt: skip
-"""The limits of the values of built-in reducers, by other units."""
+"""The lowest and the highest value of the variables of built-in reducers, by units other than shares."""
 
 
 def refuse_impossible_numbers(done: RunSums, name: str, advice: str) -> None:
@@ -43,7 +43,7 @@ def refuse_impossible_numbers(done: RunSums, name: str, advice: str) -> None:
 
 
 def _find_fault(key: Key, values: np.ndarray) -> str:
-    """Return the fault of a sum in words, or an empty text."""
+    """Return a phrase for the fault of a sum; empty if the sum is possible."""
     of_run, needs_no_attention = len(key) == 2, len(key) == 4 and key[2] == COUNTED
     if not of_run and len(key) != 4:
         return "belongs to no reducer"
@@ -68,10 +68,10 @@ def _find_fault(key: Key, values: np.ndarray) -> str:
 def refuse_impossible_values(
     done: RunSums, shape: Shape, reducers: Sequence[Reducer], summary: CorpusSummary, name: str, advice: str
 ) -> None:
-    """Raise an error if sums count more than their corpus has, or give a value that its unit rules out.
+    """Raise an error if sums count more items than their corpus has, or lead to a value outside of its unit's limits.
 
     Estimates from a sample of rows may miss a limit, so their values are not checked. The sums may be of a part of the
-    corpus; the summary is of the whole. Sums that these reducers did not add up are refused too.
+    corpus; the summary is of the whole. Sums from which a built-in reducer cannot make its result are refused too.
     """
     seen = done.select_run("seen")
     limits = {"portions": summary.documents, "documents": summary.documents}
@@ -102,7 +102,7 @@ def refuse_impossible_values(
 
 
 def _find_impossible(table: xr.Dataset, reducer: Reducer) -> Iterator[tuple[str, str]]:
-    """Yield the variables of a table whose values are impossible, and the reason."""
+    """Yield pairs of the name of an impossible variable or sum of a table, and the reason."""
     for score in reducer.scores:
         if score.is_ratio and score.variable in table and _get_unit(table[score.variable]).startswith(SHARE):
             ratios: list[Score | Rival] = [score, *(rival for rival in score.rivals if rival.applies(table))]
@@ -119,7 +119,7 @@ def _find_impossible(table: xr.Dataset, reducer: Reducer) -> Iterator[tuple[str,
 
 
 def _find_excess(table: xr.Dataset, ratio: Score | Rival, items: str) -> Iterator[tuple[str, str]]:
-    """Yield the sums of a share that have more hits than items in a fold, or hits below 0, and the reason."""
+    """Yield the names of the sums of a share, and the reason, if a fold has more hits than items or hits below 0."""
     hits, total = xr.broadcast(add_up(table, ratio.numerator), add_up(table, ratio.denominator))
     outside = ((hits < -ROUNDING) | (hits > total * (1 + ROUNDING) + ROUNDING)).values
     if outside.any():

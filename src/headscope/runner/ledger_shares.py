@@ -44,7 +44,7 @@ def observe_ledger(
 ) -> Ledger:  # fmt: skip
     """Measure the attention to each part of a prompt while the model writes, in each order of its documents.
 
-    The tokens of the model's own text are the same in each order; its task head is not needed. Batches of orders have
+    The tokens of the model's own text are the same in each order. The model needs no task head. Batches of orders have
     at most `batch_tokens` tokens, padding included.
 
     Raises:
@@ -76,7 +76,10 @@ def _observe_batch(
     capture: Capture, batch: Batch, numbers: Sequence[Sequence[int]], queries: Int[Tensor, "order token"], parts: int,
     fused: bool | None, with_matrix: Reasons,
 ) -> Float32[np.ndarray, "order token layer head part"]:  # fmt: skip
-    """Return the shares of a batch, given the part of each token and the tokens that predict the model's own text."""
+    """Return the shares of attention to each part of the prompt, for a batch of orders.
+
+    `numbers` are the parts of all tokens, and `queries` are the tokens that predict the model's own text.
+    """
     columns = torch.zeros(len(numbers), batch.encoder.length, parts, device=queries.device)
     for row, of_text in enumerate(numbers):
         columns[row, range(len(of_text)), of_text] = 1
@@ -103,7 +106,7 @@ def _observe_batch(
 
 
 def _spread_evenly(numbers: Sequence[int], tokens: int, parts: int) -> Float[np.ndarray, "token part"]:
-    """Return the share of each part in the tokens that can be seen at the prediction of each token."""
+    """Return the share of each part among the tokens that are visible at the prediction of each token."""
     seen = np.cumsum(np.eye(parts)[list(numbers)], axis=0)[-tokens:]
     shares: Float[np.ndarray, "token part"] = seen / seen.sum(1, keepdims=True)
     return shares

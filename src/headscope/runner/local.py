@@ -1,4 +1,4 @@
-"""Documents and a model in, a head table out.
+"""The measurement of a model on documents, which makes a head table.
 
 documents --Stream--> Portion --accumulate--> RunSums --complete_table--> head table
 """
@@ -40,10 +40,10 @@ from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, r
 from headscope.runner.row_sample import find_shortest
 
 SAVE_EVERY = 20.0
-"""The number of seconds between two savings of the sums so far."""
+"""The number of seconds after which the sums so far are saved again."""
 
 Progress = Callable[[int, int], None]
-"""A function that is called after each batch with the number of words that are done and of all words."""
+"""A function that is called after each batch with two numbers of words: the words that are done, and all words."""
 
 
 def measure(
@@ -88,7 +88,7 @@ def measure(
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Documents, a model and reducers that go together and are checked.
+    """A measurement that is ready: documents, a model and reducers that were checked to fit together.
 
     Attributes:
         stream: The stream of batches; the first of its models is measured.
@@ -115,12 +115,13 @@ class Run:
         summary: CorpusSummary | None = None,
         before: Loadable | None = None,
     ) -> "Run":
-        """Open a run; the arguments are those of `measure`.
+        """Load the models, make the reducers and check that all fit together; the arguments are those of `measure`.
 
         Raises:
             CorpusError: The corpus cannot be read or lacks what a reducer needs.
             ModelError: A model cannot be loaded, or has no loss although gradients are needed.
-            HeadscopeError: A reducer has no such view, or there is no model to compare with.
+            HeadscopeError: A reducer cannot be measured through the view or on a sample, or a model to compare with is
+                missing.
         """
         model = load(model)
         if isinstance(documents, Iterator):
@@ -137,7 +138,7 @@ class Run:
         return cls(stream, resolved, summary, _identify(stream, resolved))
 
     def select(self, shard: Shard) -> "Run":
-        """Return the same run over a shard of the corpus; this run must be over the whole corpus."""
+        """Return a copy of this run that reads only a shard of the corpus; this run must read the whole corpus."""
         stream = replace(self.stream, documents=shard.select(self.stream.documents))
         return replace(self, stream=stream, identity={**self.identity, "shard": str(shard)}, shard=shard)
 
@@ -149,7 +150,7 @@ class Run:
     def add_up(
         self, *, checkpoint: Path | None = None, resume: bool = False, progress: Progress | None = None
     ) -> RunSums:
-        """Return the sums over everything that is read; the arguments are those of `measure`.
+        """Measure all documents and return the sums of all reducers; the arguments are those of `measure`.
 
         Raises:
             HeadscopeError: The checkpoint belongs to another run, or holds impossible sums.
@@ -180,7 +181,7 @@ class Run:
 def count_read(
     model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, summary: CorpusSummary
 ) -> dict[str, int]:
-    """Count the ``documents`` and ``tokens`` that `measure` would read, without measuring any.
+    """Count the ``documents`` and ``tokens`` that `measure` would read, without measuring heads.
 
     Documents for which the model's outputs are not finite are included; they are known only when the model runs.
     """
@@ -191,14 +192,14 @@ def count_read(
 
 
 def _decide_cut(plan: Plan, summary: CorpusSummary) -> Plan:
-    """Return the plan; if it does not say whether to cut documents, cut them where the corpus has coreference."""
+    """Return the plan; if its `cut` is None, the result cuts documents if the corpus has mentions of coreference."""
     return replace(plan, cut="mention" in summary.spans) if plan.cut is None else plan
 
 
 def open_stream(
     model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, *, before: Model | None = None
 ) -> Stream:
-    """Open the stream of batches that suits the model, these reducers and a model to compare with, if there is one."""
+    """Open a stream of batches for a model, its reducers and, if `before` is given, the model to compare with."""
     limits = [reducer.max_tokens for reducer in reducers if reducer.max_tokens is not None]
     if plan.view is not None and (longest := VIEWS[plan.view].max_tokens) is not None:
         limits.append(longest)
@@ -216,11 +217,11 @@ def open_stream(
 def try_views(
     model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, views: Iterable[str]
 ) -> None:
-    """Check on the first batch of a corpus that the model can be seen through each of some views.
+    """Check on the first batch of a corpus that the attention of a model can be measured through each of `views`.
 
     Raises:
-        HeadscopeError: A reducer has no such view.
-        ModelError: The model cannot be seen through one of them.
+        HeadscopeError: A reducer cannot be measured through one of the views.
+        ModelError: The model cannot be seen through one of the views.
     """
     for view in views:
         refuse_view(reducers, view)
@@ -244,7 +245,7 @@ def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reduc
 
 
 def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
-    """Return the identity of a measurement: it is checked on resuming, and its `about` goes into the table."""
+    """Return the identity of a run, which is checked on resuming; its `about` becomes attributes of the table."""
     documents, (model, *beside) = stream.documents, stream.models
     about: dict[str, Any] = {
         **identify_model(model),

@@ -42,13 +42,13 @@ def find_gpu(model: Model) -> torch.device | None:
 def run_portions(
     model: Model, portions: Iterable[Portion], run: Callable[[Portion], R], batch_tokens: int | None
 ) -> Iterator[list[R]]:
-    """Yield the results of `run` for each portion, or for each of its parts if the whole does not fit, in order.
+    """Yield the results of `run` for each portion in order; a portion that does not fit into memory is run in parts.
 
     Args:
         model: The model that reads. If it is on one GPU, `run` is called for two portions at a time, each in a thread.
         portions: The portions of batches.
-        run: A function that leaves nothing to wait for on the GPU, and keeps nothing of a call that fails.
-        batch_tokens: The requested tokens of a batch; None for the number that fits.
+        run: A function that waits for the GPU before it returns, and stores nothing if it fails.
+        batch_tokens: The requested number of tokens of a batch; None for the number that fits into memory.
     """
     gpu = find_gpu(model)
     room = Room.measure(model, batch_tokens, 1 if gpu is None else LANES)
@@ -62,7 +62,7 @@ def run_portions(
 def _run_overlapped(
     gpu: torch.device, portions: Iterator[Portion], run: Callable[[Portion], R], room: Room
 ) -> Iterator[list[R]]:
-    """Yield what `run_portions` yields, up to the first portions that do not fit into memory together."""
+    """Run two portions at a time and yield the results in order, until two portions do not fit into memory together."""
     begun = deque[tuple[Portion, Future[list[R]]]]()
     with ExitStack() as threads:
         lanes = [_Lane(gpu, threads.enter_context(ThreadPoolExecutor(1)), _make_stream(gpu)) for _ in range(LANES)]
@@ -81,7 +81,7 @@ def _run_overlapped(
 def _finish(
     begun: deque[tuple[Portion, "Future[list[R]]"]], run: Callable[[Portion], R], room: Room
 ) -> tuple[list[R], bool]:
-    """Return the results of the portion that was begun first, and whether it fit into memory next to the other."""
+    """Return the results of the portion that was begun first, and whether both portions fit into memory together."""
     portion, future = begun.popleft()
     try:
         return future.result(), True
@@ -95,7 +95,7 @@ def _finish(
 
 @dataclass(frozen=True)
 class _Lane:
-    """A thread with a stream of a GPU.
+    """A thread that runs portions on its own stream of a GPU.
 
     Attributes:
         gpu: The GPU.
@@ -108,7 +108,7 @@ class _Lane:
     stream: torch.cuda.Stream
 
     def begin(self, portion: Portion, run: Callable[[Portion], R], room: Room) -> "Future[list[R]]":
-        """Start a portion, which was prepared on the current stream, and return its future results."""
+        """Start a portion that was prepared on the current stream, and return a future of its results."""
         laid_out = torch.cuda.current_stream(self.gpu).record_event()
 
         def run_here() -> list[R]:

@@ -1,6 +1,6 @@
 """Checks of the results of a user's own reducer, before they are added up.
 
-A mistake is named where it is made: the reducer, its function, what came and what was wanted.
+An error names the reducer, its function, the wrong result and the expected result.
 """
 
 import inspect
@@ -23,12 +23,12 @@ LEADING = ("layer", "head")
 
 
 def is_own(reducer: Reducer) -> bool:
-    """Return True for a reducer that is not one of headscope's."""
+    """Return True if a reducer is not an object of a built-in class."""
     return type(reducer) is not REDUCERS.get(reducer.name)
 
 
 def call_count(reducer: Reducer, facts: Any) -> Sums:
-    """Return the sums of `count`.
+    """Call `count` of a reducer and return its sums; the sums of your own reducer are checked.
 
     Raises:
         HeadscopeError: The result is not a mapping of sums.
@@ -39,10 +39,17 @@ def call_count(reducer: Reducer, facts: Any) -> Sums:
 
 
 def call_observe(reducer: Reducer, facts: Any, *attentions: Any, layers: int, heads: int) -> Sums:
-    """Return the sums of `observe` for a model with these numbers of layers and heads.
+    """Call `observe` of a reducer and return its sums; the sums of your own reducer are checked.
+
+    Args:
+        reducer: The reducer.
+        facts: The result of `prepare`.
+        attentions: The attention of one or two models, or the gradient of a layer.
+        layers: The number of layers of the model.
+        heads: The number of heads of a layer.
 
     Raises:
-        HeadscopeError: the sums do not have the axes of these heads.
+        HeadscopeError: The result is not a mapping of sums, or a sum does not begin with the axes of these heads.
     """
     if not is_own(reducer):
         return reducer.observe(facts, *attentions)
@@ -68,7 +75,7 @@ def check_growth(reducers: Mapping[str, Reducer], sums: Mapping[Any, Tensor], ba
         batch: The sums of the next batch.
 
     Raises:
-        HeadscopeError: a sum has another shape.
+        HeadscopeError: A sum has another shape than in the earlier batches.
     """
     for key, value in batch.items():
         reducer = reducers.get(key[0])
@@ -81,7 +88,7 @@ def check_growth(reducers: Mapping[str, Reducer], sums: Mapping[Any, Tensor], ba
 
 
 def call_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-    """Return the values that `result` computes from sums.
+    """Call `result` of a reducer and return its table; the table of your own reducer is checked.
 
     Raises:
         HeadscopeError: The function ends in an error, or its result is not a dataset with the scores and the dimensions
@@ -126,7 +133,7 @@ def call_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mappin
 
 
 def _call(reducer: Reducer, function: str, method: Callable[..., object], *arguments: Any) -> object:
-    """Call a function of a reducer; raise an error if it takes other arguments."""
+    """Call a function of a reducer and return its result; raise an error if it does not take these arguments."""
     try:
         inspect.signature(method).bind(*arguments)
     except TypeError:
@@ -140,10 +147,10 @@ def _call(reducer: Reducer, function: str, method: Callable[..., object], *argum
 
 
 def _check_sums(reducer: Reducer, function: str, sums: object) -> Sums:
-    """Return the sums if they are tensors of whole numbers or of float64 by name, which add up without loss.
+    """Return the sums if they are named tensors of whole numbers or float64, which are added without loss.
 
     Raises:
-        HeadscopeError: They are anything else.
+        HeadscopeError: The sums are anything else.
     """
     if not isinstance(sums, Mapping):
         raise HeadscopeError(
@@ -170,7 +177,7 @@ def _name(reducer: Reducer, function: str) -> str:
 
 
 def _spell_kind(value: object) -> str:
-    """Return the type of a value, such as ``numpy.ndarray``."""
+    """Return the name of the type of a value with its package, such as ``numpy.ndarray``."""
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
 

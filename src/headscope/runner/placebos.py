@@ -1,4 +1,4 @@
-"""Any reducers on placebos of an adapter, side by side: a head table with the dimension ``run``."""
+"""The measurement of placebos of an adapter, in one head table with the dimension ``run``."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -33,19 +33,19 @@ def measure_placebos(
     progress: Progress | None = None,
     summary: CorpusSummary | None = None,
 ) -> xr.Dataset:
-    """Measure every head of some placebos of an adapter on a corpus.
+    """Measure every head on a corpus, with each of several random adapters in place of the adapter of a model.
 
-    The arguments are those of `measure`, but `model` has an adapter, and `placebos` is how many random ones are
-    measured in its place (`headscope.placebo_adapter`, with the seeds from 0 on). Reducers that are named are measured
-    without permutations; each placebo has a checkpoint of its own, and progress is that in all of them together.
+    The arguments are those of `measure`, but `model` has an adapter, and `placebos` is the number of random adapters
+    that are measured in its place (`headscope.placebo_adapter`, with the seeds from 0 on). Named reducers are measured
+    without permutations. Each placebo has its own checkpoint, and progress counts all placebos together.
 
     Returns:
         A head table in which values of heads have the dimension ``run``, with the coordinates ``run`` (names) and
-        ``seed``. Its attributes are those of the adapter, but ``placebo_of`` has the hash of its weights.
+        ``seed``. Its attributes describe the model with the adapter, and ``placebo_of`` is the hash of the adapter.
 
     Raises:
-        CorpusError: the corpus cannot be read or lacks what a reducer needs.
-        ModelError: no placebo can be made of the model.
+        CorpusError: The corpus cannot be read or lacks what a reducer needs.
+        ModelError: No placebo can be made of the adapter of the model.
     """
     reducers, documents = list_reducers(reducers), read(corpus)
     summary = summary or summarize(documents)

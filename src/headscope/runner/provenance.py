@@ -1,4 +1,4 @@
-"""The origin of numbers: the model, and the versions of the packages that computed them."""
+"""The origin of the numbers of a table: the model, and the versions of the packages that computed the numbers."""
 
 import json
 import platform
@@ -53,7 +53,7 @@ def identify_model(model: Model) -> dict[str, Any]:
 
 
 def identify_reading(model: Model, plan: Plan) -> dict[str, str]:
-    """Return the attribute of a table for the form in which the model read texts."""
+    """Return the attribute ``text`` of a table: the form in which the model read the texts."""
     return {"text": Alignment.for_model(model, text=plan.text).text}
 
 

@@ -1,4 +1,4 @@
-"""Why one token attends to another: its query and the other's key, neuron by neuron.
+"""The query of one token and the key of another token, which show neuron by neuron why the one attends to the other.
 
 After the neuron view of BertViz (Vig 2019).
 """
@@ -20,13 +20,13 @@ from headscope.layers import find_head, refuse_layer
 
 @dataclass(frozen=True)
 class QueryKey:
-    """The query of one token and the key of another, in one head.
+    """The query of one token and the key of another token, in one head.
 
     Attributes:
         query, key: A number for each neuron, after any rotation.
-        products: The products of both, times the head's scale.
-        score: The sum of the products. The model may add to it (a bias of distances), or cap it.
-        weight: The attention of the token to the other.
+        products: For each neuron, the product of query and key, times the scale of the head.
+        score: The sum of the products. Some models add a bias of distances to this sum, or limit it.
+        weight: The attention from the first token to the second token.
     """
 
     query: tuple[float, ...]

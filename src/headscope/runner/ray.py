@@ -46,14 +46,14 @@ With more, less is lost when a worker dies, but the whole corpus is read for eac
 """
 
 DEATHS = 3
-"""The number of times that a worker may die before a shard is finished; the run then ends."""
+"""The number of deaths of a worker after which Ray gives up; the run then ends if no shard was finished meanwhile."""
 
 POLL = 0.5
 """The number of seconds between two reads of the reports of the workers."""
 
 
 class WorkerDeathError(HeadscopeError):
-    """A worker died for the last time that is allowed."""
+    """A worker died `DEATHS` times."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class Work:
         summary: CorpusSummary,
         **loading: Any,
     ) -> "Work":
-        """Return the work; the arguments are those of `headscope.runner.Run.open` and `headscope.load`."""
+        """Return a description of a measurement; the arguments are those of `headscope.runner.Run.open` and `load`."""
         # A copy without the remembered hash of the corpus, since each worker must hash its own files.
         return cls(model, loading, replace(documents), reducers, plan, summary, documents.sha256)
 
@@ -183,7 +183,7 @@ class Worker:
         return run
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, list[Any]]:
-        """Return the file of a shard as bytes, or the error message."""
+        """Measure a shard, and return the content of its file in bytes, or an error message."""
         shard = Shard(int(batch["number"][0]), int(batch["count"][0]))
         sums, wrong = b"", ""
         try:
@@ -212,9 +212,9 @@ def measure(
 ) -> xr.Dataset:
     """Measure a corpus with the workers of a Ray cluster.
 
-    The head table is that of `merge_shards`: it is the same to the last bit however often a worker or this process was
-    killed, and differs from that of one run only by rounding. The cluster is the one that RAY_ADDRESS names, or else
-    one that is started on this machine for the time of the run.
+    `merge_shards` makes the head table. It is the same to the last bit however often a worker or this process was
+    killed, and differs from the table of one run only by rounding. RAY_ADDRESS names the cluster; without it, a cluster
+    is started on this machine for the time of the run.
 
     Args:
         work: The work to do.
@@ -279,7 +279,7 @@ def _name_kept(sums: Path, shard: Shard) -> Path:
 
 
 def _find_kept(sums: Path) -> dict[Shard, Path]:
-    """Return the files of shards that a killed run left."""
+    """Return the files that a killed run left, by shard."""
     name = re.compile(rf"{re.escape(sums.stem)}\.([0-9]+)-of-([0-9]+){re.escape(sums.suffix)}")
     matches = ((name.fullmatch(path.name), path) for path in sums.parent.glob(f"{escape(sums.stem)}.*{sums.suffix}"))
     return {Shard(int(match[1]), int(match[2])): path for match, path in matches if match is not None}
@@ -291,7 +291,7 @@ def _start_queue() -> Queue:
 
 
 def _take_all(reports: Queue) -> list[Mapping[str, Any]]:
-    """Take all reports that the queue holds; nobody else takes from it."""
+    """Take all reports out of the queue and return them; return none if the queue died."""
     try:
         return list(reports.get_nowait_batch(reports.qsize()))
     except Empty:  # the queue died in between, and its reports are lost
@@ -304,7 +304,7 @@ def _map_shards(
     """Yield a row for each shard when it is measured; Ray restarts a dead worker and gives it the shard again.
 
     Raises:
-        WorkerDeathError: A worker died for the last time.
+        WorkerDeathError: A worker died `DEATHS` times.
         HeadscopeError: The workers failed for another reason.
     """
     rows = [{"number": shard.number, "count": shard.count} for shard in shards]
@@ -335,14 +335,17 @@ def _map_shards(
 
 
 def _quote(error: Exception) -> str:
-    """Return the first sentence of the last line, where Ray puts the reason."""
+    """Return the reason of an error of Ray: the first sentence of its last line."""
     return first_line(ValueError(str(error).strip().splitlines()[-1].partition(". ")[0]))
 
 
 def _await_each(
     rows: Iterator[Mapping[str, Any]], pool: ThreadPoolExecutor, *, meanwhile: Callable[[], None]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows, which a thread waits for; call `meanwhile` while it waits, and once more before each row."""
+    """Yield rows as they come, and call `meanwhile` again and again while waiting for the next row.
+
+    A thread of `pool` waits for the rows. `meanwhile` is also called once before each row.
+    """
     while True:
         row, waits = pool.submit(partial(next, rows, None)), True
         while waits:

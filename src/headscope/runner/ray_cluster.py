@@ -16,7 +16,7 @@ from ray._private import ray_constants
 from headscope.errors import HeadscopeError, first_line
 
 PATIENCE = 10.0
-"""Seconds in which a cluster must answer. Ray itself tries for a quarter of an hour."""
+"""The number of seconds in which a cluster must answer. Ray itself tries for a quarter of an hour."""
 
 TOKEN_ERROR = "AuthenticationError"
 """Ray's name for a missing or wrong token, in the causes of an error or in its text."""
@@ -27,7 +27,7 @@ UV_SETTING = "RAY_ENABLE_UV_RUN_RUNTIME_ENV"
 
 @contextmanager
 def connected() -> Iterator[None]:
-    """Connect to the cluster that RAY_ADDRESS names, or to one that is started on this machine.
+    """Connect to the Ray cluster that RAY_ADDRESS names; if it names none, start a cluster on this machine.
 
     Raises:
         HeadscopeError: This process is connected already, or no cluster answers.
@@ -100,7 +100,9 @@ def has_gpus(workers: int | None) -> bool:
 
 
 def divide_cores(workers: int | None, *, gpu: bool) -> tuple[int, int]:
-    """Return the number of workers, and the number of cores that each can have so that all of them fit.
+    """Return the number of workers, and the number of cores of each, so that all workers fit into the cluster.
+
+    With GPUs, each worker has one core and one GPU.
 
     Raises:
         HeadscopeError: There is not a core or a GPU for each worker.
@@ -121,7 +123,7 @@ def divide_cores(workers: int | None, *, gpu: bool) -> tuple[int, int]:
 
 
 def find_missing(workers: int, cores: int, *, gpu: bool) -> str:
-    """Return the cores or GPUs that the workers need and others hold, such as ``2 cores``; empty if there are none."""
+    """Return the number of cores or GPUs that workers need but that are in use, such as ``2 cores``; empty if none."""
     kind, named = ("GPU", "GPU") if gpu else ("CPU", "core")
     needed = workers if gpu else workers * cores
     missing = needed - int(ray.available_resources().get(kind, 0))

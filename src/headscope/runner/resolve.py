@@ -18,11 +18,11 @@ from headscope.runner.row_sample import LEAST_ROWS
 
 DECLARED = {name: get_args(hint)[0] for name, hint in get_type_hints(Reducer).items()}
 CHOICES = {name: get_args(kind) for name, kind in DECLARED.items() if get_origin(kind) is Literal}
-"""The allowed values of the attributes for which a reducer declares one of a few values."""
+"""The allowed values of each class attribute of `Reducer` that has only a few possible values."""
 
 
 def list_reducers(reducers: str | Reducer | Sequence[str | Reducer]) -> list[str | Reducer]:
-    """Return the reducers as a list; a single reducer or a single name may come without brackets."""
+    """Return the reducers as a list; a single reducer or a single name becomes a list of one."""
     if isinstance(reducers, str) or not isinstance(reducers, Sequence):
         return [reducers]
     return list(reducers)
@@ -32,8 +32,8 @@ def refuse_view(reducers: Sequence[Reducer], view: str | None) -> None:
     """Raise an error if a reducer cannot be measured through a view.
 
     Raises:
-        HeadscopeError: A reducer reads gradients and no attention, reads values, or compares two models, which have no
-            loss in common.
+        HeadscopeError: A reducer reads gradients or values, or compares two models through a view of the loss, which
+            two models do not share.
     """
     if view is None:
         return
@@ -89,7 +89,7 @@ def needs_head(reducers: Sequence[Reducer], view: str | None = None) -> bool:
 
 
 def resolve_reducers(reducers: Sequence[object], summary: CorpusSummary) -> list[Reducer]:
-    """Return the named reducers, made for a corpus; reducers that are objects stay as they are.
+    """Return reducers for a corpus, made from their names; reducers that are objects stay unchanged.
 
     Args:
         reducers: Names from `REDUCERS`, with or without settings, such as ``surface:offsets=-2|3``
@@ -132,7 +132,7 @@ def _resolve(reducer: object, summary: CorpusSummary) -> Reducer:
 
 
 def _import(reference: str) -> Any:
-    """Import the object that ``module:name`` refers to."""
+    """Import a module, and return the object to which ``module:name`` refers."""
     module_name, _, name = reference.partition(":")
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
@@ -174,7 +174,7 @@ def _check_kind(kind: type, shown: str) -> type[Reducer]:
 
 
 def _checked(reducer: Any, shown: str) -> Reducer:
-    """Return the reducer if it is one and its declarations are consistent; else raise an error."""
+    """Return the object if it is a reducer with consistent declarations; else raise an error."""
     if isinstance(reducer, type):
         raise HeadscopeError(
             f"{shown} is not a reducer: it is a class and not an object; see `headscope.reducers.Reducer`."

@@ -2,8 +2,8 @@
 
 text --RowSample.draw--> blocks of rows --observe--> sums of each block --estimate--> sums, and how samples deviate
 
-Each text has its own rows, whatever else is in its batch. If texts shared their rows, they would be wrong together
-where a head prefers some positions, and yet count as independent. So a text whose rows are sampled is a batch of its
+Each text has its own rows, whatever else is in its batch. If texts shared rows, their errors would depend on each other
+where a head prefers some positions, but would count as independent. So a text whose rows are sampled is a batch of its
 own. It is sampled `SAMPLES` times. Each sample takes rows at a fixed step from a random row on, so that it has rows
 from all over the text: systematic samples with several random starts (Gautschi 1957, Some remarks on systematic
 sampling). Each sample estimates the sum over all rows without bias. The mean of the samples is the estimate, and their
@@ -38,21 +38,21 @@ LEAST_ROWS = 2 * SAMPLES
 FIRST_ROWS = 64
 """The number of first rows of a text, which are always measured.
 
-There a token sees few others, so its attention is unlike that of other rows, and most of what some heads give to a
-neighbour comes from these rows.
+In these rows a token sees few other tokens, so its attention is unlike the attention in other rows. Most of the
+attention that some heads give to a neighbour comes from these rows.
 """
 
 PARTS = 4
-"""The largest number of parts of a text; the rows of a sample in each part are a block."""
+"""The largest number of parts into which a text is divided; a block has the rows of one sample in one part."""
 
 PART_ROWS = 1024
-"""The fewest rows of a part: where rows see few keys, fewer blocks are faster than blocks that leave keys out."""
+"""The least number of rows of a part; if rows see few keys, a few large blocks are faster than many small ones."""
 
 LEVEL = 0.95
 """The coverage of the intervals."""
 
 DEVIATION = ":deviation"
-"""The end of the names of deviations, after the name of the sum. The last axis of deviations is the sample."""
+"""The suffix that the name of a sum gets for its deviations, whose last axis is the sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,10 @@ class RowSample:
 
     @classmethod
     def draw(cls, batch: Batch, attention_type: str, rows: int, seed: int) -> "RowSample | None":
-        """Draw about `rows` rows, the same for one text and seed; None if that is all rows, or for several texts."""
+        """Draw about `rows` rows of the text of a batch; return None if these are all rows or there are several texts.
+
+        The same text and seed always give the same rows.
+        """
         if len(batch.documents) > 1:
             return None
         queries = batch.queries(attention_type)
@@ -103,7 +106,7 @@ class RowSample:
                     yield block
 
     def estimate(self, observed: Sequence[tuple[slice, Sums]]) -> Sums:
-        """Estimate the sums over all rows, and the deviation of each sample from them, from the sums of each block.
+        """Estimate from the sums of blocks the sums over all rows, and the deviation of each sample from the estimates.
 
         Samples are drawn without replacement, so their deviations shrink with the share of the rows that is drawn
         (Cochran 1977, section 2.6).
@@ -128,7 +131,7 @@ class RowSample:
 
 
 def find_shortest(rows: int) -> int:
-    """Return the number of tokens from which on a text may have more rows than are measured.
+    """Return the least number of tokens of a text from which about `rows` rows may be sampled.
 
     A decoder reads up to two tokens more than its text has: a start token and a token of padding.
     """
@@ -136,12 +139,12 @@ def find_shortest(rows: int) -> int:
 
 
 def add_no_deviations(sums: Sums) -> Sums:
-    """Return the sums over all rows of texts with deviations of 0."""
+    """Return exact sums together with their deviations, which are 0 for each sample."""
     return sums | {f"{name}{DEVIATION}": value.new_zeros((*value.shape, SAMPLES)) for name, value in sums.items()}
 
 
 def find_other_kind(first: Mapping[Key, Any], other: Mapping[Key, Any]) -> Key | None:
-    """Return the key of the first sum that has another shape or type in two runs; None if there is none.
+    """Return the key of the first sum whose shape or type differs between two runs; None if all are alike.
 
     Types may differ where rows are sampled: estimates have fractions where the sums of a short text have none.
     """
@@ -154,7 +157,7 @@ def find_other_kind(first: Mapping[Key, Any], other: Mapping[Key, Any]) -> Key |
 
 
 def find_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-    """Return the result of a reducer; for estimated sums, with both ends of the interval of each value of a head."""
+    """Return the result of a reducer; for estimated sums, add both ends of the interval of each value of a head."""
     deviations = {name.removesuffix(DEVIATION): sums[name] for name in sums if name.endswith(DEVIATION)}
     if not deviations:
         return call_result(reducer, sums, counts)
@@ -179,7 +182,7 @@ def find_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mappin
 def find_interval(
     value: Float64[np.ndarray, "..."], samples: Float64[np.ndarray, "..."]
 ) -> tuple[Float64[np.ndarray, "..."], Float64[np.ndarray, "..."]]:
-    """Return both ends of the intervals of values, given the values of several independent samples on a first axis.
+    """Return the lower and the upper ends of the intervals of values, from independent samples on the first axis.
 
     The interval is Student's t, transformed to allow for skewness (Hall 1992, On the removal of skewness by
     transformation): much of what a head gives to a neighbour comes from few rows, and samples without these rows lie

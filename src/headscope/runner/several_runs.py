@@ -1,4 +1,4 @@
-"""Any reducers over a folder of runs, side by side: a head table with the dimension ``run``.
+"""The measurement of a folder of runs, in one head table with the dimension ``run``.
 
 model --+                          +--> table of seed-1 --+
         +--measure, run after run--+--> table of seed-2 --+--> one table
@@ -33,7 +33,7 @@ from headscope.runs import TEST, Run, Runs
 from headscope.runs import read as read_runs
 
 _READ_ALIKE = ("documents", "words", "tokens", "tokens_unknown", "skipped")
-"""The attributes about the corpus that must be the same for all runs."""
+"""The attributes of tables about the corpus that must be the same for all runs."""
 
 
 def measure_runs(
@@ -190,7 +190,7 @@ def _refuse_other_reading(runs: Runs, run: Run, first: xr.Dataset, table: xr.Dat
 
 
 def _about(model: Model, runs: Runs, tables: Sequence[xr.Dataset]) -> dict[str, object]:
-    """Return the attributes for the origin of the table: the model, and what identifies each run."""
+    """Return the attributes of the table of all runs: its origin, the model, and the identity of each run."""
     about = {name: value for name, value in tables[0].attrs.items() if not str(name).startswith("before")}
     paths: Counter[str] = Counter()
     for table in tables:

@@ -35,16 +35,16 @@ from headscope.runner.resolve import list_reducers, resolve_reducers
 from headscope.runner.row_sample import find_other_kind
 
 DEVICE = "device"
-"""The name of the device, which may differ between shards: several devices of one kind measure a corpus together."""
+"""The attribute with the device. It may differ between shards: devices of one kind can measure a corpus together."""
 
 MODEL = "model"
-"""The name of the model, which may differ between shards: each machine has its own path, and weights are compared.
+"""The attribute with the model's name. It may differ between shards: paths differ, but weights are compared.
 
 The names of corpora must not differ, since the names of their files are part of the names of texts.
 """
 
 SHOWN = 200
-"""The most characters of differing values that are shown; more would hide the message."""
+"""The largest number of characters of two differing values that an error message shows."""
 
 CONTENT = "the sums of a shard"
 REMEASURE = "measure its shard again"
@@ -55,10 +55,10 @@ ADVICE = "give files that `headscope measure --shard` wrote"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardSums(Result):
-    """The sums over a shard, and what the table of all shards needs.
+    """The sums over a shard, and all other information that the table of all shards needs.
 
     Attributes:
-        shard: The number of the shard, and of all shards.
+        shard: The number of this shard, and the number of all shards.
         done: The sums.
         identity: The identity of the run, the same in all shards.
         summary: The summary of the whole corpus.
@@ -77,7 +77,7 @@ class ShardSums(Result):
 
     @classmethod
     def of_run(cls, run: Run, done: RunSums) -> "ShardSums":
-        """Return what a run over a shard has added up.
+        """Return the sums of a run over a shard, with all information that the table of all shards needs.
 
         Raises:
             HeadscopeError: The run was over a whole corpus.
@@ -92,7 +92,7 @@ class ShardSums(Result):
 
     @property
     def facts(self) -> Facts:
-        """Which shard it is, what it measured, and how much."""
+        """The shard, its reducers and view, and the numbers of documents, words and tokens that were read."""
         names = tuple(name for name, _ in self.reducers)
         return {"shard": f"{self.shard.number}/{self.shard.count}", "reducers": names, "view": self.view, **self.counts}
 
@@ -103,7 +103,7 @@ class ShardSums(Result):
         return {name: seen.get(name, 0) for name in ("documents", "words", "tokens")}
 
     def write(self, path: Path) -> None:
-        """Write the file in one step, so that no partial file remains.
+        """Write the sums to the file `path` in one step, so that no partial file remains.
 
         Raises:
             HeadscopeError: The disk refuses the file.
@@ -189,7 +189,7 @@ def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str |
 
 
 def _refuse_other_shards(paths: Sequence[Path], shards: Mapping[Path, ShardSums]) -> None:
-    """Raise an error if the shards are not all shards of one run, each of them once."""
+    """Raise an error if shards are of different runs, if one is missing, or if one is given twice."""
     if not paths:
         raise HeadscopeError("no shard was given; give the files of all shards of a corpus.")
     path, first = next(iter(shards.items()))
@@ -223,7 +223,7 @@ def _refuse_other_shards(paths: Sequence[Path], shards: Mapping[Path, ShardSums]
 
 
 def find_difference(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Return a difference between two identities that rules out one run; empty if there is none."""
+    """Return a difference between two identities that shards of one run cannot have; empty if there is none."""
     ours, theirs = (drop_remarks(identity["about"]) for identity in (first, other))
     kinds = [about.pop(DEVICE).partition(":")[0] for about in (ours, theirs)]
     compared = (ours.keys() | theirs.keys()) - {MODEL}
@@ -241,7 +241,7 @@ def find_difference(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def _find_difference(first: ShardSums, other: ShardSums) -> str:
-    """Return a difference between two shards that rules out one run; empty if there is none."""
+    """Return a difference between two shards that shards of one run cannot have; empty if there is none."""
     if first.shard.count != other.shard.count:
         return f"the number of shards, {first.shard.count} and {other.shard.count}"
     different = find_difference(first.identity, other.identity)
@@ -249,7 +249,7 @@ def _find_difference(first: ShardSums, other: ShardSums) -> str:
 
 
 def _make_reducers(sums: ShardSums, own: str | Reducer | Sequence[str | Reducer]) -> list[Reducer]:
-    """Return the reducers that added up a shard: built-in ones, and in place of others the user's own."""
+    """Return the reducers that measured a shard: built-in reducers with its settings, or reducers in `own`."""
     given = list_reducers(own)
     brought = {reducer.name: reducer for reducer in (resolve_reducers(given, sums.summary) if given else [])}
     objects = {name for name, reducer in zip(brought, given, strict=True) if not isinstance(reducer, str)}
