@@ -25,12 +25,12 @@ from headscope.capture.tokens.batch import Batch
 from headscope.errors import ModelError
 
 CHECKED_PASSES = 8
-"""One in this number of passes compares rows of a layer, if the sums of all its rows are compared anyway."""
+"""One in this number of passes compares a few rows of a layer with the model's own function (`Pass.is_checked`)."""
 
 Observer = Callable[[Attention], None]
 
 Paths = Counter[tuple[str, int, str]]
-"""The number of measured texts, by attention type, layer and way: with the matrix or without it, and why."""
+"""The number of measured texts, by attention type, layer and measuring path (with or without the matrix, and why)."""
 
 
 @dataclass(eq=False)
@@ -43,20 +43,21 @@ class Pass:
         observe, edit, gradients, block_rows, whole, verify: See `headscope.capture.forward.interface.Capture.run`;
             `block_rows` is `rows` there.
         matrix_because: The reason why every layer needs the matrix; empty if not every layer does.
-        with_matrix: The layers that need the matrix, and why.
-        fused_from: The number of keys from which on layers do without the matrix.
-        norms: The norms that make the norm view; None if the weights are shown.
-        unembedding: The unembedding that tells which tokens the values raise; None if nobody reads logits.
-        chosen_rows: The blocks of rows to show, by attention type. A type that is missing shows all rows.
-        kernels: The GPUs that have the kernel that does without the matrix.
-        turn: The number of the pass among all passes of its capture.
-        comparisons: The comparisons of its layers with the model's own kernel and function.
+        with_matrix: The reason why a layer needs the matrix, by layer; empty if no layer is known to need it.
+        fused_from: The number of keys from which on layers are measured without the matrix; 0 for any number.
+        norms: The measure of norms for the norm view; None without that view.
+        unembedding: The map from values to logits; None if no reducer reads logits.
+        chosen_rows: The blocks of query rows to show, by attention type. For a missing type, all rows are shown.
+        kernels: The kernels that measure attention without the matrix on a GPU.
+        turn: The number of the pass among all passes of its capture, counted from 0.
+        comparisons: The comparisons of the layers with the model's own kernel and function.
         layers: The number of calls of attention until now, by attention type.
-        paths: The way in which each layer was measured.
+        paths: The number of measured texts, by layer and measuring path.
         masks: The masks that the model has asked for.
         modules: The attention module of each layer.
-        vocabularies: The tokens of the texts whose logits are read, by device of the layers that need them.
-        outputs: z as it went on, v, and the visible keys of each layer, if gradients are computed.
+        vocabularies: The vocabulary of each text (`Unembedding.read`), by the device of the layers that need it.
+        outputs: The edited output of the heads, the values, and the function that returns the visible keys, by layer;
+            empty unless gradients are computed.
     """
 
     model: Model
@@ -84,20 +85,20 @@ class Pass:
     outputs: dict[tuple[str, int], tuple[Tensor, Tensor, Visible]] = field(default_factory=dict)
 
     def show(self, attention: Attention) -> None:
-        """Pass a layer's attention to the observer, outside the graph of gradients."""
+        """Pass a layer's attention to the observer, if there is one; no gradients are recorded meanwhile."""
         if self.observe is not None:
             with torch.no_grad():
                 self.observe(attention)
 
     def measure_norms(self, call: "Call") -> Float[Tensor, "batch head key"] | None:
-        """Return the norm of the vector that each head takes from each key; None if the weights are shown."""
+        """Return the norm of each key's value after each head's output projection; None without the norm view."""
         if self.norms is None:
             return None
         real = self.find_batch(call).keys(call.attention_type).real
         return self.norms.measure(call.attention_type, call.layer, call.value.detach(), real)
 
     def find_raised(self, call: "Call") -> Int[Tensor, "batch head key"] | None:
-        """Return the id of the token that the value of each key raises most; None if nobody reads logits."""
+        """Return the id of the token whose logit each key's value raises most; None if no reducer reads logits."""
         if self.unembedding is None:
             return None
         device = call.value.device
@@ -126,7 +127,7 @@ class Pass:
         return self._attention_types[queries, keys]
 
     def number_layer(self, attention_type: str) -> int:
-        """Count a call of attention, and return the number of its layer."""
+        """Count a call of attention, and return the number of the layer that makes the call."""
         self.layers[attention_type] += 1
         calls, numbers = self.layers[attention_type], self._numbers[attention_type]
         # A model that calls attention more often than it has layers is refused later, by the count of its layers.
@@ -158,7 +159,7 @@ class Pass:
         return {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
 
     def blocks(self, call: "Call") -> Iterator[slice]:
-        """Yield blocks of query rows of a call, with `block_rows` rows or as many as its device allows."""
+        """Yield the query rows of a call in blocks of `block_rows` rows, or else of the most rows its device allows."""
         batch, heads, _, _ = call.given[0].shape
         rows = self.block_rows or max(1, self.find_batch(call).blocks.weights // (batch * heads * call.keys))
         for start in range(0, call.queries, rows):
@@ -170,7 +171,12 @@ class Call:
     """One call of attention by a model.
 
     Attributes:
+        module: The attention module that makes the call.
+        attention_type, layer: The attention type and the number of the layer, counted from 1.
         given: The queries, keys and values, in the type of the model.
+        attention_mask: The mask that the model passes, or the ticket in its place; None without a mask.
+        reach: The keys that a query sees; None if more than distance and padding decides.
+        terms: The other arguments of the call, by name.
     """
 
     module: nn.Module
@@ -217,7 +223,7 @@ class Call:
 
     @property
     def scale(self) -> float:
-        """The factor of the products of queries and keys."""
+        """The factor by which the products of queries and keys are multiplied."""
         return find_scale(self.terms, self.given[0].shape[-1])
 
     def attend_in_blocks(
@@ -237,7 +243,10 @@ class Call:
         return [*zip(*(torch.split(part, sizes, axis) for part, axis in parts), strict=True)]
 
     def attend_without(self, run: Pass, edges: Bool[Tensor, "#batch #head query key"]) -> Z:
-        """Return z of the model's own function, with keys hidden from queries where `edges` is True."""
+        """Return the output of the heads with keys hidden from queries where `edges` is True.
+
+        A query whose visible keys are all hidden gets 0.
+        """
         keys, outputs = self.keys, []
         for rows in run.blocks(self):
             hidden, query = edges[:, :, rows], self.query[:, :, rows]
@@ -249,7 +258,7 @@ class Call:
     def attend_exactly(self, run: Pass, rows: slice) -> tuple[Tensor, Tensor]:
         """Compute output and weights of a few rows and all keys in float64, a few key heads at a time.
 
-        In float32, a sum over tens of thousands of keys is less exact for a few rows than the fused kernel's.
+        In float32, a sum over tens of thousands of keys would be less exact than the sum in the fused kernel.
         """
         query, *sides = self.given
         some, keys = run.find_batch(self).blocks.key_heads, slice(0, self.keys)
@@ -290,12 +299,12 @@ class Call:
 
 
 def _cut(side: Float[Tensor, "batch head token size"], part: slice | Int[Tensor, " row"]) -> Float[Tensor, "..."]:
-    """Select tokens of queries, keys or values."""
+    """Return queries, keys or values for some of their tokens."""
     return side if isinstance(part, slice) and part == slice(0, side.shape[2]) else side[:, :, part]
 
 
 def _join(blocks: Sequence[slice], query: Tensor) -> slice | Int[Tensor, " row"]:
-    """Join blocks of rows into one index of queries."""
+    """Return one index for the rows of all blocks: a slice if there is a single block, or else their row numbers."""
     if len(blocks) == 1:
         return blocks[0]
     return torch.cat([torch.arange(rows.start, rows.stop, rows.step or 1, device=query.device) for rows in blocks])

@@ -1,7 +1,7 @@
-"""Comparisons of layers measured without their matrix with the model's own kernel and function.
+"""Compares layers that are measured without their matrix with the model's own kernel and function.
 
-All are read at the end of a pass: on a GPU, reading a number earlier would wait for all launched work. So layers only
-keep a few numbers.
+The results are read at the end of a pass: on a GPU, reading a number earlier would wait for all launched work. Until
+then, each layer keeps only a few numbers.
 """
 
 import math
@@ -20,7 +20,7 @@ from headscope.capture.rows.fused import FusedRows
 from headscope.errors import HeadscopeError
 
 TOLERANCE = 1e-3
-"""The largest difference allowed between a log-sum-exp of the model's own kernel and that of headscope.
+"""The largest difference allowed between a log-sum-exp from the model's own kernel and the same one from headscope.
 
 One key more or less makes a larger difference; rounding makes a smaller one, since no log-sum-exp here is large.
 """
@@ -29,20 +29,22 @@ Layer = tuple[str, int]
 """The attention type and number of a layer."""
 
 Reasons = Mapping[Layer, str]
-"""The layers that need their matrix, and why."""
+"""The reason why a layer needs its attention matrix, by layer."""
 
 R = TypeVar("R")
 
 
 class LargeScoresError(HeadscopeError):
-    """Layers whose scores are too large to do without the matrix; a pass raises it at its end.
+    """The error for layers whose scores are too large to be measured without the matrix.
+
+    A pass raises it at its end.
 
     Attributes:
-        reasons: These layers, and how large their scores are.
+        reasons: The description of the scores of each such layer.
     """
 
     def __init__(self, model: Model, reasons: Reasons) -> None:
-        """Make the error; its message names the first of these layers."""
+        """Make the error; its message names the first layer of `reasons`."""
         (_, layer), reason = next(iter(reasons.items()))
         super().__init__(f"layer {layer} of {model.name!r} has {reason}; measure it with its matrix.")
         self.reasons = reasons
@@ -50,14 +52,17 @@ class LargeScoresError(HeadscopeError):
 
 @dataclass(eq=False)
 class Comparisons:
-    """The largest numbers of each layer and their largest differences from the model's own, on the layer's device."""
+    """The largest differences between numbers of each layer and the model's own numbers.
+
+    They are kept on the device of the layer, with the largest of the numbers themselves.
+    """
 
     _sums: dict[Layer, Float[Tensor, "2"]] = field(default_factory=dict)
     _outputs: dict[Layer, Float[Tensor, "2"]] = field(default_factory=dict)
     _entropies: dict[Layer, Float[Tensor, "3"]] = field(default_factory=dict)
 
     def note_sums(self, attention: FusedRows, own: Float[Tensor, "batch head query"]) -> None:
-        """Note how far the log-sum-exps of all rows are from the sums of the model's own kernel."""
+        """Note the largest difference between a layer's log-sum-exps and those of the model's own kernel (`own`)."""
         ours = attention.log_sum
         sizes = torch.stack([ours, ours - own])
         if attention.queries.is_padded:
@@ -71,12 +76,12 @@ class Comparisons:
         output: Float[Tensor, "batch query head size"],
         expected: Float[Tensor, "batch query head size"],
     ) -> None:
-        """Note how far some rows of a layer's output are from the output of the model's own function."""
+        """Note the largest difference between some rows of a layer's output and the model's own output (`expected`)."""
         real = attention.queries.real[:, rows, None, None]
         self._outputs[attention.attention_type, attention.layer] = _find_largest(real, expected, expected - output)
 
     def note_entropies(self, attention: FusedRows, rows: slice, weights: Float[Tensor, "batch head query key"]) -> None:
-        """Note how far the entropies of some rows are from those of the model's own weights."""
+        """Note the largest difference between the entropies of some rows and those of the model's own weights."""
         real = attention.queries.real[:, None, rows]
         entropy = torch.special.entr(weights.float()).sum(-1)
         ours, log_sum = attention.entropy()[:, :, rows], attention.log_sum[:, :, rows]
@@ -127,12 +132,12 @@ class Comparisons:
 
 
 def _find_largest(real: Bool[Tensor, "..."], *numbers: Float[Tensor, "..."]) -> Float[Tensor, " _"]:
-    """Return the largest absolute value of each tensor without padding; NaN if the tensor has a NaN."""
+    """Return the largest absolute value of each tensor where `real` is True; NaN if there is a NaN."""
     return torch.stack([each.double() for each in numbers]).where(real, 0).abs().flatten(1).amax(1)
 
 
 def _read(*tables: Mapping[Layer, Float[Tensor, " _"]]) -> Iterator[dict[Layer, list[float]]]:
-    """Yield the numbers of each table as lists; all are read at once, from several devices if need be."""
+    """Yield each table with lists in place of its tensors; the tensors of all devices are read at once."""
     tensors = [tensor for table in tables for tensor in table.values()]
     numbers = iter(torch.cat([each.double().to(tensors[0].device) for each in tensors]).tolist() if tensors else ())
     for table in tables:
@@ -142,8 +147,8 @@ def _read(*tables: Mapping[Layer, Float[Tensor, " _"]]) -> Iterator[dict[Layer, 
 def run_again_with_matrix(run: Callable[[Reasons], R]) -> R:
     """Run a function until no further layer needs its attention matrix, and return the result of the last call.
 
-    Each call gets the layers that are known to need it. A pass only knows them at its end. The function runs the model,
-    and must keep nothing of a call that fails.
+    Each call gets the layers that are known to need their matrix; a pass finds such layers only at its end. The
+    function runs the model, and must keep nothing of a call that fails.
     """
     reasons: dict[Layer, str] = {}
     while True:

@@ -1,4 +1,4 @@
-"""Views whose rows are made from rows of attention with their matrix."""
+"""Views that are computed from the attention matrix."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,12 +10,12 @@ from headscope.capture.rows.dense import DenseRows
 from headscope.capture.tokens.batch import Batch
 
 Turn = Callable[[DenseRows], DenseRows]
-"""A function that turns rows of attention into rows of a view, with the same queries and keys."""
+"""A function that takes rows of attention, and returns the rows of a view for the same queries and keys."""
 
 
 @dataclass(frozen=True, eq=False)
 class DenseView:
-    """A view that is shown in place of the weights.
+    """A view that is computed from the attention matrix, and shown in place of the weights.
 
     Attributes:
         begin: Takes a batch and its loss, and returns the function that is then called with the rows of each layer, in
@@ -28,6 +28,6 @@ class DenseView:
 
 
 def turn_rows(turn: Turn, observe: Observer) -> Observer:
-    """Return an observer that turns attention with its matrix into the view, and passes the view to `observe`."""
+    """Return an observer that turns each attention that it gets into a view, and passes the view to `observe`."""
     # The model averages the values by its attention, not by the rows of a view.
     return lambda attention: observe(replace(turn(cast(DenseRows, attention)), value=None))

@@ -19,12 +19,12 @@ Z = Float[Tensor, "batch head query width"]
 """The output of each query head before the output projection."""
 
 Visible = Callable[[slice], Bool[Tensor, "batch query key"]]
-"""A function of a block of rows: True where a query may see a key. Keys of padding are hidden."""
+"""A function that takes a block of rows, and returns True where a query may see a key; padding is hidden."""
 
 
 @dataclass(frozen=True, eq=False)
 class EditedLayer:
-    """The layer that an edit changes, and what a new z can be made from.
+    """A layer whose heads are edited, with the tensors from which an edit can compute a new output.
 
     Attributes:
         attention_type: ``encoder``, ``decoder`` or ``cross``, as in `headscope.capture.rows.attention.Attention`.
@@ -32,7 +32,7 @@ class EditedLayer:
         heads: The number of query heads.
         queries: q of each query head, after any rotation.
         keys: k of each key/value head, after any rotation.
-        scale: The factor of the products of queries and keys.
+        scale: The factor by which the products of queries and keys are multiplied.
         values: v of each key/value head. Several query heads may share one; `values_of` returns v by query head.
         positions: The position of each query in its text, counting any padding before the text. While text is
             generated, the first query is not the first token.
@@ -66,12 +66,15 @@ class EditedLayer:
 
 @runtime_checkable
 class Edit(Protocol):
-    """A function that is called once for each layer: it takes z, in float32 at least, and returns the new z."""
+    """A function that takes the output of a layer's heads (in float32 at least), and returns the new output.
+
+    It is called once for each layer.
+    """
 
     def __call__(
         self, z: Float[Tensor, "batch head query width"], layer: EditedLayer
     ) -> Float[Tensor, "batch head query width"]:
-        """Return the output of each query head that replaces `z`; padding is included, and means nothing."""
+        """Return the output of each query head that replaces `z`; rows of padding are included, and mean nothing."""
 
 
 def apply_edits(edits: Sequence[Edit], z: Z, layer: EditedLayer) -> Z:
@@ -96,7 +99,7 @@ def _apply(edit: Edit, z: Tensor, layer: EditedLayer) -> Tensor:
 
 
 def silence(z: Z, visible: Bool[Tensor, "batch query key"], hidden: Bool[Tensor, "#batch #head query key"]) -> Z:
-    """Set z to 0 for each query whose visible keys are all hidden; there a softmax would spread evenly."""
+    """Return z with 0 for each query whose visible keys are all hidden; a softmax would weight its keys equally."""
     nothing = ~(visible[:, None] & ~hidden).any(-1)
     return z.masked_fill(nothing[..., None], 0)
 
@@ -118,7 +121,7 @@ class HeadGradient:
     Attributes:
         g: The gradient of the loss with respect to z.
         v: The values of each key/value head.
-        z: The output of each query head as it went on (edited, if there was an edit).
+        z: The output of each query head after all edits.
         visible: A function that returns which keys each query of a block of rows may see, as in `EditedLayer`. A key
             that the mask hides has no weight that could change.
     """
@@ -129,7 +132,10 @@ class HeadGradient:
     visible: Visible
 
     def by_weight(self, rows: slice) -> Float[Tensor, "batch head query key"]:
-        """Return the gradient of the loss for each weight of a block of query rows; ignore that of hidden keys."""
+        """Return the gradient of the loss with respect to each weight of a block of query rows.
+
+        The numbers for hidden keys mean nothing.
+        """
         return products(self.g[:, :, rows], self.v)
 
 

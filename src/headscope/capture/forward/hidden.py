@@ -12,7 +12,7 @@ from headscope.errors import ModelError
 
 
 def compute_hidden_states(model: Model, batch: Batch) -> list[Float[Tensor, "batch token width"]]:
-    """Compute the embeddings and the output of each layer; for an encoder-decoder, of its encoder.
+    """Return the embeddings and the output of each layer of a model; for an encoder-decoder, of its encoder.
 
     Raises:
         ModelError: The model does not return its hidden states.

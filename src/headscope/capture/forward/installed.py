@@ -1,7 +1,7 @@
 """Edits that stay installed while a model runs as usual: each call of its own attention implementation is edited.
 
-Nothing is observed here, so the model keeps its kernel, its cache and its dropout. The mask that the implementation
-gets tells which keys a query sees. Without a mask, the rules by which the implementation then hides keys tell it.
+Nothing is observed here, so the model keeps its kernel, its cache and its dropout. The keys that a query sees are read
+from the mask that the implementation gets. Without a mask, they follow from the implementation's own rules.
 """
 
 import inspect
@@ -30,14 +30,14 @@ Implementation = Callable[..., tuple[Tensor, Tensor | None]]
 
 @dataclass(eq=False)
 class Installed:
-    """The edits of a module of attention.
+    """The edits that are installed on an attention module.
 
     Attributes:
-        layers: The attention type and number of each layer that uses the module. These are several if a model uses
-            one module again and again.
+        layers: The attention type and number of each layer that uses the module. There are several layers if a model
+            uses one module again and again.
         edits: The edits, in the order in which they change z.
         calls: The number of calls of the module in this forward pass.
-        read: The number of tokens before this pass, whose keys and values are in a cache.
+        read: The number of earlier tokens, whose keys and values were in the cache when this pass began.
     """
 
     layers: Sequence[tuple[str, int]]
@@ -53,13 +53,13 @@ _suspended: ContextVar[bool] = ContextVar("edits do nothing", default=False)
 
 
 def find_edits(module: nn.Module) -> tuple[Edit, ...]:
-    """Return the edits that are installed on an attention module; none while edits are suspended."""
+    """Return the edits that are installed on an attention module; an empty tuple while edits are suspended."""
     installed = _installed.get().get(id(module))
     return installed.edits if installed and not _suspended.get() else ()
 
 
 def describe_edits(model: nn.Module) -> str:
-    """Join the descriptions of the edits that are installed on a model, outermost first; empty without edits.
+    """Return the descriptions of the edits on a model as one text, outermost edit first; empty without edits.
 
     An edit describes itself by a method ``describe``. Without that method, or if it returns nothing, the name of the
     edit is used.
@@ -70,14 +70,14 @@ def describe_edits(model: nn.Module) -> str:
 
 
 def _describe(edit: Any) -> str:
-    """Return the description of an edit, or else its name in the code, without an address in memory."""
+    """Return an edit's own description, or else the name of its function or class."""
     described = str(edit.describe()) if hasattr(edit, "describe") else ""
     kind = edit if hasattr(edit, "__qualname__") else type(edit)
     return described or f"an edit, {kind.__module__}.{kind.__qualname__}"
 
 
 def pass_over(module: nn.Module) -> None:
-    """Count a call of an attention module that a pass leaves out, so that the call after it gets the right layer."""
+    """Count a skipped call of an attention module, so that the module's next call gets the right layer number."""
     if installed := _installed.get().get(id(module)):
         installed.calls += 1
 
@@ -98,8 +98,8 @@ def install(
 ) -> Iterator[None]:
     """Install an edit inside the ``with`` block, after the edits that the attention modules of a model already have.
 
-    The blocks of one model may end in any order. A pass under an attention implementation that is not in `names` raises
-    an error, since nothing would be edited there.
+    Several such blocks of one model may end in any order. A pass under an attention implementation that is not in
+    `names` raises an error, since it would not be edited.
     """
     layers: dict[int, list[tuple[str, int]]] = {}
     for layer, module in modules.items():
@@ -141,7 +141,7 @@ def _refuse_other_implementation(part: PreTrainedModel, names: Collection[str]) 
 
 
 def _count_read(part: PreTrainedModel, arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
-    """Count the tokens in the cache with which a pass of a model, or of its encoder or decoder, begins."""
+    """Count the tokens in the cache that a call of a model (or of its encoder or decoder) gets; 0 without a cache."""
     given = inspect.signature(part.forward).bind_partial(*arguments, **named).arguments
     cache = given.get("past_key_values", given.get("kwargs", {}).get("past_key_values"))
     return 0 if cache is None else int(cache.get_seq_length())
@@ -157,7 +157,7 @@ def attend_edited(
     attention_mask: Tensor | None,
     **terms: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """Run a model's own attention function, and return its edited output and its weights.
+    """Run a model's own attention function; return its output after all edits, and its weights, if it returns any.
 
     `is_causal` is True if `implementation`, an attention function of transformers, hides later tokens when it gets no
     mask and the module is causal. The other arguments are those that transformers passes to `implementation`.
@@ -209,6 +209,6 @@ def attend_edited(
 
 
 def _hides_what_lies_ahead(module: nn.Module, terms: Mapping[str, Any]) -> bool:
-    """Return whether transformers' ``sdpa_attention_forward`` hides later tokens of a module if it gets no mask."""
+    """Return whether transformers' ``sdpa_attention_forward`` hides later tokens if a module passes it no mask."""
     stated = terms.get("is_causal")
     return bool(getattr(module, "is_causal", True) if stated is None else stated)

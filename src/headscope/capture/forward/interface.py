@@ -1,10 +1,10 @@
-"""Running a model while its heads are observed, edited and differentiated.
+"""Runs a model while its heads are observed, edited and differentiated.
 
-This is the one place that knows how transformers calls attention. A model runs under headscope's attention
-implementation. In it the model's own ``eager_attention_forward`` (defined in the Python module of its attention class)
-does the work, or is compared with a fused kernel that does; `headscope.capture.forward.layer` says how.
+Only this module knows how transformers calls attention. A model runs under headscope's attention implementation. There,
+the model's own ``eager_attention_forward`` (defined in the Python module of its attention class) computes attention, or
+is compared with a fused kernel that computes it (`headscope.capture.forward.layer`).
 
-It handles these surprises of transformers 5.23 (the folder ``findings`` shows each):
+This module handles two surprises of transformers 5.23 (the folder ``findings`` shows each):
 
 - An attention module does not tell its layer (``layers-without-number``), so calls are counted.
 - Families without the attention interface accept the name of the implementation, and never call it
@@ -50,10 +50,10 @@ from headscope.capture.tokens.batch import Batch
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 FUSED_FROM = 1536
-"""The number of keys from which on attention is measured without its matrix; below, the matrix is faster."""
+"""The number of keys from which on attention is measured without its matrix; for fewer keys, the matrix is faster."""
 
 VERIFIED_BLOCKS = 2
-"""The number of blocks of rows in which the capture is verified."""
+"""The number of blocks into which the rows of a text are divided to verify the capture."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +65,11 @@ class Capture:
         route: ``interface`` if attention passes through headscope's implementation, ``outputs`` if only the model's own
             ``output_attentions=True`` returns it.
         modules: The attention module of each layer, by attention type and number; empty on route ``outputs``.
-        norms: The norms that make the norm view, which `run` then shows in place of the weights; None if it does not.
-        view: Another view that `run` shows in place of the weights.
-        unembedding: The unembedding by which `run` finds the tokens that values raise; None if nobody reads logits.
-        kernels: The GPUs that have the kernel that does without the matrix.
-        turns: Counts the passes.
+        norms: The measure of norms for the norm view, which `run` shows in place of the weights; None without it.
+        view: Another view that `run` shows in place of the weights; None without one.
+        unembedding: The map from values to the logits that they raise; None if no reducer reads logits.
+        kernels: The kernels that measure attention without the matrix on a GPU.
+        turns: The counter of the passes.
     """
 
     model: Model
@@ -83,7 +83,7 @@ class Capture:
 
     @classmethod
     def verified(cls, model: Model, batch: Batch) -> "Capture":
-        """Find the route to the attention of `model`, and verify it on `batch`.
+        """Find the route to the attention of `model`, verify it on `batch`, and return the capture.
 
         The checks: The model's outputs (its logits, if it has a task head) are the same as those of the untouched
         model, and do not change with padding next to a text. The number of layers is the model's. Every row sums to 1
@@ -130,7 +130,7 @@ class Capture:
         return replace(capture, modules=outputs.modules)
 
     def verify_companions(self, batch: Batch) -> None:
-        """Verify that the outputs for the shortest text of a batch do not depend on the longer texts."""
+        """Raise an error if the outputs for the shortest text of a batch depend on the longer texts."""
         with suspend_edits():
             untouched = run_untouched(self.model, batch)
             verify_without_padding(self.model, batch, untouched, prepare_noise(self.model, batch))
@@ -162,16 +162,17 @@ class Capture:
                 gradients. Default: the model's own loss, for which the inputs of the batch must hold ``labels``.
             rows: The number of query rows of a block. Default: as many as the device allows.
             whole: Gather the blocks, so that `observe` gets all rows of a layer at once, with their matrix.
-            fused: Do without the matrix if a layer allows it. Default: from `FUSED_FROM` keys on.
-            verify: Check that the values averaged by the weights are what the layer returns.
+            fused: Do without the matrix if a layer allows it; False never does. Default: from `FUSED_FROM` keys on.
+            verify: Check that the average of the values under the weights is what the layer returns.
             chosen_rows: The blocks of rows to show, by attention type. Default: all rows. Route ``outputs`` always
                 shows all.
-            with_matrix: The layers to measure with their matrix, and why (`comparisons.run_again_with_matrix`).
+            with_matrix: The reason for each layer to measure with its matrix (`comparisons.run_again_with_matrix`).
 
         Raises:
             LargeScoresError: Some layers need their matrix, as the pass has now shown. The attention that `observe` got
                 is not valid.
-            ModelError: The model does not use the attention interface, and cannot be edited or differentiated.
+            ModelError: A layer differs from the model's own kernel or function. Or the model does not use the attention
+                interface, so it cannot be edited or differentiated.
             HeadscopeError: An edit does not return a new z, or there is no loss.
         """
         if self.view is not None and observe is not None:
@@ -235,14 +236,17 @@ class Capture:
             self._leave_names(names)
 
     def _leave_names(self, edited: Sequence[str]) -> None:
-        """Keep the edited names of the implementations while there are edits, since blocks may end in any order."""
+        """Set the edited names of the implementations if edits are left, or else the usual names.
+
+        The blocks of several edits may end in any order.
+        """
         has_edits = any(find_edits(module) for module in self.modules.values())
         for config, name in zip(self._configs, edited, strict=True):
             if (config._attn_implementation in EDITED.values()) != has_edits:
                 config._attn_implementation = name if has_edits else name.removeprefix(EDITED_PREFIX)
 
     def _run_for_outputs(self, batch: Batch, observe: Observer | None, changed: bool) -> Outputs:
-        """Observe the weights that the model itself returns, all layers at once; edits are not possible here."""
+        """Run a model that returns its weights itself, and show them to the observer; raise an error if `changed`."""
         model = self.model
         if changed:
             raise refuse_changes(model)
@@ -298,7 +302,7 @@ def _get_current() -> Pass:
 def _attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **terms: Any
 ) -> tuple[Tensor, None]:
-    """Run one call of attention for transformers: choose the way, show the attention, and edit the output."""
+    """Run one call of attention for transformers, with or without the matrix; show the attention, edit the output."""
     run = _get_current()
     attention_type = run.get_attention_type(query.shape[2], key.shape[2])
     layer, reach = run.number_layer(attention_type), run.masks.reach(attention_mask, query.device)
@@ -315,7 +319,7 @@ def _attend(
 
 
 def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:
-    """Keep the arguments of a mask for transformers, and return a ticket for the mask in its place."""
+    """Keep the arguments by which transformers would make a mask, and return a ticket in place of the mask."""
     sizes = {"batch_size": batch_size, "q_length": q_length, "kv_length": kv_length, "q_offset": q_offset}
     return _get_current().masks.keep(arguments | sizes)
 
@@ -330,7 +334,7 @@ register(EDITED["sdpa"], partial(attend_edited, True, sdpa_attention_forward), s
 
 
 _naming = Lock()
-"""Held while transformers is quiet, which holds for all threads at once."""
+"""The lock that is held while transformers logs only errors, a setting that all threads share."""
 
 
 def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]) -> bool:
@@ -341,10 +345,10 @@ def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]
 
 
 def _edited_name(model: Model, config: PreTrainedConfig) -> str:
-    """Return the name of the edited implementation for the implementation of a configuration.
+    """Return the name of the edited form of a configuration's attention implementation.
 
     Raises:
-        ModelError: There is no edited form of that implementation.
+        ModelError: The implementation has no edited form.
     """
     name = config._attn_implementation or "eager"
     if name in EDITED.values():

@@ -3,7 +3,7 @@
 With the matrix, the model's own function is called on blocks of query rows. The softmax is taken row by row, so the
 result is the model's own, with all terms that the family adds (softcap, sinks, position biases, windows). Memory grows
 with the block, not with the square of the length. Without the matrix, a fused kernel computes the output, and a few
-rows are compared with the model's own function. On a GPU that is the model's own fused kernel. Its output goes on
+rows are compared with the model's own function. On a GPU, this is the model's own fused kernel. Its output is used
 unchanged, and a second pass computes the other statistics.
 """
 
@@ -29,15 +29,19 @@ from headscope.capture.rows.norms import make_shares
 MOST_HIDDEN = 1.2
 """The most weights that are computed for each weight that is needed, if small blocks are computed together.
 
-The others are weights of keys that some of the blocks do not see.
+Weights that are not needed belong to keys that some of the blocks do not see.
 """
 
 CHECKED_ROWS = 3
-"""The number of rows of a layer to compare with the model's own function, in every batch or if `Pass.is_checked`."""
+"""The number of rows of a layer that one check compares with the model's own function."""
 
 
 def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
-    """Compute a layer's output and show all rows of its attention; return the output and the way of measuring."""
+    """Compute a layer's output, and show all rows of its attention.
+
+    Returns:
+        The output, and the measuring path of the layer in words.
+    """
     attention, output = _explain_matrix(run, call) or _prefer_matrix(run, call) or _fuse(run, call), None
     if isinstance(attention, FusedRows):
         output, because = _attend_without_matrix(run, call, attention)
@@ -56,7 +60,7 @@ def _explain_matrix(run: Pass, call: Call) -> str:
 
 
 def _prefer_matrix(run: Pass, call: Call) -> str:
-    """Return the reason why the matrix is faster; empty if it is not."""
+    """Return the reason why a layer is measured faster with its matrix; empty if it is not."""
     query, keys = call.given[0], call.keys
     if not run.fused_from or run.kernels.find(query) is not None:
         return ""
@@ -69,7 +73,10 @@ def _prefer_matrix(run: Pass, call: Call) -> str:
 
 
 def _fuse(run: Pass, call: Call) -> FusedRows | str:
-    """Return a call as plain ``softmax(scale * q . k)`` under a mask, or the reason why it may not be that."""
+    """Return the attention of a call without its matrix, or the reason why that is impossible.
+
+    It is possible for plain ``softmax(scale * q . k)`` under a mask whose reach is known.
+    """
     query, key, value = (side.detach() for side in call.given)
     if query.dtype == torch.float64:
         return "scores in float64"
@@ -89,7 +96,8 @@ def _fuse(run: Pass, call: Call) -> FusedRows | str:
 def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
     """Compute a layer's output by a fused kernel and show its attention; or return the reason why that is impossible.
 
-    A few rows are compared with the model's own function, in each layer or if `Pass.is_checked`.
+    A few rows are compared with the model's own function. If the model's own kernel computes the output and there is no
+    norm view, they are compared only if `Pass.is_checked`.
 
     Returns:
         The output and an empty string, or None and the reason.
@@ -139,9 +147,13 @@ def _attend_with_matrix(run: Pass, call: Call) -> Tensor:
 
 
 def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> tuple[Tensor, str]:
-    """Compute a layer's output and show some blocks of its rows; return the output and the way of measuring.
+    """Compute a layer's output, and show the blocks `chosen` of its rows.
 
-    If a fused kernel can compute the output, it does, and a few rows of the output are compared with the model's own.
+    A fused kernel computes the output if it can. A few rows of its output are compared with the model's own function,
+    for the model's own kernel only if `Pass.is_checked`.
+
+    Returns:
+        The output, and the measuring path of the layer in words.
     """
     fused, way = _explain_matrix(run, call) or _fuse(run, call), "some rows; the output "
     if isinstance(fused, FusedRows):
@@ -163,7 +175,10 @@ def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> t
 
 
 def _make_rows(run: Pass, call: Call, groups: Iterable[Sequence[slice]]) -> Iterator[tuple[Tensor, DenseRows]]:
-    """Yield the output of blocks of rows by the model's own function, and the attention to show."""
+    """Yield the output and the attention of each block of rows, by the model's own function.
+
+    Each of `groups` has blocks that are computed together.
+    """
     norms, raised, value = run.measure_norms(call), run.find_raised(call), _let_go(run, call.value)
     for blocks in groups:
         columns = _find_columns(run, call, blocks)
@@ -186,7 +201,7 @@ def _make_rows(run: Pass, call: Call, groups: Iterable[Sequence[slice]]) -> Iter
 
 
 def _let_go(run: Pass, part: Tensor) -> Tensor:
-    """Return a tensor without its graph, if gradients are computed."""
+    """Return a tensor, detached from the graph of gradients if gradients are computed."""
     return part.detach() if run.gradients else part
 
 
@@ -208,7 +223,7 @@ def _group_blocks(run: Pass, call: Call, blocks: Iterable[slice]) -> Iterator[li
 
 
 def _find_columns(run: Pass, call: Call, blocks: Sequence[slice]) -> slice:
-    """Return the range of keys that blocks of rows need: all keys, or only the keys that a row may see."""
+    """Return the range of keys that blocks of rows need: the keys that their rows may see, or all keys if in doubt."""
     keys = call.key.shape[2]
     if call.reach is None or run.whole or not may_leave_out(call.terms):
         return slice(0, keys)
@@ -221,7 +236,7 @@ def _join_rows(outputs: Sequence[Tensor]) -> Tensor:
 
 
 def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width"], edits: Sequence[Edit]) -> Tensor:
-    """Apply edits to a layer's output, keep it if its gradient is needed, and return it."""
+    """Return a layer's output after edits; if gradients are computed, also store it in the pass."""
     if not edits and not run.gradients:
         return output
     visible = _find_visible(run, call)
@@ -243,7 +258,7 @@ def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width
 
 
 def _find_visible(run: Pass, call: Call) -> Visible:
-    """Return a function that tells which keys the queries of a block may see; it keeps no graph of gradients."""
+    """Return a function that returns which keys each query of a block may see; it keeps no graph of gradients."""
     masks, mask, query, keys = run.masks, call.attention_mask, call.given[0].detach(), call.keys
     real = run.find_batch(call).keys(call.attention_type).real[:, None]
     # A causal mask need not hide padding, which comes after all tokens of the text.
@@ -251,7 +266,7 @@ def _find_visible(run: Pass, call: Call) -> Visible:
 
 
 def _choose_rows(layer: int, queries: int) -> slice:
-    """Choose a few consecutive rows, different in each layer."""
+    """Choose `CHECKED_ROWS` consecutive rows to compare, different rows in different layers."""
     start = layer * 7919 % max(1, queries - CHECKED_ROWS + 1)
     return slice(start, min(start + CHECKED_ROWS, queries))
 

@@ -1,7 +1,7 @@
 """The loss of a model with a task head, of which gradients are taken.
 
 The loss of a batch is the sum over its texts. The loss of a text is the sum over its predictions, in nats. So no text
-changes the gradients of another, and the gradients do not depend on how texts are batched.
+changes the gradients of another, and the gradients do not depend on how texts are batched. These are the predictions:
 
 ==================  ===================================================================================================
 ``causal-lm``       each token of a word from the tokens before it; an encoder-decoder reads the text and predicts it
@@ -32,7 +32,7 @@ from headscope.errors import ModelError
 MASKED = 0.15
 """The share of the word tokens of a text that are masked, at least one token (Devlin et al. 2019, section 3.1).
 
-All of them become the mask. BERT was trained with other words, or the word itself, in place of some.
+Each of these tokens becomes the mask token. When BERT was trained, some became another token or stayed as they were.
 """
 
 _ENDINGS = {
@@ -62,10 +62,11 @@ def refuse_headless(name: str, kind: str) -> ModelError:
 
 
 def check_loss(model: Model) -> str:
-    """Return the task of a model whose loss is known here, or raise an error.
+    """Return the task of a model's head, or raise an error if `make_loss` has no loss for it.
 
     Raises:
-        ModelError: The model has no task head, or a task head without a loss here.
+        ModelError: The model has no task head, or a head without a loss, or a causal head on tokens that see later
+            ones. Or the tokenizer of a masked language model has no mask.
     """
     kind = type(model.module).__name__
     task = find_task(kind)
@@ -131,7 +132,7 @@ def choose_masked(ids: Sequence[int], words: Sequence[int]) -> list[int]:
 
 
 def _mask_words(batch: Batch) -> Bool[Tensor, "batch token"]:
-    """Return a mask that is True for the tokens to mask."""
+    """Choose the tokens of a batch to mask, and return True for each of them."""
     tokens = batch.encoder
     masked = torch.zeros_like(tokens.real)
     for row, (ids, real, word) in enumerate(zip(tokens.ids, tokens.real, tokens.word, strict=True)):
@@ -148,6 +149,6 @@ def _sum_losses(
 
 
 def _sum_label_losses(output: Any, *, gold: Int[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """Sum the losses of the label of each text; without a gold label (-1), of the most probable label."""
+    """Sum the losses for the gold labels of all texts; for a text without one (-1), the most probable label counts."""
     logits = widen(output.logits)
     return cross_entropy(logits, gold.where(gold >= 0, logits.argmax(-1)), reduction="sum")

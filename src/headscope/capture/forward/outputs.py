@@ -24,7 +24,7 @@ class Outputs:
         layers: The number of layers of each attention type.
         hidden: The model's last hidden state; None if the model has a task head that does not return it.
         logits: The logits of the model's task head; None without a task head.
-        paths: The way in which each layer was measured.
+        paths: The number of measured texts, by layer and measuring path.
         modules: The attention module of each layer, by attention type and number.
         gradients: The gradients of each layer, by attention type and number; empty if they were not computed.
     """
@@ -38,7 +38,11 @@ class Outputs:
 
     @property
     def verified(self) -> Float[Tensor, "batch ..."]:
-        """The output that is compared with the untouched model's: logits, or else the last hidden state."""
+        """The output to compare with the output of the untouched model: logits, or else the last hidden state.
+
+        Raises:
+            ModelError: The model returns neither.
+        """
         output = self.hidden if self.logits is None else self.logits
         if output is None:
             raise ModelError(

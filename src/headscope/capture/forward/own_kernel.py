@@ -1,8 +1,8 @@
 """The model's own fused kernel, which torch's ``scaled_dot_product_attention`` chooses, and its log-sum-exp.
 
-transformers' own function calls it with the mask that the model would have had, so the output is the same as that of
-the untouched model, bit by bit. The kernel also computes the log-sum-exp of each row, which is read from torch's
-operator.
+transformers' own function calls the kernel with the mask that the model would have passed. So the output is the same as
+the output of the untouched model, bit by bit. The kernel also computes the log-sum-exp of each row, which is read from
+torch's operator.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ ASKED_FOR_SUMS = {
 """The kernels that return the log-sum-exp, with the index of the argument that asks for it; None if they always do."""
 
 NOTHING = 1e30
-"""The log-sum-exp of padding, above any score, so that its weights are 0."""
+"""The log-sum-exp that rows of padding get: it is above any score, so that the weights of these rows are 0."""
 
 
 def attend_by_own_kernel(run: Pass, call: Call) -> Attended | None:
@@ -49,7 +49,7 @@ def attend_by_own_kernel(run: Pass, call: Call) -> Attended | None:
 
 
 class _NoKernelError(Exception):
-    """Raised if torch would compute the matrix."""
+    """Raised if torch would compute the matrix in place of running a fused kernel."""
 
 
 class _Choice(TorchFunctionMode):
@@ -63,7 +63,7 @@ class _Choice(TorchFunctionMode):
 
 
 class _Kernel(TorchDispatchMode):
-    """A torch mode that keeps the log-sum-exp of the kernel that runs, and its number of queries."""
+    """A torch mode that keeps the log-sum-exp of the kernel that runs, and the number of queries of that kernel."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ from headscope.capture.model.block_sizes import BlockSizes
 
 @dataclass(frozen=True, eq=False)
 class Unembedding:
-    """The way from the values of each head to the logits.
+    """The map from the values of each head directly to the logits.
 
     Attributes:
         projections: The part of the output projection of each head, by attention type and number of the layer.
@@ -33,7 +33,7 @@ class Unembedding:
     def read(
         self, ids: Int[Tensor, "batch key"], of_words: Bool[Tensor, "batch key"], device: torch.device
     ) -> "list[Vocabulary]":
-        """Return the vocabulary of each text on a device: its different word tokens, and how to read their logits."""
+        """Return the vocabulary of each text on a device: its distinct tokens where `of_words` is True."""
         vocabularies = []
         for tokens, shown in zip(ids, of_words, strict=True):
             types = tokens[shown].unique()
@@ -50,7 +50,7 @@ class Unembedding:
         values: Float[Tensor, "batch key_head key width"],
         vocabularies: "Sequence[Vocabulary]",
     ) -> Int[Tensor, "batch head key"]:
-        """Find the token of the text whose logit the value of each key raises most, for each query head.
+        """Find, for each query head and key, the token of the text whose logit the value of the key raises most.
 
         Special tokens are left out, as keys and as tokens to raise. Keys of special tokens and of padding have -1.
         """
@@ -70,7 +70,7 @@ class Unembedding:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The different word tokens of a text.
+    """The distinct word tokens of a text.
 
     Attributes:
         types: The ids of the tokens.

@@ -47,14 +47,14 @@ def is_finite(model: Model, batch: Batch) -> bool:
 
 
 def prepare_noise(model: Model, batch: Batch) -> Callable[[], float]:
-    """Return a function that measures the rounding noise of the model on a batch on its first call."""
+    """Return a function that returns the rounding noise of a model on a batch; its first call measures the noise."""
     return cache(lambda: measure_noise(model.module, lambda: select_real(batch, run_untouched(model, batch))))
 
 
 def verify_without_padding(model: Model, batch: Batch, untouched: Tensor, noise: Callable[[], float]) -> None:
-    """Raise an error if the shortest text of a batch has other outputs when it runs alone.
+    """Raise an error if the shortest text of a batch has other outputs in `untouched` than when it runs alone.
 
-    Some families mix padding into the text.
+    Some families mix padding into the text. Nothing is checked if the shortest text has no padding.
     """
     row = int(batch.encoder.real.sum(1).argmin())
     alone = int(batch.encoder.real[row].sum())

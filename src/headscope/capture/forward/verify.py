@@ -18,7 +18,7 @@ from headscope.errors import ModelError
 
 
 def verify_rows(model: Model, attention: Attention) -> None:
-    """Raise an error unless each row of attention sums to 1 (or less with sinks) in each head of the model."""
+    """Raise an error unless a layer has the stated number of heads, and rows that sum to 1 (or less with sinks)."""
     _verify_heads(model, attention)
     weights = attention.weights()
     real = attention.queries.real[:, attention.rows]
@@ -49,7 +49,7 @@ def _verify_heads(model: Model, attention: Attention) -> None:
 def verify_numbers(model: Model, modules: Mapping[tuple[str, int], nn.Module]) -> None:
     """Raise an error if an attention layer of a hybrid model does not have the number of its block.
 
-    A block that runs several times, as in Zamba, has the number of the first of its layers.
+    For a block that runs several times, as in Zamba, the number of one of its layers is enough.
     """
     if not model.shape.without_attention:
         return
@@ -69,7 +69,7 @@ def verify_average(
     value: Float[Tensor, "batch value_head key width"],
     output: Float[Tensor, "batch query head width"],
 ) -> None:
-    """Raise an error unless the values averaged by the weights are what the attention function returned."""
+    """Raise an error unless the average of the values under the weights is the output of the attention function."""
     heads = value.repeat_interleave(attention.heads // value.shape[1], dim=1).float()
     expected = torch.matmul(attention.matrix, heads).transpose(1, 2)
     real = attention.queries.real[:, attention.rows]
@@ -94,7 +94,7 @@ def verify_same(
 
 
 def select_real(batch: Batch, output: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
-    """Return the outputs of a batch without those for padding."""
+    """Return the outputs of a batch for real tokens, without padding; outputs by text are returned unchanged."""
     return output[batch.output_tokens.real] if by_token(batch, output) else output
 
 
@@ -120,7 +120,7 @@ def refuse_not_finite(model: str, where: str, what: str = "outputs") -> ModelErr
 
 
 def by_token(batch: Batch, output: Float[Tensor, "batch ..."]) -> bool:
-    """Return whether the output is by token (hidden states, most logits) or else by text (a classifier's logits)."""
+    """Return whether an output has an entry for each token (as most logits), not for each text (as a classifier's)."""
     return output.ndim == 3 and output.shape[1] == batch.output_tokens.length
 
 
@@ -133,6 +133,7 @@ def verify_unpadded(
 ) -> None:
     """Raise an error if the outputs for a text of a batch depend on its padding.
 
+    `padded` has the outputs for the text in the batch, `alone` the outputs for the text without padding.
     `measure_noise` is as in `verify_same`.
     """
     padded, alone = (padded[: len(alone)] if by_token(batch, padded[None]) else padded).float(), alone.float()
@@ -189,7 +190,7 @@ def measure_difference(
 
 
 def find_bound(model: Model, size: float, tolerance: float | None = None) -> float:
-    """Return the largest allowed difference of numbers as large as `size`: one rounding, or `tolerance` of `size`."""
+    """Return the largest allowed difference of numbers as large as `size`: the share `tolerance`, or one rounding."""
     return (tolerance or find_tolerance(model.module.dtype)) * max(1.0, size)
 
 
