@@ -13,16 +13,16 @@ SHARE = 64
 
 @dataclass(frozen=True)
 class BlockSizes:
-    """The largest blocks of a device; the defaults are for a processor.
+    """The largest sizes of blocks of work on a device; the defaults are for a processor.
 
     Attributes:
         weights: The number of attention weights of a block of rows (4 MiB, about a processor's cache).
-        swept: The number of attention weights of a block that is not kept, and of other single weights (8 MiB).
-        kept: The number of numbers that are kept from one layer to the next, and of logits (16 MiB).
-        places: The number of link positions, times all heads.
-        held: The number of numbers that are computed along with a block and not kept (64 MiB).
-        rows: The number of query rows that are swept together. With more rows, more keys are near; with fewer, the
-            products are small.
+        swept: The number of attention weights that are computed together and not kept (8 MiB).
+        kept: The number of entries of tensors that are kept from one layer to the next, and of logits (16 MiB).
+        places: The number of link positions, times the number of all heads.
+        held: The number of entries of tensors that are computed along with a block and not kept (64 MiB).
+        rows: The number of query rows of a block in `headscope.capture.rows.sweep`. With more rows, more keys are near;
+            with fewer, the products are small.
         windowed_rows: The number of query rows of a block in which each row has its own window of keys.
         summed_rows: The number of query rows that are added up in float64.
         texts: The number of texts whose logarithms are taken together. Allocating new memory costs more than the

@@ -3,10 +3,10 @@
 from typing import Literal, TypeAlias, get_args
 
 Device: TypeAlias = Literal["auto", "cpu", "cuda", "mps"] | str
-"""A device, of which some have a number too: ``cuda:1``. Editors complete those that are named here."""
+"""The name of a device; a number may follow, as in ``cuda:1``. Editors complete the names in this type."""
 
 AUTO = "auto"
-"""A GPU that works, or else the processor. This is the default wherever a user can name a device."""
+"""The name for a GPU that works, or else the processor. It is the default wherever a user can name a device."""
 
 PROCESSOR = "cpu"
 

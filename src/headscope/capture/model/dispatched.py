@@ -21,7 +21,7 @@ NOWHERE = "meta"
 
 
 class Place(NamedTuple):
-    """The device on which a part of a model runs.
+    """The device on which a part of a model runs, and whether the weights of the part are offloaded.
 
     Attributes:
         device: The device.
@@ -37,12 +37,12 @@ class Place(NamedTuple):
 
 
 def is_dispatched(module: nn.Module) -> bool:
-    """Return whether hooks of accelerate move the inputs of the parts of a model."""
+    """Return whether accelerate has dispatched a model: its hooks move the inputs of some part."""
     return any(_find_hooked(part) is not None for part in module.modules())
 
 
 def find_device(module: nn.Module) -> torch.device:
-    """Return the device on which a module begins to run; the processor if it has no weights."""
+    """Return the device on which a module begins to run; the processor if it has neither hooks nor weights."""
     for part in module.modules():
         if (device := _find_hooked(part)) is not None:
             return device
@@ -67,7 +67,7 @@ def describe_placement(module: nn.Module) -> dict[str, str]:
 
 
 def place_alike(module: nn.Module, other: nn.Module) -> nn.Module:
-    """Put the parts of a model on the same devices as in another model of its shape, and return it.
+    """Put the parts of `module` on the devices of the same parts of `other`, and return `module`.
 
     Weights that the other model keeps on disk are kept in the memory of the processor.
     """
@@ -97,7 +97,7 @@ def hold_weights(module: nn.Module) -> Iterator[None]:
 
 
 def read_weights(module: nn.Module, name: str) -> Any:
-    """Return a parameter or other state of a model by its name, as it is while its module runs."""
+    """Return a parameter or other state of a model by its name; offloaded weights are brought into memory first."""
     *path, own = name.split(".")
     owner, held = module, ExitStack()
     with held:
@@ -137,7 +137,7 @@ def _list_hooks(part: nn.Module) -> list[Any]:
 
 
 def _find_hooked(part: nn.Module) -> torch.device | None:
-    """Return the device to which the hooks of a module move its inputs; None if they do not."""
+    """Return the device to which the hooks of a module move its inputs; None if no hook moves them."""
     devices = (getattr(hook, "execution_device", None) for hook in _list_hooks(part))
     return next((torch.device(device) for device in devices if device is not None), None)
 
@@ -163,7 +163,7 @@ def _bring_weights(part: nn.Module) -> Iterator[None]:
 def _find_places(
     part: nn.Module, name: str = "", around: torch.device | None = None, *, offloaded: bool = False
 ) -> dict[str, Place]:
-    """Return the place of each part of a module, by the name of the part; parts in the same place are merged into one.
+    """Return the place of each part of a module, by name; a module whose parts are in one place counts as one part.
 
     `around` is the device of the hooks of an enclosing module. `offloaded` is True if those hooks also bring the
     weights of this module.

@@ -30,5 +30,8 @@ def is_half(dtype: torch.dtype) -> bool:
 
 
 def widen(numbers: Tensor) -> Tensor:
-    """Convert half precision to float32, since statistics in half precision would be rounded; return others as is."""
+    """Convert half precision to float32, and return tensors of other types unchanged.
+
+    Statistics in half precision would be rounded.
+    """
     return numbers.float() if is_half(numbers.dtype) else numbers

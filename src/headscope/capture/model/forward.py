@@ -73,7 +73,10 @@ def _bring_outputs(output: Any, device: torch.device) -> Any:
 
 @contextmanager
 def _name_padding(module: PreTrainedModel, inputs: Mapping[str, Any]) -> Iterator[None]:
-    """Set the padding token in the configuration of a classifier inside the ``with`` block, if none is set."""
+    """Set a padding token in the configuration of a classifier inside the ``with`` block, if it needs one and has none.
+
+    A classifier needs a padding token if it reads several texts at once.
+    """
     config, ids = module.config.get_text_config(), inputs.get("input_ids")
     classifies = "SequenceClassification" in type(module).__name__
     if not classifies or ids is None or len(ids) == 1 or getattr(config, "pad_token_id", None) is not None:
@@ -97,7 +100,7 @@ def _find_padding(ids: Tensor, mask: Tensor | None) -> int:
 
 
 def _explain(model: Model, inputs: Mapping[str, Any], error: Exception) -> str:
-    """Return the cause of an error and the advice, to follow the model's name in a sentence; empty if unknown."""
+    """Return the cause of an error, and advice, as words after the model's name; empty if the cause is unknown."""
     text, module = str(error), model.module
     batch, length = max((part.shape[:2] for part in inputs.values() if isinstance(part, Tensor)), default=(0, 0))
     if is_out_of_memory(error):

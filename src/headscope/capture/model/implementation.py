@@ -12,11 +12,11 @@ NAME = "headscope"
 EDITED_PREFIX = f"{NAME}-edited-"
 
 EDITED = {name: f"{EDITED_PREFIX}{name}" for name in ("eager", "sdpa")}
-"""The name of the edited form of each implementation whose output can be edited."""
+"""The name of the implementation that edits heads, by the name of the transformers implementation that it calls."""
 
 
 def register(name: str, attend: Callable[..., Any], make_mask: Callable[..., Tensor | None]) -> None:
-    """Register an attention function and the function that makes its masks.
+    """Register an attention function, and the function that makes its masks, in transformers under a name.
 
     A function that is registered only for attention gets no mask (``findings/attention-without-mask.sh``).
     """

@@ -1,4 +1,4 @@
-"""The languages of a multilingual tokenizer, which adds the token of its language to each side of a pair."""
+"""Sets the languages of a multilingual tokenizer, which adds a language token to a text and to its translation."""
 
 import copy
 from dataclasses import replace
@@ -11,11 +11,13 @@ ATTRIBUTES = {"source": "src_lang", "target": "tgt_lang"}
 
 
 def set_languages(model: Model, *, source: str | None = None, target: str | None = None) -> Model:
-    """Return a model whose tokenizer has these languages of text and translation; without any, return `model`.
+    """Return a model whose tokenizer reads texts in the language `source`, and translations in `target`.
+
+    The tokenizer is a copy. If neither language is given, `model` itself is returned.
 
     Raises:
-        ModelError: The tokenizer has no languages, or does not know one of these, or the language of the translation
-            is missing.
+        ModelError: The tokenizer has no languages, or does not know a given language, or is multilingual and the
+            language of the translation is missing.
     """
     named = {side: language for side, language in (("source", source), ("target", target)) if language is not None}
     tokenizer = model.tokenizer

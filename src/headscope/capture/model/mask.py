@@ -16,7 +16,7 @@ from headscope.capture.model.block_sizes import BlockSizes
 from headscope.errors import ModelError
 
 HIDES = -1e4
-"""The number that older code adds to a score to hide a key; transformers adds the lowest number of the type."""
+"""An additive mask hides a key by this number, as older code does, or by a lower number, as transformers does."""
 
 CHECKED_FROM = 256
 """The number of keys from which on two rows of each mask are compared with transformers.
@@ -27,7 +27,7 @@ A capture is verified on shorter texts, which may not show the limits of a windo
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """The keys that a query sees, if only distance and padding decide.
+    """A rule for the keys that a query sees, for masks in which only distance and padding decide.
 
     Attributes:
         before: The number of visible keys before the query's position; None for all.
@@ -65,7 +65,7 @@ class Reach:
         return slice(first, keys if self.after is None else min(keys, rows.stop + self.after))
 
     def within(self, distance: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        """Return True where a key at this distance (its position minus the query's) is near enough."""
+        """Return True where a key at a distance (key position minus query position) is near enough to be seen."""
         near = torch.ones_like(distance, dtype=torch.bool)
         if self.before is not None:
             near &= distance >= -self.before
@@ -111,12 +111,15 @@ def count_rows(rows: slice) -> int:
 
 
 def as_mask(hidden: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
-    """Return a mask to add to scores; its numbers are finite, so that a row with all keys hidden gives no NaN."""
+    """Return a mask to add to scores: the lowest finite number where `hidden` is True, and 0 elsewhere.
+
+    With infinite numbers, a row with all keys hidden would give NaN.
+    """
     return torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
 
 
 def hide(mask: Tensor | None, hidden: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
-    """Return a mask to add to scores that hides the keys of `mask` (Boolean, additive or None) and `hidden`."""
+    """Return an additive mask that hides the keys that `mask` (Boolean, additive or None) or `hidden` hides."""
     if mask is not None and mask.dtype == torch.bool:
         return as_mask(hidden | ~mask, dtype)
     before = torch.zeros((), dtype=dtype, device=hidden.device) if mask is None else mask
@@ -125,7 +128,7 @@ def hide(mask: Tensor | None, hidden: Bool[Tensor, "..."], dtype: torch.dtype) -
 
 @dataclass(eq=False)
 class _Kept:
-    """The arguments of a mask that is built when its rows are known.
+    """The arguments of a mask, which is built later, when its rows are known.
 
     Attributes:
         tickets: The tensors that replace the mask until then, by device of the layers.
@@ -160,7 +163,7 @@ class _Kept:
         return self.reaches.get(device)
 
     def block(self, rows: slice, keys: slice, dtype: torch.dtype, device: torch.device) -> tuple[Tensor | None, Tensor]:
-        """Build a block of the mask to add to scores (None if every key is visible), and count the visible keys."""
+        """Return a block of the additive mask (None if every key is visible), and each row's number of visible keys."""
         block = (rows.start, rows.stop, rows.step or 1, keys.start, keys.stop, dtype, device)
         if block not in self.blocks:
             seen, size = self._seen(rows, keys, device), (self.arguments["batch_size"], count_rows(rows))
@@ -214,8 +217,8 @@ class Ticket(Tensor):
 class Masks:
     """The masks of one forward pass.
 
-    If a model asks transformers for a mask, it gets a ticket, an empty tensor, and passes it on to attention. There
-    the mask is built for the rows of a block. Layers on other devices get a ticket that was moved there.
+    If a model asks transformers for a mask, it gets a ticket, an empty tensor, and passes it on to attention. From the
+    ticket, attention builds the mask for a block of rows. Layers on other devices get a ticket that was moved there.
     """
 
     _kept: dict[int, _Kept] = field(default_factory=dict)
@@ -241,7 +244,7 @@ class Masks:
         return kept.tickets[device]
 
     def reach(self, attention_mask: Tensor | None, device: torch.device) -> Reach | None:
-        """Return which keys a mask shows to queries on a device; None unless only distance and padding decide."""
+        """Return the reach of a mask on a device; None if more than distance and padding decides what it shows."""
         if attention_mask is None:
             return self._everywhere
         kept = self._find(attention_mask)
@@ -254,7 +257,7 @@ class Masks:
         return own if own is None else own.to(device)
 
     def _find(self, attention_mask: Tensor) -> _Kept | None:
-        """Find the mask of a ticket; None if the mask is the model's own, or does not have the ticket's shape."""
+        """Find the kept mask of a ticket; None if the tensor is not a ticket, or has another shape than the ticket."""
         kept = self._kept.get(_find_memory(attention_mask))
         return None if kept is None or kept.size != tuple(attention_mask.shape) else kept
 
@@ -286,7 +289,7 @@ class Masks:
     def blocks(
         self, attention_mask: Tensor | None, blocks: Sequence[slice], columns: slice, query: Tensor, keys: int
     ) -> tuple[Tensor | None, Float[Tensor, "batch query"]]:
-        """Join several blocks of a mask into one, row after row; the arguments are as in `block`."""
+        """Return what `block` returns for several blocks, joined row after row; the arguments are as in `block`."""
         masks, allowed = zip(*(self.block(attention_mask, rows, columns, query, keys) for rows in blocks), strict=True)
         if len(blocks) == 1:
             return masks[0], allowed[0]

@@ -1,4 +1,4 @@
-"""Checks that a model reads the tokens of a text; others read images, sound or characters."""
+"""Checks that a model reads the tokens of a text, and not images, sound or characters."""
 
 import inspect
 from typing import Any
@@ -54,7 +54,7 @@ def count_embeddings(module: PreTrainedModel) -> int:
 
 
 def describe_input(name: str) -> str:
-    """Return the content of an input of a model in words, with the name of the input."""
+    """Return the content of a model's input in words, with the input's name; for an unknown input, only its name."""
     return f"{KINDS[name]} ({name})" if name in KINDS else name
 
 

@@ -22,7 +22,7 @@ from headscope.errors import ModelError
 from headscope.results import Described
 
 _UNLIMITED = 10**6
-"""The number of tokens above which a limit means that there is no limit: such tokenizers state a huge number."""
+"""A limit above this number of tokens counts as no limit: tokenizers without a limit state a huge number."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +119,7 @@ class Model(Described):
         return self if module is self.module else replace(self, module=module)
 
     def require_weights(self, what: str) -> None:
-        """Raise an error if this is saved attention, for work that needs the model itself.
+        """Raise an error if there is only saved attention, for work that needs the model itself.
 
         Args:
             what: The work, as the error names it.
@@ -156,7 +156,10 @@ class Model(Described):
 
     @cached_property
     def is_causal(self) -> bool | None:
-        """Whether a token sees only itself and earlier tokens, as the mask shows; None if that cannot be found out."""
+        """Whether a token sees only itself and earlier tokens, as the mask shows.
+
+        None if that cannot be found out, for an encoder-decoder, and for saved attention.
+        """
         if self.saved is not None or self.module.config.is_encoder_decoder:
             return None
         ahead = sees_ahead(self.module)

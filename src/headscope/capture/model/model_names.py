@@ -27,7 +27,7 @@ AnyHead: TypeAlias = Literal[TaskHead, "own of a decoder"]
 """A task head that a command can ask for."""
 
 DECODER_HEAD: Literal["own of a decoder"] = "own of a decoder"
-"""The name of that head in a model with a decoder alone; other models are loaded without a head."""
+"""The name of the head `OWN_HEAD` for models with a decoder alone; other models are loaded without a head."""
 
 _ADAPTER = "adapter_config.json"
 """The file that marks the folder of an adapter; PEFT writes it."""
@@ -68,7 +68,7 @@ def check_name(name: str) -> None:
 
 
 def _suggest(name: str) -> str:
-    """Return a suggestion of the closest local model, in words of `suggest`; empty if the name is itself local."""
+    """Return a suggestion of the closest local model; empty if `name` is a local model, or close to none."""
     from huggingface_hub import constants  # imported here, since few names need it
 
     cached = [path.name for path in Path(constants.HF_HUB_CACHE).glob("models--*")]
@@ -79,7 +79,10 @@ def _suggest(name: str) -> str:
 
 
 def _is_at_hub(name: str) -> bool:
-    """Return whether the hub has this model; the request takes less time than loading torch."""
+    """Return whether the hub has this model; False also if the hub does not answer.
+
+    The request takes less time than loading torch.
+    """
     from huggingface_hub import HfApi  # imported here, since few names need it
 
     try:
@@ -107,10 +110,11 @@ def find_base(name: str) -> str:
 
 
 def check_lora(name: str) -> None:
-    """Refuse what is no folder of an adapter by LoRA, of which there are placebos.
+    """Raise an error unless a name is the folder of a LoRA adapter; only these adapters have placebos.
 
     Raises:
-        ModelError: it is none, or its file does not say of which kind it is.
+        ModelError: The name is not the folder of an adapter. Or the adapter is of another or an unknown kind, or its
+            file does not name its model.
     """
     wanted = "give the folder of an adapter by LoRA"
     if not find_base(name):
@@ -120,10 +124,10 @@ def check_lora(name: str) -> None:
 
 
 def _read_adapter(name: str) -> dict[str, Any]:
-    """Return the settings of the adapter in a folder; empty ones where they are damaged.
+    """Return the settings of the adapter in a folder; empty if their file is damaged.
 
     Raises:
-        FileNotFoundError: there are none.
+        FileNotFoundError: The folder has no settings of an adapter.
     """
     file = Path(name) / _ADAPTER
     try:
@@ -150,7 +154,7 @@ def refuse_pipes(name: str) -> None:
 
 
 def has_saved_attention(name: str) -> bool:
-    """Return whether a name is a folder of saved attention: it has safetensors files and no ``config.json``."""
+    """Return whether a name is a folder of saved attention, with safetensors files and without ``config.json``."""
     folder = Path(name)
     return _is_folder(name) and not (folder / "config.json").exists() and any(folder.glob("*.safetensors"))
 
@@ -165,7 +169,7 @@ def check_task(task: str) -> None:
 
 
 def find_gguf(name: str) -> Path | None:
-    """Find the GGUF file of a name; None if the name is a folder or a hub id, or the package is not installed."""
+    """Find the GGUF file of a model name; None for a folder or a hub id, or if the package with it is not installed."""
     if name != "smollm2":
         return Path(name) if _is_gguf(name) else None
     package, file = _SMOLLM2

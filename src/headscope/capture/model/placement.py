@@ -17,13 +17,13 @@ LEAST_CAPABILITY = (8, 0)
 """The lowest compute capability of NVIDIA GPUs for which Triton compiles."""
 
 WORKING_ROOM = 1 << 29
-"""Bytes that must be free in addition to the weights."""
+"""The bytes of a GPU's memory that must be free in addition to the bytes of the weights."""
 
 GIB = 1 << 30
 
 
 def choose_device(device: str, needed: int = 0) -> tuple[str, str]:
-    """Choose the device to use, and say why an available GPU is not used.
+    """Choose the device of a model; return its name, and the reasons why available GPUs are not used.
 
     Args:
         device: The name of a device, or `AUTO`.
@@ -83,9 +83,9 @@ def try_device(device: str) -> None:
 
 
 def put_model(module: nn.Module, device: str, name: str) -> str:
-    """Put a model on a device, and return the reason why an available GPU is not used.
+    """Put a model on a device, and return the reason why an available GPU is not used; empty if there is no reason.
 
-    A log message names the GPU that `AUTO` chose, or says why an available GPU is not used.
+    A log message names the GPU that `AUTO` chose, or states that reason.
 
     Raises:
         ModelError: The model cannot be put on the device.

@@ -55,7 +55,7 @@ class SavedTexts:
 
     @cached_property
     def spellings(self) -> dict[str, int]:
-        """The number of each spelling of a token."""
+        """The id of each token, by the spelling of the token."""
         spelt = sorted({token for text in self.texts.values() for token in text.tokens})
         return {token: number for number, token in enumerate(spelt)}
 
@@ -107,7 +107,7 @@ class SavedTexts:
         )
 
     def locate(self, places: Sequence[int]) -> tuple[SavedText, list[int]]:
-        """Find the text that a row of tokens belongs to, and their indices in that text.
+        """Find the text that a row of tokens belongs to; return the text, and the indices of the tokens in it.
 
         Args:
             places: The indices of the tokens among all tokens of the folder. -1 is padding, and is left out; the first

@@ -37,7 +37,7 @@ LARGEST_WINDOW = 2**31 - 1
 """The largest window, in tokens; no text is longer."""
 
 LONGEST_SHOWN = 200
-"""The number of characters of a value that a message shows."""
+"""The largest number of characters of a value that a message shows."""
 
 SPECIAL = ("cls", "sep")
 """The kinds of special tokens that statistics tell apart."""
@@ -98,7 +98,7 @@ class SavedText:
     outputs: frozenset[int]
 
     def read(self, name: str) -> Tensor:
-        """Read a tensor of the file."""
+        """Read a tensor of the file by its name."""
         with open_tensors(self.file, SAVED_ATTENTION) as saved:
             tensor: Tensor = saved.get_tensor(name)
         return tensor

@@ -92,7 +92,7 @@ class Shape:
 
     @property
     def together(self) -> int:
-        """The number of heads of all layers together."""
+        """The number of heads in all layers with attention together."""
         return sum(len(layers) * self.heads[kind] for kind, layers in self.attention_layers.items())
 
     def difference(self, other: "Shape") -> str:
@@ -113,7 +113,10 @@ class Shape:
 def _count_shared(
     configs: Mapping[str, Any], heads: Mapping[str, int]
 ) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
-    """Count key/value heads by attention type: the most of any layer, and the number in each layer if they differ."""
+    """Return two counts of key/value heads by attention type: the largest of any layer, and the counts by layer.
+
+    The counts by layer are only of attention types whose layers differ.
+    """
     shared = {kind: count_key_value_heads(config, heads[kind]) for kind, config in configs.items()}
     most = {kind: max(counts) for kind, counts in shared.items()}
     return most, {kind: counts for kind, counts in shared.items() if len(counts) > 1}

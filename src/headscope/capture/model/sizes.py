@@ -1,7 +1,7 @@
 """Reads the numbers of heads and the longest text from a configuration, under any name that transformers has for them.
 
-Hybrid models of one family state them once, as a list, or block by block, which transformers calls heterogeneous. A
-configuration here belongs to a model, or to its encoder or decoder.
+Hybrid models state a number once, as a list, or block by block, which transformers calls heterogeneous. A configuration
+here belongs to a model, or to its encoder or decoder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ SIDES = (
     "max_encoder_position_embeddings", "max_decoder_position_embeddings", "max_source_positions",
     "max_target_positions",
 )  # fmt: skip
-"""The names of that length for one side of an encoder-decoder; all that a configuration has count."""
+"""The names of the length of the longest text for one side of an encoder-decoder; the shortest length counts."""
 
 
 def count_heads(config: Any, *names: str) -> int:
@@ -52,7 +52,7 @@ def count_heads(config: Any, *names: str) -> int:
 def count_key_value_heads(config: Any, heads: int) -> tuple[int, ...]:
     """Return the number of key/value heads of each layer in turn; a single number if all layers have the same.
 
-    If the configuration does not state it, it is the number of query heads.
+    If the configuration does not state this number, it is the number of query heads.
     """
     if getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False):
         return (1,)
@@ -67,7 +67,7 @@ def count_key_value_heads(config: Any, heads: int) -> tuple[int, ...]:
 
 
 def list_skipped(config: Any) -> Mapping[int, str]:
-    """Return the kind of each layer without attention, if a configuration describes its layers block by block."""
+    """Return the kind of each layer without attention, by its number; empty if layers are not listed block by block."""
     kinds = {"no_op": "no_op", "replace_with_linear": "linear"}
     return {
         layer: kind
@@ -96,7 +96,7 @@ def refuse_form(name: str, error: Exception) -> ModelError:
 
 
 def _list_by_layer(config: Any, names: Sequence[str]) -> dict[int, int]:
-    """Return the number of heads of each layer with attention (counted from 1), under the first name that it has."""
+    """Return the number of heads of each layer with attention (counted from 1), under the first name that is stated."""
     skipped, kinds = list_skipped(config), getattr(config, "layer_types", None) or ()
     different, numbers = getattr(config, "is_heterogeneous", False), {}
     for layer in range(1, (getattr(config, "num_hidden_layers", None) or 1) + 1):
@@ -111,19 +111,19 @@ def _list_by_layer(config: Any, names: Sequence[str]) -> dict[int, int]:
 
 
 def _list_blocks(config: Any) -> list[Any]:
-    """Return the attention settings of each layer, if a configuration describes layers one by one, as DeciLM's does."""
+    """Return the attention settings of each layer from a configuration that lists layers, as DeciLM's; else empty."""
     return [_get(block, "attention") for block in getattr(config, "block_configs", None) or ()]
 
 
 def _pick(stated: Any, layer: int) -> int | None:
-    """Return the number for a layer, from one number or a list with a number for each layer."""
+    """Return the number of a layer, from one number or a list with a number for each layer; None if there is none."""
     if isinstance(stated, list | tuple):
         stated = stated[layer - 1] if layer <= len(stated) else None
     return stated if isinstance(stated, int) else None
 
 
 def _get(part: Any, name: str) -> Any:
-    """Return the value of a name in a part of a configuration (an object or a dictionary), or None."""
+    """Return the value of a name in a part of a configuration (an object or a mapping); None if it is missing."""
     return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
 
 

@@ -1,4 +1,4 @@
-"""Checks of tokenizers: a tokenizer must tell the characters of each token, and the model must know its tokens."""
+"""Checks of tokenizers: a tokenizer must give the characters of each token, and the model must know its tokens."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""Turns of threads that change the configurations of a model, which name its attention implementation.
+"""Lets threads take turns at changing the configurations of a model, which name its attention implementation.
 
 A configuration belongs to a module of transformers. Several `Model` objects may wrap that module, and several modules
 may share a configuration. So threads hold configurations, and two models with separate configurations run in parallel.
@@ -14,7 +14,7 @@ _turn = Condition()
 _holders: dict[int, int] = {}
 """The thread that holds each configuration, by the configuration's id.
 
-An entry lasts as long as the ``with`` block that holds its configuration, so an id cannot mean another one.
+An entry lasts as long as the ``with`` block that holds its configuration, so an id cannot mean another configuration.
 """
 
 

@@ -89,7 +89,7 @@ def refuse_other_weights(
 
 
 def refuse_missing_weights(name: str, missing: set[str], task: str | None) -> None:
-    """Raise an error if weights that a model needs are missing on disk."""
+    """Raise an error if weights that a model needs are missing on disk; without a task, it needs no pooler."""
     # A pooler comes after the last attention. Sentence encoders are often saved without it, but classifiers read it.
     lost = sorted(key for key in missing if task is not None or "pooler" not in key)
     if not lost:
@@ -158,7 +158,7 @@ def _describe(weights: Sequence[str]) -> str:
 def sha256_of_weights(folder: Path) -> str:
     """Return the SHA-256 of the weights that transformers takes from `folder`; empty if there are none.
 
-    For a single file, `sha256sum` prints the same.
+    For a single file, `sha256sum` prints the same hash.
     """
     files = list_files(folder)
     return hash_files(files) if files else ""
