@@ -1,4 +1,4 @@
-"""Adapters such as LoRA: what was trained beside the weights of a model, in a folder of its own, by PEFT."""
+"""Adapters such as LoRA: weights that were trained in addition to a model's weights, in a folder that PEFT wrote."""
 
 import hashlib
 import importlib
@@ -18,13 +18,13 @@ WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
 
 def attach_adapter(module: PreTrainedModel, folder: Path, base: str) -> frozenset[str]:
-    """Put the adapter in a folder into the model that it was trained for, whose name is `base`.
+    """Load the adapter in a folder into the model that it was trained for, whose name is `base`.
 
     Returns:
-        The names of modules that the adapter replaces as a whole, such as a classifier.
+        The names of the modules that the adapter replaces as a whole, such as a classifier.
 
     Raises:
-        ModelError: the adapter belongs to another model, is not whole, or is one of prompts.
+        ModelError: The adapter belongs to another model, is incomplete, or consists of prompts.
     """
     # PEFT is optional.
     config = importlib.import_module("peft").PeftConfig.from_pretrained(str(folder))
@@ -48,10 +48,10 @@ def attach_adapter(module: PreTrainedModel, folder: Path, base: str) -> frozense
 
 
 def unwrap_adapted(module: Any) -> Any:
-    """Return the model of transformers within a model of PEFT, its adapters in place; anything else as it is.
+    """Return the transformers model inside a PEFT model, with its adapters; return any other object unchanged.
 
     Raises:
-        ModelError: an adapter is one of prompts, which are not in the model.
+        ModelError: An adapter consists of prompts, which are not in the transformers model.
     """
     if not hasattr(module, "get_base_model"):
         return module
@@ -62,7 +62,7 @@ def unwrap_adapted(module: Any) -> Any:
 
 
 def list_adapted(module: nn.Module) -> dict[str, Any]:
-    """Return the layers that adapters change, by their names: those within which PEFT keeps the layer as it was."""
+    """Return the layers that adapters change, by name; inside such a layer, PEFT keeps the original layer."""
     return {
         name: part
         for name, part in module.named_modules()
@@ -71,20 +71,20 @@ def list_adapted(module: nn.Module) -> dict[str, Any]:
 
 
 def name_base(module: Any) -> str:
-    """Return the name of the model that adapters in memory were trained for; empty without any, or without its name."""
+    """Return the name of the model that the adapters in memory were trained for; empty without adapters or a name."""
     names = [str(config.base_model_name_or_path or "") for config in find_configs(module)]
     return next(filter(None, names), "")
 
 
 def find_configs(model: Any) -> list[Any]:
-    """Return the configurations of the adapters in a loaded model, or in a pair of one and its tokenizer."""
+    """Return the configurations of the adapters in a loaded model, or in a pair of a loaded model and its tokenizer."""
     module, _ = unwrap(model[0] if isinstance(model, tuple) else model)
     configs = getattr(module, "peft_config", None)
     return [*configs.values()] if configs and isinstance(module, nn.Module) and list_adapted(module) else []
 
 
 def hash_without_adapters(module: nn.Module, name: str) -> str:
-    """Return the hash of the weights of a model as it was before it got its adapters; empty where these are merged."""
+    """Return the hash of a model's weights as they are without adapters; empty if an adapter is merged into them."""
     adapted = list_adapted(module)
     if any(getattr(part, "merged", False) for part in adapted.values()):
         return ""
@@ -99,12 +99,12 @@ def hash_without_adapters(module: nn.Module, name: str) -> str:
 
 
 def is_prompt(config: Any) -> bool:
-    """Return True if an adapter of this configuration of PEFT changes what a model reads and not its weights."""
+    """Return whether an adapter with this PEFT configuration consists of trained prompts, and updates no weights."""
     return bool(config.is_prompt_learning or getattr(config, "is_adaption_prompt", False))
 
 
 def hash_adapted(folder: Path, weights_sha256: str) -> str:
-    """Of an adapter and of the weights of the model that it was trained for, whose hash is given."""
+    """Return the hash of a model with an adapter, from the adapter's files and the hash of the model's weights."""
     adapter = hash_files([folder / name for name in WEIGHTS if (folder / name).is_file()])
     return hashlib.sha256(f"{weights_sha256} {adapter}".encode()).hexdigest()
 

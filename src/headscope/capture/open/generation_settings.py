@@ -22,10 +22,10 @@ With this mark, transformers reads only settings that it knows by name, and igno
 
 
 def read_generation_settings(model: Loadable) -> dict[str, Any]:
-    """Read the generation settings of a model, by name.
+    """Return the generation settings of a model, by the name of the setting.
 
-    They are empty if the model has none, for example if it has no head that predicts tokens. The mark `MADE_UP` is
-    removed, so that transformers also reads settings that are added.
+    The result is empty if the model has no settings, for example if it has no head that predicts tokens. The mark
+    `MADE_UP` is removed, so that transformers also reads settings that are added.
 
     Raises:
         ModelError: The file of settings is not a JSON object.

@@ -27,7 +27,7 @@ UNRELATED = {
 """The keys of an architecture on which no number depends."""
 
 _FLAGS = {"attn_q.bias": "attention_bias", "ffn_down.bias": "mlp_bias"}
-"""The attribute of a configuration that must be on, by the ending of the tensors that show it."""
+"""The attribute of a configuration that must be True if the file has tensors with a certain ending, by that ending."""
 
 _UNNAMED = {
     "experts.gate_up_proj": ("experts.down_proj", ("ffn_gate_exps", "ffn_up_exps")),
@@ -39,15 +39,15 @@ Each has a neighbour that gguf can name, and the tensors of the file that the pa
 """
 
 _GEMMA_27B = {"gemma2": 46, "gemma3": 62}
-"""The number of layers of the one size of each Gemma that scales its queries by the model's width over its heads.
+"""The number of layers of the 27B models of Gemma, which scale queries by the model's width divided by its heads.
 
-Other sizes scale them by the width of a head.
+Models of other sizes scale queries by the width of a head.
 """
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The way in which a configuration of transformers follows a key of a GGUF file.
+    """The rule by which a configuration of transformers follows a key of a GGUF file.
 
     Attributes:
         attributes: The names of attributes of a configuration; the first that the configuration has holds the value.
@@ -76,7 +76,10 @@ class Setting:
 
 
 def _count_key_value_heads(config: Any) -> int | list[int]:
-    """Return the number of key/value heads of a layer; for LFM2 a list for all layers, since most have none."""
+    """Return the number of key/value heads of a layer; for LFM2 a list for all layers, since most have no attention.
+
+    For a Falcon whose weights transformers does not convert, the number is 0, which equals no number in a file.
+    """
     if config.model_type == "falcon":  # transformers does not undo llama.cpp's order of the weights of other Falcons
         return 1 if config.multi_query and not config.new_decoder_architecture else 0
     count = int(getattr(config, "num_key_value_heads", config.num_attention_heads))
@@ -153,7 +156,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def refuse_layers(metadata: Metadata) -> None:
-    """Raise an error if layers of a GGUF file have different numbers where transformers has a single one."""
+    """Raise an error if a GGUF file has a number for each layer, and transformers has one number for all layers."""
     for key in ("attention.head_count", "attention.head_count_kv", "feed_forward_length"):
         if isinstance(metadata.settings.get(key), list) and metadata.architecture != "lfm2":
             raise metadata.refuse(key)
@@ -209,7 +212,7 @@ def check_tensors(metadata: Metadata, module: nn.Module) -> None:
 
 
 def _has(config: Any, name: str) -> bool:
-    """Return whether the class of a configuration has an attribute; no model reads others that an instance may have."""
+    """Return whether the class of a configuration has an attribute; models ignore attributes of an instance alone."""
     return hasattr(type(config), name) or name in config.attribute_map
 
 

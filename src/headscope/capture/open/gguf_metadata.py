@@ -14,7 +14,7 @@ from headscope.guards.gguf import check_gguf, open_gguf
 ADVICE = "give the model's hub id, or a folder with config.json, weights and tokenizer"
 
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-"""The tensors that the configuration of a model takes, not a parameter."""
+"""The tensors that become part of a model's configuration, and not a parameter of the model."""
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def head_size(config: Any) -> int:
 
 
 def set_rope(metadata: Metadata, config: Any) -> None:
-    """Set the rotary embedding of a configuration to that of its GGUF file, if its models have rotary embeddings.
+    """Set the rotary embedding of a configuration to the one of its GGUF file; do nothing if it has no such embedding.
 
     Raises:
         ModelError: transformers has no such rotary embedding.
@@ -183,7 +183,7 @@ def _select(parameters: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _find_scaling(metadata: Metadata) -> tuple[str, float]:
-    """Find the type of scaling, as transformers calls it, and its factor; files declare both in several ways."""
+    """Return the type of scaling, as transformers calls it, and its factor; files declare them under several keys."""
     declared = metadata.settings
     key = next((key for key in ("rope.scaling.factor", "rope.scale_linear") if declared.get(key)), None)
     factor = float(declared[key]) if key else 1.0

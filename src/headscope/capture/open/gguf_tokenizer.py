@@ -1,7 +1,7 @@
 """The tokenizer that a GGUF file declares, with the pre-tokenizer that it names.
 
 For byte-level BPE, a file holds only the name of its pre-tokenizer, which splits a text before pairs are merged.
-llama.cpp knows what each name means; transformers uses GPT-2's pre-tokenizer for many of them. Here are the
+llama.cpp knows what each name means; transformers uses GPT-2's pre-tokenizer for many names. This module has the
 pre-tokenizers of the models' own tokenizers.
 """
 
@@ -46,7 +46,7 @@ _WIDE_SIGNS = r"\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{
 
 @dataclass(frozen=True)
 class Splitting:
-    """The way in which a text is split before byte-level BPE.
+    """The rules by which a text is split before byte-level BPE.
 
     Attributes:
         expressions: Regular expressions, applied one after the other; each match becomes a piece of its own.
@@ -82,10 +82,10 @@ SPLITTINGS = {
     **dict.fromkeys("bloom gpt3-finnish poro-chat".split(), Splitting((_BLOOM,))),
     "viking": Splitting((_BLOOM, _DIGIT)),
 }
-"""The splitting of each pre-tokenizer name."""
+"""The rules for splitting a text, by the name of the pre-tokenizer in a GGUF file."""
 
 _OLDER = {"gpt2": "gpt-2", "falcon": "falcon", "starcoder2": "starcoder", "bloom": "bloom", "qwen2": "qwen2"}
-"""The pre-tokenizer name of architectures whose models all share a tokenizer; older files hold no name."""
+"""The name of the pre-tokenizer of each architecture whose models share one tokenizer, for older files without it."""
 
 
 def read_tokenizer(metadata: Metadata, empty: Path) -> Any:
@@ -117,7 +117,7 @@ def read_tokenizer(metadata: Metadata, empty: Path) -> Any:
 
 
 def check_saved_tokenizer(metadata: Metadata, tokenizer: Any, folder: Path) -> None:
-    """Raise an error if transformers loads a saved tokenizer as another, which splits texts differently."""
+    """Raise an error if a tokenizer splits texts differently after transformers has saved and loaded it."""
     saved = AutoTokenizer.from_pretrained(folder)
     if metadata.tokenizer.get("model") == "gpt2":
         if _describe(saved) != _describe(tokenizer):

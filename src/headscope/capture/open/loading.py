@@ -247,7 +247,7 @@ def _wrap(module: Any, tokenizer: PreTrainedTokenizerBase | None, task: str | No
 
 
 def _hash_named(name: str) -> str:
-    """Return the hash of the weights of a model in a folder or in the cache of the hub; empty where it is not there."""
+    """Return the hash of the weights of a model in a folder or in the hub's cache; empty if the model is missing."""
     try:
         where, sha256_of_gguf = _locate(name)
         config = Path(str(cached_file(where, "config.json", local_files_only=True)))
@@ -288,7 +288,7 @@ def source(name: str) -> str:
 
 
 def _locate(name: str) -> tuple[str, str]:
-    """Return the source of a name, and the SHA-256 of its GGUF file; empty if it is not a GGUF file."""
+    """Return the folder or hub id to load for a model name, and the SHA-256 of its GGUF file; empty without one."""
     check_name(name)
     if file := find_gguf(name):
         digest = sha256(file)
@@ -306,7 +306,7 @@ def _folder(where: str) -> Path:
 
 
 def _find_own_task(name: str, config: Any, head: str) -> str | None:
-    """Return the task of the head that a configuration names; None if `DECODER_HEAD` is asked of another model."""
+    """Return the task of the head that a configuration names; None for `DECODER_HEAD` if the model is not a decoder."""
     is_decoder = set(Shape.from_config(config).layers) == {"decoder"}
     if head == DECODER_HEAD and not is_decoder:
         return None

@@ -1,4 +1,4 @@
-"""Placebo adapters: random updates of the same weights, as large as those of an adapter, as controls."""
+"""Placebo adapters: random adapters that update the same weights by the same amount as a trained one, as controls."""
 
 import copy
 import hashlib
@@ -19,32 +19,33 @@ from headscope.errors import HeadscopeError, ModelError
 from headscope.first_guesses import explained
 
 WANTED = "give the folder of an adapter by LoRA, or a PeftModel with one"
-"""What a placebo can be made of."""
+"""The models of which a placebo can be made, as errors list them."""
 
 Factors = tuple[nn.Parameter, nn.Parameter]
-"""The two matrices whose product is the update of a weight, up to its scale: of rank by input, and output by rank."""
+"""The two factors of the update of a weight, up to its scale: matrices of rank x input and of output x rank."""
 
 
 @explained
 def placebo_adapter(model: Loadable, seed: int = 0) -> Model:
-    """Return a model with a random adapter in place of its own, which updates the same weights by as much.
+    """Return a model with a random adapter in place of its trained adapter, as a control.
 
-    The update of each weight has the singular values of the adapter's, and so its rank and its Frobenius norm; its
-    singular vectors are random. A head that an adapter changes more than many placebos change any head is changed by
-    what the adapter has learnt, and not by the size of its updates alone: see `headscope.compare`.
+    The random adapter updates the same weights. Each update has the singular values of the trained update, and so its
+    rank and Frobenius norm, but random singular vectors. If an adapter changes a head more than many placebos change
+    any head, the change comes from what the adapter has learnt, and not only from the size of its updates: see
+    `headscope.compare`.
 
     >>> placebo = headscope.placebo_adapter("my-lora", seed=1)
     >>> table = headscope.measure(placebo, "grammar:211", "relations")
 
     Args:
-        model: a model with an adapter by LoRA, as for `headscope.load`: its folder, or a ``PeftModel``. It is not
-            changed, and shares all other weights with the one that is returned.
-        seed: of the random updates.
+        model: A model with a LoRA adapter, as for `headscope.load`: the folder of the adapter, or a ``PeftModel``. It
+            is not changed, and shares all weights but the adapter with the returned model.
+        seed: The seed of the random updates.
 
     Raises:
-        HeadscopeError: the seed is no whole number, or an edit such as `headscope.disable` is at work.
-        ModelError: the model cannot be loaded, has no adapter, several or one of another kind, or one that is merged,
-            switched off or changes no weight; or its layers lie on several devices.
+        HeadscopeError: The seed is not a whole number, or an edit such as `headscope.disable` is at work.
+        ModelError: The model cannot be loaded, or its layers are on several devices. Or it has no adapter, several
+            adapters, or an adapter that is not LoRA alone, is merged or switched off, or changes no weight.
     """
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise HeadscopeError(f"`seed` is {seed!r}; give a whole number.")
@@ -70,15 +71,15 @@ def placebo_adapter(model: Loadable, seed: int = 0) -> Model:
 
 
 def find_factors(model: Model, given: Any = None) -> dict[str, Factors]:
-    """Return the factors of the update of each weight that the adapter of a model changes, by the name of its layer.
+    """Return the factors of each weight update that the adapter of a model makes, by the name of the layer.
 
     Args:
-        model: with an adapter.
-        given: the model as the user gave it, whose configuration says what else was trained.
+        model: The model with an adapter.
+        given: The same model as the user gave it; its configuration shows whether biases were trained as well.
 
     Raises:
-        HeadscopeError: an edit is at work.
-        ModelError: there is no adapter of which a placebo can be made.
+        HeadscopeError: An edit is at work.
+        ModelError: The model has no adapter of which a placebo can be made.
     """
     model.require_weights("a placebo adapter")
     adapted = list_adapted(model.module)
@@ -105,7 +106,7 @@ def find_factors(model: Model, given: Any = None) -> dict[str, Factors]:
 
 
 def _list_faults(module: nn.Module, adapted: dict[str, Any], given: Any) -> Iterator[str]:
-    """Yield what keeps an adapter from having placebos, the layer named where it is one."""
+    """Yield each reason why an adapter can have no placebo, as words that follow "whose adapter" in a sentence."""
     for name, layer in adapted.items():
         active = [*layer.active_adapters]
         if getattr(layer, "merged", False):
@@ -131,7 +132,7 @@ def _list_faults(module: nn.Module, adapted: dict[str, Any], given: Any) -> Iter
 
 
 def _read_factors(layer: Any) -> Factors | None:
-    """Return the factors of the update that the active adapter makes of a layer; None where it makes none."""
+    """Return the factors of the update of a layer by its active adapter; None if the adapter does not update it."""
     (name,) = layer.active_adapters
     if name in layer.lora_A:
         return layer.lora_A[name].weight, layer.lora_B[name].weight
@@ -141,7 +142,7 @@ def _read_factors(layer: Any) -> Factors | None:
 
 
 def _draw_factors(first: Tensor, second: Tensor, seed: str) -> tuple[Tensor, Tensor]:
-    """Return factors of a random matrix that has the singular values of the product of two factors."""
+    """Return two random factors whose product has the same singular values as the product of `first` and `second`."""
     rank = min(*first.shape, second.shape[0])
     # The singular values of the product are those of the small matrix between two orthonormal ones.
     inner, outer = (torch.linalg.qr(each.double().cpu()).R for each in (first.T, second))

@@ -51,7 +51,7 @@ def eager_attention_forward(
 
 
 class ReplayedAttention(nn.Module):
-    """The attention of one layer."""
+    """The attention of one layer, computed from saved queries, keys and values."""
 
     def __init__(self, config: PreTrainedConfig, settings: Settings, layer: int) -> None:
         """Make the attention of a layer, counted from 1."""

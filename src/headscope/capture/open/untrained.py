@@ -23,7 +23,7 @@ def untrained_model(model: Loadable, *, seed: int = 0, keep_embeddings: bool = F
     >>> table = headscope.measure(untrained, ["The dog sees the old house."], "surface")
 
     Args:
-        model: The model whose shape and tokenizer it has, as for `headscope.load`.
+        model: The model whose shape and tokenizer the untrained model has, as for `headscope.load`.
         seed: The seed of the random weights.
         keep_embeddings: Keep the trained embeddings of words and positions below the first layer (Clark et al. 2019,
             section 5). Then its scores may also come from the words of the text.
