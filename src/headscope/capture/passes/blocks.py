@@ -23,7 +23,10 @@ Layer = tuple[str, int]
 """A layer by attention type and number."""
 
 DOUBLED = 0.05
-"""The largest change by doubling the output of heads before a norm, as a share of the change by the output itself."""
+"""The share below which a norm is assumed to scale the output of heads before it is added to the stream.
+
+It is the change of a block's output if the output of its heads is doubled, divided by the change if it is set to 0.
+"""
 
 
 @dataclass(eq=False)
@@ -54,7 +57,7 @@ class Recorded:
 
     @torch.inference_mode()
     def find_streams(self, layers: Iterable[Layer], projections: Mapping[Layer, Projection]) -> Mapping[Layer, Tensor]:
-        """Return the stream to which the output of each of these layers is added, for layers with a projection.
+        """Return the stream to which the output of a layer is added, for each of `layers` that has a projection.
 
         The stream is the first tensor that the block gets. If a norm scales the output before it is added, as in
         Gemma 2, the stream is returned as 0: then only the angle between a change and the output matters.
@@ -69,7 +72,7 @@ class Recorded:
         return {layer: self.streams[layer] for layer in layers & self.streams.keys()}
 
     def _is_scaled(self, layer: Layer, projections: Mapping[Layer, Projection]) -> bool:
-        """Return whether the block's output hardly changes if the output of its heads is twice as large."""
+        """Return whether a norm scales the heads' output, so that doubling it hardly changes the block's output."""
         without, once, twice = (
             self.run_block(layer, lambda z, _, factor=factor: factor * z, projections) for factor in (0, 1, 2)
         )
@@ -77,7 +80,7 @@ class Recorded:
 
     @contextmanager
     def change(self, layer: Layer, edit: Edit, projections: Mapping[Layer, Projection]) -> Iterator[None]:
-        """Let one pass on the same batch, inside the ``with`` block, begin after the edited heads of a layer.
+        """Let one pass on the same batch, inside the ``with`` block, begin at a layer whose heads are already edited.
 
         This assumes that an attention module returns z, or z after the output projection. Otherwise the pass differs
         from a whole pass with the edit, so callers must check that it does not.
@@ -113,7 +116,7 @@ class Recorded:
             return get_first(block(*arguments, **named))
 
     def _put(self, layer: Layer, z: Tensor, edited: Tensor, projections: Mapping[Layer, Projection]) -> Any:
-        """Return the output that the attention module of a layer would have had with the edited z."""
+        """Return the output that a layer's attention module would have returned with `edited` in place of `z`."""
         returned = self.attended[layer]
         first, *others = returned if isinstance(returned, tuple) else (returned,)
         before, after = (each.transpose(1, 2).flatten(2).to(first.dtype) for each in (z, edited))
@@ -124,7 +127,7 @@ class Recorded:
 
     @contextmanager
     def skip_below(self, layer: Layer) -> Iterator[None]:
-        """Let one pass on the same batch, inside the ``with`` block, take all blocks below a layer from the record.
+        """Let one pass on the same batch, inside the ``with`` block, reuse the recorded outputs below a layer.
 
         The pass must not fill a cache of keys and values.
         """
@@ -239,12 +242,15 @@ def replace_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator[
 
 
 def has_blocks(capture: Capture) -> bool:
-    """Return whether each layer of a model is in a list of modules."""
+    """Return whether the attention module of each layer is inside a list of modules (``nn.ModuleList``)."""
     return len(_find_blocks(capture)) == len(capture.modules)
 
 
 def _find_blocks(capture: Capture) -> Mapping[Layer, nn.Module]:
-    """Find the block of each layer: the item of the outermost list of modules that contains its attention."""
+    """Find the block of each layer: the item, of the outermost list of modules, that contains its attention module.
+
+    A layer outside of any list of modules has no block, and is left out.
+    """
     modules = dict(capture.model.module.named_modules())
     paths = {id(module): path for path, module in modules.items()}
     blocks = {}

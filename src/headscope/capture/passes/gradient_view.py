@@ -1,4 +1,4 @@
-"""The views of gradients: the share of each weight of a row in how much the loss depends on the row.
+"""The gradient views: how much the loss depends on each attention weight, as a share of the sum over its row.
 
 One backward pass gives ``g = dL/dz`` and the values v of each layer; the gradient of a weight is ``g[i] . v[j]``. Then
 a second forward pass shows the rows, block by block, so that nothing as large as a matrix is kept.
@@ -17,7 +17,7 @@ from headscope.capture.tokens.batch import Batch
 
 
 def view_gradients(capture: Capture, *, times_attention: bool) -> DenseView:
-    """Return the view of ``|dL/dA[i, j]|``, or of ``|A[i, j] dL/dA[i, j]|``, as a share of its row."""
+    """Return the view of ``|dL/dA[i, j]|`` (if `times_attention`, ``|A[i, j] dL/dA[i, j]|``) as a share of its row."""
 
     def begin(batch: Batch, loss: Loss | None) -> Turn:
         gradients = capture.run(batch, gradients=True, loss=loss).gradients

@@ -31,7 +31,7 @@ class Projection:
     def apply(
         self, change: Float[Tensor, "batch chosen query width"], heads: Int[Tensor, " chosen"]
     ) -> Float[Tensor, "batch query model"]:
-        """Return the change after the projection that a change of the output of these heads (counted from 0) makes."""
+        """Project a change of the output of some heads, counted from 0; return the change of the layer's output."""
         return change.transpose(1, 2).flatten(2) @ self.parts[heads].flatten(0, 1).to(change.dtype)
 
     def solve(self, added: Float[Tensor, "batch query model"], heads: int) -> Float[Tensor, "batch head query width"]:
@@ -47,7 +47,7 @@ class Projection:
 
 
 def find_norms(capture: Capture, batch: Batch) -> Norms:
-    """Return the measure of the norms of values after the output projection, for each layer and head.
+    """Return an object that measures the norm of each value after the output projection, by layer and head.
 
     The arguments and errors are as in `find_projections`.
     """
@@ -62,7 +62,7 @@ def find_norms(capture: Capture, batch: Batch) -> Norms:
 def find_projections(capture: Capture, batch: Batch) -> dict[tuple[str, int], Projection]:
     """Find the output projection of each layer, by attention type and number.
 
-    A run on `batch` verifies that the module only projects the output of its heads, and may add a constant.
+    A run on `batch` verifies that each layer only projects the output of its heads; it may also add a constant.
 
     Raises:
         ModelError: The model does not use the attention interface, or does more with the output of its heads than
@@ -95,7 +95,7 @@ def find_projections(capture: Capture, batch: Batch) -> dict[tuple[str, int], Pr
 
 @dataclass(eq=False)
 class _Watch:
-    """A forward pass that finds the module that takes the output of each layer's heads.
+    """The hooks of a forward pass that find, for each layer, the module that takes the output of the heads.
 
     Attributes:
         batch: The batch that the model reads.
@@ -136,10 +136,10 @@ class _Watch:
 def _read_projection(
     model: Model, module: nn.Module, z: Float[Tensor, "1 query head width"]
 ) -> Float[Tensor, "head width model"] | None:
-    """Find each head's part of a module that takes z; None if the module does more than multiply and add a constant.
+    """Find each head's part of the matrix by which a module multiplies z, before it may add a constant.
 
-    This runs the module and does not read its weights: adapters may add to weights, and families store them in
-    different ways.
+    The result is None if the module does more than that, or passes no gradient on. The module is run, and its weights
+    are not read: adapters may add to weights, and families store them in different ways.
     """
     heads, width = z.shape[2:]
     zero = z.new_zeros(1, 1, heads * width)

@@ -42,7 +42,7 @@ class ResidualStream:
 
     @contextmanager
     def freeze_scale(self, stream: Stream) -> Iterator[None]:
-        """Let the norm scale every input like `stream` in the ``with`` block, so that it is linear in its changes."""
+        """Let the norm scale every input as it scales `stream`, inside the ``with`` block; the norm is then linear."""
         with replace_forward(self.norm, freeze_norm(self.norm.forward, stream, centers=self.centers)):
             yield
 
@@ -91,9 +91,9 @@ def find_residual_stream(capture: Capture, batch: Batch, projections: Mapping[La
 
 
 def find_unembedding(capture: Capture, batch: Batch) -> Unembedding:
-    """Find the way from the values of each head of a causal language model to its logits.
+    """Find the map from the values of each head of a causal language model directly to its logits.
 
-    A run on `batch` verifies that heads add to a sum, and that the output embeddings read its norm.
+    A run on `batch` verifies that heads add to a sum, and that the output embeddings read the norm of this sum.
 
     Raises:
         ModelError: The model does not return logits of tokens, has no additive residual stream, or its output
@@ -147,7 +147,7 @@ def _read_norm(stream: ResidualStream, embeddings: Tensor) -> Float[Tensor, "mod
 
 @dataclass(eq=False)
 class _Watch:
-    """A forward pass that notes the calls of all modules, in the order in which they end.
+    """A hook that notes the calls of all modules in a forward pass, in the order in which the calls end.
 
     Attributes:
         calls: Each module, its first input tensor, and its first output tensor.
@@ -198,7 +198,7 @@ def _find_norm(model: Model, recorded: Recorded, watch: _Watch) -> ResidualStrea
 
 
 def _scales(model: Model, norm: nn.Module, stream: Stream, *, centers: bool) -> bool:
-    """Return whether a module is linear with its scale frozen, and does not depend on the size of its input."""
+    """Return whether a module is a norm: it ignores the size of its input, and is linear if its scale is frozen."""
     frozen = freeze_norm(norm.forward, stream, centers=centers)
     first, second = stream.roll(1, -1), stream.flip(-1)  # two arbitrary changes
     base = frozen(stream)

@@ -24,7 +24,7 @@ USED = 0.5
 """The share of the free memory of a GPU for which batches are planned. A batch that still does not fit is halved."""
 
 ROWS = 512
-"""The number of keys, for each token and head of a layer, for whose weights memory is planned.
+"""The number of attention weights that memory is planned for, for each token and each head of a layer.
 
 Long texts are read in blocks of rows.
 """
@@ -32,7 +32,7 @@ Long texts are read in blocks of rows.
 
 @dataclass(eq=False)
 class Room:
-    """The number of tokens that a model reads at once, as far as it is known; it shrinks if a batch does not fit.
+    """The number of tokens that a model can read at once, as far as it is known; it is halved if a batch does not fit.
 
     Attributes:
         model: The model.
@@ -47,7 +47,9 @@ class Room:
 
     @classmethod
     def measure(cls, model: Model, batch_tokens: int | None, batches: int = 1) -> "Room":
-        """Estimate the room of a model on GPUs from the free memory of the fullest one, unless `batch_tokens` is given.
+        """Return the room of a model, estimated from the free memory of its fullest GPU.
+
+        The room is unlimited if `batch_tokens` is given, or if the model is not on a GPU.
 
         Args:
             model: The model.
@@ -161,7 +163,7 @@ def advise_on_memory(model: Model) -> str:
 
 
 def estimate_token_bytes(model: Model) -> int:
-    """Estimate the bytes that a token of a batch takes while a model is observed; the estimate is rather too high."""
+    """Estimate the bytes of memory that a token of a batch takes while a model is observed; rather too many."""
     config = model.module.config.get_text_config()
     hidden = getattr(config, "hidden_size", 0) or 1024
     inner = getattr(config, "intermediate_size", None) or 4 * hidden

@@ -47,21 +47,22 @@ The number does not depend on free memory, so that an interrupted run continues 
 """
 
 VERIFIED_WORDS = 128
-"""The number of words of the text on which the capture is verified; that check runs with the matrix."""
+"""The number of words of the text on which the capture is verified; the verification computes the matrix."""
 
 HELD_WEIGHTS = 1 << 27
-"""The number of attention weights of all layers that are held at once (512 MiB), unless one document has more alone.
+"""The largest number of attention weights of a batch, in all layers, that are held at once (512 MiB).
 
-A document of 512 tokens has 38 million in a model of 12 layers of 12 heads, and 101 million in one of 24 layers of 16.
+A single document may have more. A document of 512 tokens has 38 million weights in a model of 12 layers of 12 heads,
+and 101 million in a model of 24 layers of 16 heads.
 """
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The way in which a corpus is read; the same plan gives the same table to the last bit.
+    """The settings with which a corpus is read; the same plan gives the same table to the last bit.
 
     Attributes:
-        max_tokens: A limit of tokens below the model's own.
+        max_tokens: The most tokens of a text, if this is below the model's own limit; None for the model's limit.
         cut: Cut longer documents after the last word that fits; otherwise they are skipped. By default `measure` cuts
             them if the corpus has coreference, whose documents are whole texts.
         pair_tokens: The number of tokens to which pairs of segments are cut (Clark et al. 2019, section 3: 128).
@@ -93,7 +94,7 @@ class Plan:
     first: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise an error for blocks of fewer than 1 row, an unknown view, or an unknown way to read a text."""
+        """Raise an error for blocks of fewer than 1 row, an unknown view, or an unknown form of texts."""
         check_view(self.view)
         check_text(self.text)
         if self.rows is not None and self.rows < 1:
@@ -116,12 +117,12 @@ class Portion:
     skipped: Mapping[str, int]
 
     def select(self, rows: Sequence[int]) -> "Portion":
-        """Return the portion with only these documents of its batch."""
+        """Return the portion with only some documents of its batch, by their indices."""
         batches = tuple(batch.select(torch.tensor(rows, device=batch.encoder.ids.device)) for batch in self.batches)
         return replace(self, batches=batches)
 
     def leave_out(self, left_out: Bool[Tensor, " batch"], reason: str) -> "Portion":
-        """Return the portion without these documents of its batch, and count them as skipped."""
+        """Return the portion without some documents of its batch, which it counts as skipped for `reason`."""
         skipped = Counter(self.skipped) + Counter({reason: int(left_out.sum())})
         rest = (~left_out).nonzero()[:, 0]
         batches = tuple(batch.select(rest) for batch in self.batches) if len(rest) else ()
@@ -137,13 +138,13 @@ class Stream:
     Attributes:
         documents: Any number of documents; only `WINDOW` of them are held at a time.
         models: One model, or several of one shape that read the same tokens.
-        plan: The way in which the documents are read and batched.
+        plan: The settings with which the documents are read and batched.
         max_tokens: The most tokens of a document, if neither the plan's limit nor a model's limit is lower.
         held: The models whose attention of all layers is held at once; their batches are kept small.
-        reads_logits: Also find which tokens the values of the first model raise.
+        reads_logits: Also find the token whose logit each value of the first model raises most.
         alone_from: The number of tokens from which on a text is a batch alone; None if only the size of batches
             decides.
-        originals: The names under which documents count that repeat others.
+        originals: The names under which a document counts if it repeats another document.
 
     Raises:
         ModelError: Two models differ in shape or device, or read a document as different tokens; or the attention of a
@@ -194,7 +195,10 @@ class Stream:
         return tuple(sorted({length for model in self.models for length in list_thresholds(model.module)}))
 
     def _batches(self, model: Model, documents: Iterable[Document]) -> Iterator[tuple[Batch | None, Counter[str]]]:
-        """Yield padded batches for one model, each with the counts of documents skipped since the batch before it."""
+        """Yield padded batches for one model, each with the counts of documents skipped since the batch before it.
+
+        If documents are skipped after the last batch, their counts come with None in place of a batch.
+        """
         limits = [self.max_tokens, self.plan.max_tokens, *(each.max_tokens for each in self.models)]
         alignment = Alignment.for_model(
             model,
@@ -236,7 +240,7 @@ class Stream:
 
 
 def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> Capture:
-    """Verify the capture of a model, on fewer words if there is not enough memory."""
+    """Return the verified capture of a model; it is verified on fewer words if there is not enough memory."""
     words = VERIFIED_WORDS
     while words:
         try:
@@ -250,7 +254,10 @@ def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> C
 
 
 def _verify(model: Model, batch: Batch, plan: Plan, words: int, *, reads_logits: bool) -> Capture:
-    """Verify the capture of a model on the first document of a batch for which the model's outputs are finite."""
+    """Return the capture of a model, verified on the first document of a batch with finite outputs.
+
+    It shows the view of the plan, and has the unembedding if `reads_logits`.
+    """
     for document in batch.documents:
         sample = _sample(model, document, words, batch.encoder.length, plan.text, padded=plan.batch_tokens != 1)
         if is_finite(model, sample):
@@ -284,7 +291,7 @@ def _refuse_other_shape(before: Model, after: Model) -> None:
 
 
 def _refuse_other_tokens(before: Model, after: Model, batch: Batch | None, beside: Batch | None) -> None:
-    """Raise an error unless the batches of two models have the same documents and tokens; None is no further batch."""
+    """Raise an error unless the batches of two models have the same documents and tokens; None: no batch is left."""
     if batch is None and beside is None:
         return
     if batch is None or beside is None or not _same(batch, beside):

@@ -12,7 +12,7 @@ from headscope.capture.tokens.batch import Batch
 
 
 def see_through(view: str | None, capture: Capture, sample: Batch) -> Capture:
-    """Return the capture so that it shows a view of `VIEWS` in place of the weights; None returns it unchanged.
+    """Return a capture that shows a view of `VIEWS` in place of the weights; for None, the capture unchanged.
 
     `sample` is the batch on which the view is tried.
 

@@ -30,7 +30,7 @@ from headscope.errors import ModelError
 
 
 def prepare_value_zeroing(capture: Capture, batch: Batch) -> DenseView:
-    """Return the view of the cosine distance of a block's output with and without a value, as a share of its row.
+    """Return the view of the cosine distance between a block's outputs with and without a value, as a share of its row.
 
     A run on `batch` verifies that a block with edited heads returns what the model itself computes.
 
@@ -51,7 +51,7 @@ def prepare_value_zeroing(capture: Capture, batch: Batch) -> DenseView:
 
 
 def _begin(capture: Capture, projections: Mapping[Layer, Projection], batch: Batch, loss: Loss | None) -> Turn:
-    """Run each block without each value, and return the function that gives the rows of the view."""
+    """Measure a batch by running each block without each value; return the function that returns the view's rows."""
     recorded, seen = record_pass(capture, batch.inputs), list[DenseRows]()
 
     def see(attention: Attention) -> None:
@@ -86,7 +86,7 @@ def _measure_shares(
 
 
 def _take_value(head: int, key: int, weights: Float[Tensor, "batch query"]) -> Edit:
-    """Return an edit that subtracts the value of a token, times its weights, from the output of a head."""
+    """Return an edit that subtracts the value of the token `key`, times its weights, from the output of a head."""
 
     def edit(z: Tensor, layer: EditedLayer) -> Tensor:
         edited = z.clone()

@@ -9,7 +9,7 @@ from headscope.errors import HeadscopeError
 
 @dataclass(frozen=True)
 class View:
-    """A view, in the words of a table.
+    """The description of a view, as tables state it.
 
     Attributes:
         share: The unit of its weights.
@@ -43,10 +43,10 @@ _ROLLOUT = (
 ViewName: TypeAlias = Literal[
     "norm", "gradient", "gradient-x-attention", "rollout", "rollout-without-sink", "value-zeroing"
 ]
-"""What has the key of one of `VIEWS`."""
+"""The name of a view, which is a key of `VIEWS`."""
 
 NORM: ViewName = "norm"
-"""The view whose weights are those of attention times a number of each key."""
+"""The name of the norm view, whose weights are the attention weights times a norm of each key."""
 
 VIEWS: Mapping[str, View] = {
     NORM: View(
