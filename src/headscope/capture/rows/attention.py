@@ -1,4 +1,4 @@
-"""Attention as an object with methods that answer questions; it need not be a matrix.
+"""Attention as an object whose methods compute statistics of its rows; it need not hold a matrix.
 
 A reducer gets an `Attention` while the forward pass runs, and asks it for averages, entropies or single weights. Each
 implementation computes the answers in its own way; the seam in `headscope.capture.forward.interface` chooses the
@@ -28,7 +28,7 @@ class Attention(Protocol):
         layer: The number of the layer, counted from 1 in the order of the forward pass, separately for each attention
             type.
         attention_type: ``encoder``, ``decoder`` (also for a model with a decoder alone) or ``cross``.
-        rows: The query positions that are held, with a constant step.
+        rows: The query positions whose rows are held; they may have a step.
         batch: The documents, their tokens and words.
         raised_tokens: The result of `raised`; None if nobody reads logits.
         value: The result of `values`; None for a view, and if only the weights can be seen.
@@ -102,7 +102,7 @@ class Attention(Protocol):
         """Return the entropy of each row, -sum_k a[q, k] ln a[q, k], in nats."""
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
-        """Return the weights on n keys for each held row."""
+        """Return the weights of each held row on the n keys that `keys` gives for this row."""
 
     def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
         """Return the key with the largest weight for each of `queries`; the first key if several are equal.
@@ -137,7 +137,7 @@ class Attention(Protocol):
 
     @cached_property
     def _words(self) -> Words:
-        """The attention between words, computed once."""
+        """The result of `words`, computed once."""
         if self.rows != slice(0, self.queries.length):
             raise HeadscopeError(
                 "attention between words was asked of a block of rows, and the tokens of a word may lie in two blocks; "
@@ -147,10 +147,10 @@ class Attention(Protocol):
 
 
 def read_values(values: Float[Tensor, "batch head token width"] | None) -> Float[Tensor, "batch head token width"]:
-    """Return the values or outputs, or raise an error if they are None.
+    """Return values or outputs unchanged, or raise an error if they are None.
 
     Raises:
-        HeadscopeError: They are None, since a view is shown, or the model does not show its values.
+        HeadscopeError: A view is shown, or the model does not show its values, so there are none.
     """
     if values is None:
         raise HeadscopeError(

@@ -13,7 +13,7 @@ from headscope.capture.rows.norms import make_shares
 from headscope.capture.tokens.batch import Batch
 
 FEW_COLUMNS = 16
-"""The number of columns up to which another layout of memory is used, which is several times faster."""
+"""Up to this number of columns, a tensor is stored column by column, which makes a product several times faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class DenseRows(Attention):
         return replace(self, batch=self.batch.on(device), **tensors)
 
     def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "DenseRows":
-        """Return the rows of the norm view, from the norm of the vector that each head takes from each key."""
+        """Return the rows of the norm view; `norms` has the norm of each key's value after the output projection."""
         return replace(self, matrix=make_shares(self.matrix, norms[:, :, self.columns]), value=None, averaged=None)
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
@@ -87,14 +87,14 @@ class DenseRows(Attention):
         return torch.cat(negated).neg_()
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
-        """Return the weights on n keys for each row."""
+        """Return the weights of each row on the n keys that `keys` gives for this row."""
         place = keys - self.columns.start
         held = (place >= 0) & (place < self.matrix.shape[-1])
         index = place.clamp(0, self.matrix.shape[-1] - 1)[:, None].expand(-1, self.heads, -1, -1)
         return self.matrix.gather(3, index).masked_fill_(~held[:, None], 0.0)
 
     def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
-        """Return the key with the largest weight for each of `queries`."""
+        """Return the key with the largest weight for each of `queries`, which must be among the held rows."""
         place = (queries - self.rows.start) // (self.rows.step or 1)
         index = place[:, None, :, None].expand(-1, self.heads, -1, self.matrix.shape[-1])
         keys: Tensor = self.matrix.gather(2, index).argmax(-1) + self.columns.start
@@ -103,7 +103,7 @@ class DenseRows(Attention):
     def distances(
         self, edges: tuple[int, ...]
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
-        """Return the attention to each bucket of distance, and the mean distance, in tokens."""
+        """Return the attention to each bucket of distance, and the mean distance in tokens, for each row."""
         first = self.keys.first + self.columns.start - self.queries.first - self.rows.start
         keys = ((first, first + self.matrix.shape[-1]),)
         together = self.batch.rulers.total(self.matrix, keys, edges, self.rows.step or 1)
@@ -120,6 +120,9 @@ class DenseRows(Attention):
 
 
 def _lay_out(columns: Float[Tensor, "*batch key feature"]) -> Float[Tensor, "*batch key laid"]:
-    """Lay out columns for the fastest product: a few are stored column by column, and one gets a second column."""
+    """Return columns in the memory layout of the fastest product: up to `FEW_COLUMNS` are stored column by column.
+
+    A single column gets a second column of zeros.
+    """
     columns = torch.nn.functional.pad(columns, (0, 1)) if columns.shape[-1] == 1 else columns
     return columns.mT.contiguous().mT if columns.shape[-1] <= FEW_COLUMNS else columns

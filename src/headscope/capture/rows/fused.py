@@ -1,4 +1,4 @@
-"""Attention without the matrix: one pass over the rows of a layer answers the same questions.
+"""Attention without the matrix: one pass over the rows of a layer computes the same statistics.
 
 This needs scores that are plain ``scale * q . k`` under a mask that only hides keys. Then one pass over all rows
 (`headscope.capture.rows.sweep`, on a GPU `headscope.capture.rows.second_pass`) computes the layer's output (unless the
@@ -33,18 +33,18 @@ from headscope.capture.tokens.batch import Batch
 from headscope.capture.tokens.questions import Asked
 
 FEW = 8
-"""Columns are averaged over only their non-zero keys if at most one key in this number is not 0."""
+"""Columns are averaged over only the keys that are not 0 if these are at most one key in this number."""
 
 
 @dataclass(frozen=True, eq=False)
 class FusedRows(Attention):
-    """All rows of a layer's attention, as queries, keys and the kernel's log-sum-exp.
+    """All rows of a layer's attention, held as queries and keys in place of their weights.
 
     Attributes:
         query, key: The queries and keys that the model passes to attention; several query heads may share a key head.
         scale: The factor of the dot products.
         reach: The keys that a query sees.
-        kernels: The GPUs that have the kernel.
+        kernels: The kernels that measure attention without the matrix on a GPU.
         attended: The output and log-sum-exp of the model's own kernel; None if they are computed here.
     """
 
@@ -68,10 +68,10 @@ class FusedRows(Attention):
         return self.query.shape[1]
 
     def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "FusedRows":
-        """Return the rows of the norm view, from the norm of what each head takes from each key; all norms are above 0.
+        """Return the rows of the norm view; `norms` has the norm of each key's value after the output projection.
 
-        Multiplying a weight by a norm means adding the norm's logarithm to the score. So each key gets the logarithm as
-        one more number, and each query gets a constant for it.
+        All norms must be above 0. Multiplying a weight by a norm means adding the norm's logarithm to the score. So
+        each key vector gets the logarithm as a further entry, and each query vector gets a constant.
         """
         logarithms = norms.log()[..., None]
         key = self.key.float().repeat_interleave(self.heads // self.key.shape[1], dim=1)
@@ -151,14 +151,17 @@ class FusedRows(Attention):
         return self._ask().output if self.attended is None else self.attended[0].detach().float()
 
     def _attend_by_kernel(self, kernel: ModuleType, columns: Float[Tensor, "batch any key column"]) -> Attended:
-        """Compute averages of columns (shared by all heads or not) by the GPU kernel, and the scores' log-sum-exp."""
+        """Return averages of columns and the log-sum-exp of the scores, by the GPU kernel.
+
+        The columns are shared by all heads, or separate for each head or key/value head.
+        """
         known = next((swept.log_sum for swept in self._swept.values()), self._known_log_sum)
         laid, how = kernel.lay_columns([columns]), {"scale": self.scale, "reach": self.reach, "log_sum": known}
         attended: Attended = kernel.attend_by_triton(self.query, self.key, laid, **how)
         return attended
 
     def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
-        """Return the answers of one pass over all rows; only distances at other edges need another pass."""
+        """Return the statistics from one pass over all rows; a further pass runs only for other `edges`."""
         if edges is None:
             edges = next(iter([*self._swept, *self._recalled.edges]), distance.EDGES)
         if edges not in self._swept:
@@ -192,12 +195,12 @@ class FusedRows(Attention):
 
     @property
     def way(self) -> str:
-        """The way in which the answers are computed, in words, as the paths of a table name it."""
+        """The method that computes the statistics, in words, as the measuring paths of a table name it."""
         return "without the matrix" if self.kernel is None else "without the matrix, by Triton"
 
     @property
     def kernel(self) -> ModuleType | None:
-        """The module of the GPU kernel; None for plain products."""
+        """The module of the GPU kernel; None if plain products are used."""
         return self.kernels.find(self.query)
 
     @cached_property
@@ -205,7 +208,7 @@ class FusedRows(Attention):
         return self.batch.questions.recall(self.attention_type, self.layer)
 
     def bound_scores(self) -> float:
-        """Return a bound of the absolute values of all scores (Cauchy-Schwarz)."""
+        """Return an upper bound of the absolute values of all scores (Cauchy-Schwarz)."""
         longest = (side.norm(dim=-1, dtype=torch.float32).amax(-1).amax() for side in (self.query, self.key))
         return float(abs(self.scale) * math.prod(longest))
 
@@ -228,7 +231,7 @@ class FusedRows(Attention):
         return features[..., :-1], features[..., -1]
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
-        """Return the weights on n keys for each query."""
+        """Return the weights of each row on the n keys that `keys` gives for this row."""
         row = torch.arange(len(keys), device=keys.device)[:, None]
         place = torch.arange(keys.shape[1], device=keys.device)
         groups = self.heads // self.key.shape[1]
@@ -245,7 +248,7 @@ class FusedRows(Attention):
         return torch.stack(weights, dim=-1)
 
     def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
-        """Return the key with the largest weight, which has the largest score, for each of `queries`."""
+        """Return the key with the largest score, and so the largest weight, for each of `queries`."""
         query = self.query.gather(2, queries[:, None, :, None].expand(-1, self.heads, -1, self.query.shape[-1]))
         places = _range(slice(0, self.key.shape[2]), self.key)
         seen = self.reach.within(places - queries[..., None])

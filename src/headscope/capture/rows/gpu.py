@@ -1,4 +1,4 @@
-"""Chooses the GPUs that use the kernel of `headscope.capture.rows.second_pass`: it must compile and be right there."""
+"""Chooses the GPUs that use the kernel of `headscope.capture.rows.second_pass`: it must give right results there."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,12 +21,15 @@ CLOSE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
-    """The kernel of each device, size of a head and type of numbers; each is tried once."""
+    """The kernels that measure attention without the matrix on GPUs, by device, width of a head and numerical type.
+
+    Each kernel is tested once; None replaces a kernel that does not work.
+    """
 
     _tried: dict[tuple[torch.device, int, torch.dtype], ModuleType | None] = field(default_factory=dict)
 
     def find(self, query: Float[Tensor, "batch head query size"]) -> ModuleType | None:
-        """Return the module of the kernel for queries of this kind; None for plain products."""
+        """Return the module of the kernel for queries of this device, width and type; None if it does not work."""
         kind = (query.device, query.shape[-1], query.dtype)
         if kind not in self._tried:
             self._tried[kind] = _try_kernel(*kind)
@@ -49,7 +52,7 @@ def _try_kernel(device: torch.device, size: int, dtype: torch.dtype) -> ModuleTy
 def is_right(
     lay: Callable[..., Any], answer: Callable[..., Swept], device: torch.device, size: int, dtype: torch.dtype
 ) -> bool:
-    """Return whether a kernel gives the same answers as plain products, with a window and padding.
+    """Return whether a kernel gives the same statistics as plain products, on random rows with a window and padding.
 
     Args:
         lay: Lays out columns for `answer`.

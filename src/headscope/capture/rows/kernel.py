@@ -57,7 +57,7 @@ def in_blocks(
 def _attend_in_block(
     query: Tensor, key: Tensor, values: Tensor, mask: Tensor | None, scale: float, first: int | None
 ) -> Attended:
-    """Compute the result of `attend` for a block of rows; `first` is the first row's number if they are causal."""
+    """Compute the result of `attend` for a block of rows; for causal attention, `first` is the first row's number."""
     scores = products(query.float(), key.float()).mul_(scale)
     if mask is not None:
         scores = scores + mask
@@ -80,7 +80,7 @@ def products(
 def average_values(
     weights: Float[Tensor, "batch head query key"], values: Float[Tensor, "batch key_head key width"]
 ) -> Float[Tensor, "batch head query width"]:
-    """Sum the values of each head's key/value head, weighted by the head's weights."""
+    """Return the sum of the values of each head's key/value head, weighted by the weights of the head."""
     batch, heads, queries, keys = weights.shape
     grouped = weights.reshape(batch, values.shape[1], heads // values.shape[1] * queries, keys)
     return (grouped @ values).view(batch, heads, queries, values.shape[-1])

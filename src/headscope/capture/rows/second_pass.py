@@ -35,7 +35,7 @@ Wider heads, float32 and older GPUs have smaller blocks, so that all numbers of 
 """
 
 WIDTH = 64
-"""The most columns that a program averages; another program averages the next, and computes the weights again."""
+"""The most columns that a Triton program averages; more columns go to other programs, which compute weights again."""
 
 SMALLEST, LONGEST = 16, 128
 """The smallest side of a product, and the longest block of keys; both are powers of 2."""
@@ -69,7 +69,7 @@ class Columns:
     size: Float[Tensor, "batch column_head column 1"]
 
     def split(self, averages: Float[Tensor, "batch head query column"]) -> tuple[Float[Tensor, "*rows _"], ...]:
-        """Split the averages of all columns by the tensors that the columns came from."""
+        """Return the averages of the columns of each tensor that the columns came from, without padded columns."""
         parts: tuple[Tensor, ...] = torch.split(averages[..., : sum(self.widths)], [*self.widths], dim=-1)
         return parts
 
@@ -141,7 +141,7 @@ def attend_by_triton(
     reach: Reach,
     log_sum: Float[Tensor, "batch head query"] | None = None,
 ) -> tuple[Float[Tensor, "batch head query column"], Float[Tensor, "batch head query"]]:
-    """Compute only averages of columns, and the log-sum-exp; the arguments are as in `sweep_by_triton`."""
+    """Return the averages of columns, and the log-sum-exp; the arguments are as in `sweep_by_triton`."""
     rows = _Rows.lay(query, key, scale, reach)
     log_sum = rows.add_up() if log_sum is None else log_sum.float().contiguous()
     averages = rows.answer(log_sum, columns, slice(0, None))
@@ -156,7 +156,8 @@ class _Rows:
         query, key: The queries and keys; the numbers of a vector are next to each other in memory.
         covered: 1 for hidden keys; any tensor if no key is hidden.
         numbers: The number of heads, of heads for each key head, of queries, and of keys.
-        reach: The scale of the scores as exponents of 2, and the number of keys before and after it that a row sees.
+        reach: The scale of the scores as exponents of 2, and the numbers of keys that a row sees before and after its
+            own position.
         settings: The settings from `choose_settings`.
     """
 
@@ -201,7 +202,10 @@ class _Rows:
         borders: Int[Tensor, " border"] | None = None,
         averages: Float[Tensor, "batch head query column"] | None = None,
     ) -> Float[Tensor, "batch head query column"]:
-        """Write the averages of some columns to a tensor for all columns, and the other answers to `swept`."""
+        """Write the averages of the columns `some` to a tensor for all columns, and return that tensor.
+
+        If `swept` is given, the other statistics are written to it.
+        """
         width, length = (0, 0) if columns is None else columns.high.shape[-2:]
         if averages is None:
             averages = log_sum.new_empty(*log_sum.shape, width)
@@ -236,7 +240,7 @@ class _Rows:
 
 
 def _find_capability(device: torch.device) -> int:
-    """Return the generation of a GPU; without a GPU, the generation of the newest known one."""
+    """Return the generation of a GPU (its major compute capability); 9, the newest known one, for other devices."""
     return torch.cuda.get_device_capability(device)[0] if device.type == "cuda" else 9
 
 
@@ -258,10 +262,15 @@ def choose_settings(size: int, dtype: torch.dtype, capability: int, *, has_hidde
 
 
 def choose_more(buckets: int, parts: int, width: int, *, has_features: bool, ahead: bool) -> Settings:
-    """Return the other constants of the second pass, for a number of buckets, of parts and of columns.
+    """Return the constants that only the second pass has.
 
-    If no row sees a key after itself (`ahead` is False), the buckets after the middle one are empty, and need no
-    registers.
+    Args:
+        buckets: The number of buckets of distance.
+        parts: The number of tensors of columns: 0 without columns, 1 if columns are exact in float16, or else 2.
+        width: The number of columns.
+        has_features: True to compute entropies and distances.
+        ahead: False if no row sees a key after itself. Then the buckets after the middle one are empty, and need no
+            registers.
     """
     columns = min(WIDTH, _pad(width))
     constants: Settings = {

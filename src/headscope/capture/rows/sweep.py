@@ -28,7 +28,7 @@ LOWEST = -1e30
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """The answers of a pass for every row.
+    """The statistics of every row, as one pass computes them.
 
     Attributes:
         log_sum: The logarithm of the sum of the exponentials of the row's scores. It is in float64, since a weight is
@@ -59,7 +59,7 @@ def sweep(
     rulers: distance.Rulers,
     sizes: BlockSizes,
 ) -> Swept:
-    """Run the pass over all rows; `first` is the distance from the first row to the first key."""
+    """Compute all statistics of every row in one pass; `first` is the distance from the first row to the first key."""
     batch, heads, queries, _ = query.shape
     together = _join_columns(key, value, columns)
     width, *widths = (each.shape[-1] for each in together)
@@ -128,7 +128,10 @@ class _Block:
 
     @classmethod
     def cut(cls, rows: slice, length: int, keys: int, reach: Reach, first: int, edges: tuple[int, ...]) -> "_Block":
-        """Make the block of at most `length` rows; the other arguments are as in `sweep`."""
+        """Return the block of the query rows `rows`, with its near and far ranges of keys.
+
+        `length` is the most rows of a block, and `keys` the number of keys. The other arguments are as in `sweep`.
+        """
         seen = reach.keys(rows, keys)
         # Cuts at 0 and 1 keep the rows' own keys out of the far ranges, since distances count in both directions.
         cuts = [0, 1, *(cut for edge in edges for cut in (edge, 1 - edge))]
@@ -169,7 +172,7 @@ class _Sweep:
         reach, edges, rulers: As in `sweep`.
         most: The most weights that exist at once, but at least the weights of one head of each text.
         rooms: The memory for the scores and the weights of a block; allocating it for each block would take long.
-        swept: The answers.
+        swept: The statistics, which are written block by block.
     """
 
     query: Float[Tensor, "batch head query size"]
@@ -185,13 +188,13 @@ class _Sweep:
     swept: Swept
 
     def answer(self, block: _Block) -> None:
-        """Compute the answers for a block of rows."""
+        """Compute the statistics of a block of rows, and write them to `swept`."""
         column_features = self._write_columns(block)
         for heads in self._split_heads(block):
             self._answer_for_heads(block, heads, column_features)
 
     def _answer_for_heads(self, block: _Block, heads: slice, column_features: Float[Tensor, "column feature"]) -> None:
-        """Compute the answers for some heads: heads of one key head, or all heads of several key heads."""
+        """Compute the statistics of a block for heads of one key head, or for all heads of several key heads."""
         rows, groups = block.rows, self.query.shape[1] // self.key.shape[1]
         key_heads = slice(heads.start // groups, -(-heads.stop // groups))
         scores, weights = self._score(block, self.query[:, heads, rows], self.key[:, key_heads, block.seen])
@@ -236,7 +239,10 @@ class _Sweep:
     def _add_features(
         self, block: _Block, features: Float[Tensor, "batch head row _"]
     ) -> Float[Tensor, "batch head row feature"]:
-        """Return the features of far keys, from the sums over the columns that `_write_columns` wrote."""
+        """Return the features of far keys, from the averages of the columns that `_write_columns` wrote.
+
+        `features` has the features and, as the last entry, the change of the mean distance from row to row.
+        """
         # Later rows are further from keys before the block, and nearer to keys after it.
         later = torch.arange(block.count, device=features.device)
         features[..., -2] += later * features[..., -1]
@@ -245,7 +251,7 @@ class _Sweep:
     def _measure_near(
         self, block: _Block, weights: Float[Tensor, "batch head row seen"]
     ) -> Float[Tensor, "batch head row feature"]:
-        """Compute the features of near keys, weight by weight."""
+        """Return the features of near keys, computed weight by weight."""
         first = block.seen.start
         close = torch.cat([weights[..., part.start - first : part.stop - first] for part in block.near], dim=-1)
         stretches = tuple((block.first + part.start, block.first + part.stop) for part in block.near)

@@ -64,7 +64,7 @@ def _score(
 @triton.jit
 @no_type_check
 def _add(total, lost, summand):
-    """Return a sum and its rounding error, which the next summand corrects (Kahan)."""
+    """Return the sum of `total` and `summand`, and its rounding error, which corrects the next summand (Kahan)."""
     summand -= lost
     higher = total + summand
     return higher, (higher - total) - summand
@@ -86,7 +86,10 @@ def _find_rows(
     query, text_stride, head_stride, row_stride, heads, queries, size: tl.constexpr, size_padded: tl.constexpr,
     rows_block: tl.constexpr,
 ):  # fmt: skip
-    """Return the text, the head, the rows and the queries of this Triton program; the last rows come first."""
+    """Return the text, the head, the rows and the queries of this Triton program; the first programs get the last rows.
+
+    The result is the text, the head, the first row, the last row, all rows, and the queries.
+    """
     row_blocks = tl.cdiv(queries, rows_block)
     pair = (tl.program_id(0) // row_blocks).to(tl.int64)
     text, head = pair // heads, pair % heads
@@ -138,7 +141,10 @@ def answer(
     has_hidden: tl.constexpr, lowest: tl.constexpr, size: tl.constexpr, size_padded: tl.constexpr,
     buckets_padded: tl.constexpr, rows_block: tl.constexpr, keys_block: tl.constexpr, width_block: tl.constexpr,
 ):  # fmt: skip
-    """Write averages of columns in `parts` parts; with features, entropies, masses in buckets and mean distances."""
+    """Write the averages of columns; if `has_features`, also log-sum-exps, entropies, buckets and mean distances.
+
+    The columns come in `parts` parts: high, or high and low.
+    """
     text, head, row_start, last_row, row, query_block = _find_rows(
         query, query_text, query_head, query_row, heads, queries, size, size_padded, rows_block
     )
