@@ -56,7 +56,7 @@ class Aligned:
         segment: 0 for the first segment of a pair, and 1 for the second.
         translation: The translation, which a decoder reads in place of the text. It is None if the model is not an
             encoder-decoder, or the document has no translation.
-        places: The indices of the tokens among all tokens with saved attention; None for a model that computes it.
+        places: The indices of the tokens among all tokens with saved attention; None if a model computes attention.
     """
 
     document: Document
@@ -74,7 +74,7 @@ class Aligned:
 
 @dataclass(frozen=True)
 class Alignment:
-    """The settings for turning the documents of one run into tokens.
+    """The settings for turning documents into tokens.
 
     Attributes:
         tokenizer: The tokenizer; it reads each text as one string.
@@ -112,7 +112,7 @@ class Alignment:
         text: str = WRITTEN,
         first: int | None = None,
     ) -> "Alignment":
-        """Make the alignment for `model`; its limits, which include the token `first`, can only be lowered."""
+        """Make the alignment for `model`; `max_tokens`, which includes the token `first`, can only lower its limit."""
         limits = [limit - (first is not None) for limit in (model.max_tokens, max_tokens) if limit is not None]
         longest = min(limits, default=None)
         pairs, translates = min([pair_tokens, *limits]), model.start_id is not None
@@ -120,7 +120,7 @@ class Alignment:
         return cls(model.tokenizer, longest, cut, pairs, text, translates, model.saved, first)
 
     def align(self, documents: Sequence[Document]) -> tuple[list[Aligned], Counter[str]]:
-        """Turn documents into tokens; return those that the model can read, and the number left out by reason.
+        """Turn documents into tokens; return the documents that the model can read, and counts of what is left out.
 
         Nothing is guessed: a word without a token is counted, with the links that it loses. A text is left out if the
         tokenizer drops visible characters of it.
@@ -152,7 +152,7 @@ class Alignment:
         return aligned, +skipped
 
     def _align(self, documents: list[Document], *, pairs: bool) -> Iterator[tuple[Aligned | None, Counter[str]]]:
-        """Yield each document as tokens (None if it is left out) and the counts of what is left out of it."""
+        """Yield each document as tokens (None if it is left out), and the counts of what is left out, by reason."""
         sides = [self._divide(document) for document in documents]
         columns = [[side.content for side in column] for column in zip(*sides, strict=True)]
         cut = {"truncation": "longest_first", "max_length": self.pair_tokens} if pairs else {}
@@ -189,7 +189,7 @@ class Alignment:
         return find_lead(self.tokenizer)
 
     def _align_conversation(self, document: Document) -> tuple[Aligned | None, Counter[str]]:
-        """Return a conversation in the chat template as tokens (None if it is left out), and the counts left out of it.
+        """Return a conversation in the chat template as tokens (None if left out), and counts of what is left out.
 
         The template writes its own special tokens. For a document that was cut, it writes all messages, and the tokens
         end with the last word of the document; so do the tokens of a document that is cut here.
@@ -217,7 +217,7 @@ class Alignment:
         return Aligned(united, encoding.ids[:end], marked.tokens, [0] * end), losses
 
     def _align_translations(self, aligned: Sequence[Aligned]) -> tuple[list[Aligned], Counter[str]]:
-        """Add the tokens of translations to documents, and count what is left out.
+        """Return documents with the tokens of their translations, and the counts of what is left out, by reason.
 
         Documents with translations that are too long are left out. If documents are cut, a translation is cut too,
         after the last word that fits.
@@ -250,7 +250,7 @@ class Alignment:
         return kept, skipped
 
     def _read_targets(self, translations: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], Assigned]]:
-        """Yield the ids of each translation, given by its words, and the words of these tokens."""
+        """Yield the token ids of each translation, which is a list of words, and the word of each token."""
         texts = [join_words(words, before=self._lead) for words in translations]
         # They are read as targets, since a multilingual tokenizer adds another special token to targets.
         encoded = self.tokenizer(text_target=[text.content for text in texts], verbose=False)
@@ -258,7 +258,7 @@ class Alignment:
             yield ids, assign_sides(self.tokenizer, [text], encoding)
 
     def _look_up(self, document: Document) -> tuple[Aligned | None, Counter[str]]:
-        """Return a text of random tokens between the special tokens of the tokenizer; None if it is too long.
+        """Return random tokens between special tokens (None if they are too long), and counts of what is left out.
 
         The tokens are used as ids: spelt out and read again, most would change. If the tokenizer puts no special token
         before a text, its token for the beginning is put there, if it has one (Olsson et al. 2022).
@@ -271,7 +271,7 @@ class Alignment:
         return Aligned(document, ids, word, [0] * len(ids)), Counter()
 
     def _take_saved(self, saved: SavedTexts, document: Document) -> tuple[Aligned | None, Counter[str]]:
-        """Return the saved tokens of a document (None if it is left out), and the counts left out of it.
+        """Return the saved tokens of a document (None if it is left out), and the counts of what is left out.
 
         Tokens of words after the end of the document are left out.
         """
@@ -308,7 +308,10 @@ class Alignment:
         max_tokens: int,
         read: Callable[[Document], tuple[Aligned | None, Counter[str]]],
     ) -> tuple[Aligned | None, Counter[str]]:
-        """Return the beginning of a document that is too long, by `read`, and the counts left out; None if not cut."""
+        """Return the beginning of a document that is too long, as `read` aligns it, and counts of what is left out.
+
+        It is None if documents are not cut, or if no word fits.
+        """
         fit = words_that_fit(assigned, max_tokens) if self.cut else 0
         if fit == 0:
             return None, Counter({f"{TOO_LONG} {max_tokens} tokens": 1})
@@ -348,7 +351,10 @@ def words_that_fit(assigned: Assigned, max_tokens: int) -> int:
 
 
 def begin_text(text: Aligned, first: int) -> Aligned:
-    """Return a text with `first` in place of the tokenizer's tokens before it; a chat template is kept after it."""
+    """Return a text with the token `first` before it, in place of the special tokens that the tokenizer put there.
+
+    A chat template is not replaced, but begins after `first`.
+    """
     front = 0 if text.document.messages else find_front(text)
     return replace(
         text, ids=[first, *text.ids[front:]], word=[SPECIAL, *text.word[front:]], segment=[0, *text.segment[front:]]
@@ -361,19 +367,19 @@ def find_front(text: Aligned) -> int:
 
 
 def is_cut(skipped: Mapping[str, int]) -> bool:
-    """Return whether the end of a text is left out, from the counts of `Alignment.align`."""
+    """Return whether the end of a text was cut, by the counts of what `Alignment.align` left out."""
     return any(reason.startswith((CUT_DOCUMENTS, CUT_PAIRS, CUT_TRANSLATIONS)) for reason in skipped)
 
 
 def explain_cut(skipped: Mapping[str, int]) -> str:
-    """Say how much of a text is left out, from the counts of `Alignment.align`; empty if nothing is."""
+    """Return a sentence on how much of a text `Alignment.align` cut, from its counts; empty if nothing was cut."""
     if words := skipped.get(BEHIND_CUT, 0):
         return f"The text is too long: its last {words:,} word{'s are' if words > 1 else ' is'} left out."
     return "The text is too long: its end is left out." if is_cut(skipped) else ""
 
 
 def explain_unread(name: str, skipped: Mapping[str, int]) -> str:
-    """Say why the model `name` cannot read a text, from the counts of `Alignment.align`."""
+    """Return a sentence on why the model `name` cannot read a text, from the counts of `Alignment.align`."""
     if DROPPED in skipped:
         return f"the tokenizer of {name} drops characters of this text; type one without them."
     if any(reason.startswith(TOO_LONG) for reason in skipped):

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from headscope.corpora.written_text import Offsets, WrittenText
 
 SPECIAL, NO_WORD = -1, -2
-"""The values in place of a word: of a token that the tokenizer adds, and of text outside words, such as blank lines."""
+"""The values in place of a word, for a token that the tokenizer adds, and for a token outside words (blank lines)."""
 
 _ALIKE = re.compile(r"(\S)\1*")
 
@@ -26,12 +26,12 @@ REPLACEMENT = "\ufffd"
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A text whose tokens know their words.
+    """The unit of each word and of each token of a text.
 
     Attributes:
         units: The unit of each word, in order from 0.
         tokens: The unit of each token, or `SPECIAL` or `NO_WORD`.
-        dropped: The first visible character that is not in a token; empty if all are.
+        dropped: The first visible character that is not in a token; empty if every one is in a token.
     """
 
     units: list[int]
@@ -152,7 +152,7 @@ def _list_uncovered(tokenizer: PreTrainedTokenizerBase, text: str) -> set[int]:
 
 
 def find_lead(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Find the text to put before words that are joined by spaces, so that the first word has its usual tokens.
+    """Return the text to put before words that are joined by spaces ("" or " ") to give the first its usual tokens.
 
     Byte-level tokenizers include the space before a word in its token, and many do not put a space before a text.
     """
@@ -160,7 +160,7 @@ def find_lead(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def _reads_alike(tokenizer: PreTrainedTokenizerBase, lead: str) -> bool:
-    """Return whether a word has the same tokens at the beginning, after `lead`, as after another word."""
+    """Return whether a word has the same tokens at the beginning of a text, after `lead`, as after another word."""
     twice, offsets = f"{lead}dog dog", len(lead) + 3
     encoding = tokenizer(twice, add_special_tokens=False).encodings[0]
     first = [token for token, (_, end) in zip(encoding.ids, encoding.offsets, strict=True) if end <= offsets]
@@ -175,7 +175,7 @@ def _is_space_before(content: str, end: int, word: int) -> bool:
 
 
 def _find_visible(characters: str) -> str:
-    """Return the first visible character; white space, control characters and combining marks may be lost."""
+    """Return the first visible character (not white space, a control character or a mark); empty if there is none."""
     for character in characters.strip():
         if unicodedata.category(character)[0] not in "CMZ" and character != REPLACEMENT:
             return character

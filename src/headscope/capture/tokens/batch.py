@@ -65,7 +65,7 @@ class Tokens:
         return [frozenset(word for word in row if word >= 0) for row in self.word.tolist()]
 
     def select(self, rows: Int[Tensor, " row"]) -> "Tokens":
-        """Return only these rows."""
+        """Return the same tokens for only some rows, by their indices."""
         return Tokens(*(getattr(self, each.name)[rows] for each in fields(self)))
 
     @cached_property
@@ -99,7 +99,7 @@ class Batch:
         words: The number of words (or units) of the longest document.
         inputs: The arguments with which the model is called.
         rulers: The distances from queries to keys, which layers share.
-        questions: The questions that layers were asked, since the next layer will be asked the same.
+        questions: The statistics that reducers have asked of layers, since they ask the next layer for the same.
         copies: The same batch on other devices whose layers have asked for it.
     """
 
@@ -136,7 +136,7 @@ class Batch:
         return self.output_tokens if attention_type == "decoder" else self.encoder
 
     def is_causal(self, attention_type: str) -> bool:
-        """Return whether tokens count as seeing only themselves and earlier tokens: in a model with a decoder alone.
+        """Return whether an attention type counts as causal, which it does only in a model with a decoder alone.
 
         In an encoder-decoder, all attention types count the same items, so its decoder is scored on the same items as
         its encoder.
@@ -155,7 +155,7 @@ class Batch:
         return self.copies[device]
 
     def select(self, rows: Int[Tensor, " row"]) -> "Batch":
-        """Return only these documents, with the same padding."""
+        """Return the batch with only some documents, by their indices, and with the same padding."""
         documents = tuple(self.documents[row] for row in rows.tolist())
         decoder = None if self.decoder is None else self.decoder.select(rows)
         inputs = {name: values[rows] for name, values in self.inputs.items()}
@@ -208,7 +208,7 @@ def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_posi
 
 
 def _choose_padding(model: Model, rows: list[list[int]]) -> int:
-    """Choose the id of the padding token; the model must have an embedding for it.
+    """Choose the id of the padding token, one for which the model has an embedding.
 
     The model's own padding token is preferred, since classifiers find the end of a text by it. If the model has none,
     the id is one with which no text ends.

@@ -75,7 +75,7 @@ class Conversation:
     messages: tuple[Offsets, ...]
 
     def mark_template(self, assigned: Assigned, tokens: Sequence[Offsets]) -> Assigned:
-        """Return the tokens of the text, with the template's tokens marked as special."""
+        """Return `assigned` with the tokens that the template itself wrote marked as special."""
         starts = [first for first, _ in self.messages]
 
         def is_template(start: int, end: int) -> bool:
@@ -90,7 +90,7 @@ class Conversation:
 
 
 def write_conversation(tokenizer: PreTrainedTokenizerBase, document: Document) -> Conversation | str:
-    """Render the messages of a document by a tokenizer's chat template; or return the reason why that is not possible.
+    """Return the messages of a document in the tokenizer's chat template, or the reason why that is not possible.
 
     Raises:
         ModelError: The tokenizer has no chat template.

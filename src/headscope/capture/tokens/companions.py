@@ -1,4 +1,4 @@
-"""Finds the texts that may share a batch: in some models, the longest text of a batch changes how all are computed."""
+"""Finds the texts that may share a batch: in some models, a long text changes how its whole batch is computed."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ def list_thresholds(module: PreTrainedModel) -> tuple[int, ...]:
     """Return the numbers of tokens beyond which one text changes the positions of all texts of its batch, sorted.
 
     Rotary embeddings of the type ``longrope`` have one set of frequencies for batches in which all texts have at most
-    ``original_max_position_embeddings`` tokens, and another for those with a longer text.
+    ``original_max_position_embeddings`` tokens, and another for batches with a longer text.
     """
     thresholds = set()
     for config in list_configs(module):
@@ -35,7 +35,7 @@ def find_side(thresholds: Sequence[int], tokens: int) -> int:
 def divide(
     texts: Iterable[Text], thresholds: Sequence[int], count_tokens: Callable[[Text], int]
 ) -> Iterator[list[Text]]:
-    """Yield groups of neighbouring texts on the same side of every threshold, each for a batch of its own."""
+    """Yield groups of neighbouring texts that exceed the same thresholds; each group needs a separate batch."""
     for _, part in groupby(texts, key=lambda text: find_side(thresholds, count_tokens(text))):
         yield list(part)
 

@@ -25,7 +25,7 @@ def names(edges: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def bucket(distance: Int[Tensor, "..."], edges: tuple[int, ...]) -> Int[Tensor, "..."]:
-    """Return the index of each distance (key minus query) in `names`."""
+    """Return the index of the bucket of each distance (key position minus query position), in the order of `names`."""
     rank = torch.bucketize(distance.abs(), torch.tensor(edges, device=distance.device), right=True)
     return len(edges) + distance.sign() * rank
 
@@ -51,7 +51,10 @@ Stretches = tuple[tuple[int, int], ...]
 
 @dataclass(eq=False)
 class Rulers:
-    """The rulers of a batch; they are kept while they are small, since every layer asks for the same blocks of rows."""
+    """The distances from the queries to the keys of a batch, and sums of weights by bucket of distance.
+
+    Distances are kept while they need little memory, since every layer asks for the same blocks of rows.
+    """
 
     _kept: dict[tuple[Stretches, int, int, tuple[int, ...]], _Ruler] = field(default_factory=dict)
 

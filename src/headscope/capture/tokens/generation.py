@@ -27,7 +27,7 @@ def check_decoder(model: Model) -> None:
 
 
 def generate(model: Model, ids: Sequence[int], tokens: int) -> list[int]:
-    """Return the ids of the most probable continuation of a text, at most `tokens`, without the end token."""
+    """Return the ids of the greedy continuation of a text, at most `tokens` tokens, without the end token."""
     return [*islice(_generate(model, ids), tokens)]
 
 

@@ -126,7 +126,7 @@ class PromptLayout:
         return PromptTokens(*self._begin(ids, parts, encoded.sequence_ids))
 
     def _begin(self, ids: list[int], parts: list[str], of_text: Sequence[int | None]) -> tuple[list[int], list[str]]:
-        """Put the token of the beginning before the tokens."""
+        """Return ids and parts of tokens with the start token before them; unchanged if there is no start token."""
         front = next((place for place, side in enumerate(of_text) if side is not None), len(ids))
         bos = self.model.tokenizer.bos_token_id if front == 0 and not self.chat else None
         first = bos if self.start is None else self.start
@@ -142,7 +142,7 @@ def make_text(name: str, prompt: PromptTokens, own: Sequence[int]) -> Aligned:
 
 
 def _divide(text: str, parts: Iterable[tuple[str, Sequence[Offsets]]]) -> list[Piece]:
-    """Divide a text into pieces, by the characters of each part; all other characters belong to the template."""
+    """Divide a text into pieces, from the characters of each part; all other characters belong to the template."""
     divided: list[Piece] = []
     end = 0
     for (first, last), part in sorted((offsets, part) for part, places in parts for offsets in places):

@@ -1,7 +1,7 @@
-"""The questions that the layers of a batch are asked; one pass then answers all that the layer before was asked.
+"""The statistics that reducers ask of the layers of a batch: distances and averages of columns.
 
-Reducers ask each layer the same. An answer that was computed in advance is the same as one that is computed when a
-reducer asks; it only saves a pass.
+Reducers ask each layer for the same statistics. So the pass over a layer computes all statistics that the layer before
+was asked for. This only saves passes: a statistic has the same value, whether it is computed in advance or later.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,19 +12,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 BEFORE_LAYERS = 0
-"""The number in place of a layer (layers count from 1), for questions that all layers will be asked."""
+"""The number in place of a layer's (layers count from 1), for statistics that every layer will be asked for."""
 
 MOST_COLUMNS = 128
-"""The most columns that are remembered. A larger number is, for example, the words of a text, made for each layer."""
+"""The most columns of a remembered tensor. Larger tensors, such as for the words of a text, are made for each layer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The questions that one layer was asked.
+    """The statistics that one layer was asked for.
 
     Attributes:
         edges: The edges of buckets of distance (`headscope.capture.rows.attention.Attention.distances`).
-        columns: The columns that were averaged; the same unchanged tensors are the same question.
+        columns: The tensors of columns that were averaged.
         versions: The version of each tensor of columns when it was averaged: the number of its changes in place.
     """
 
@@ -33,7 +33,7 @@ class Asked:
     versions: list[int] = field(default_factory=list)
 
     def find(self, columns: Float[Tensor, "batch key feature"]) -> int | None:
-        """Return the index of a tensor of columns that was averaged; None if it was not."""
+        """Return the index of a tensor of columns in `columns`; None if it was not averaged, or has changed since."""
         for place, (each, version) in enumerate(zip(self.columns, self.versions, strict=True)):
             if each is columns and each._version == version:
                 return place
@@ -42,13 +42,13 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """The questions that each layer was asked, by attention type and number."""
+    """The statistics that each layer of a batch was asked for."""
 
     _by_layer: dict[tuple[str, int], Asked] = field(default_factory=dict)
     _laid: dict[tuple[tuple[int, int], ...], Any] = field(default_factory=dict)
 
     def lay(self, question: Asked, lay: Callable[[Sequence[Float[Tensor, "batch 1 key _"]]], Any]) -> Any:
-        """Return the columns of a question, laid out for a kernel once for all layers; None without columns."""
+        """Return the columns of `question` as `lay` lays them out, once for all layers; None without columns."""
         if not question.columns:
             return None
         # The questions keep the columns alive, so an id cannot mean another tensor.
@@ -58,18 +58,21 @@ class Questions:
         return self._laid[names]
 
     def expect(self, attention_type: str, edges: tuple[int, ...], columns: Float[Tensor, "batch key feature"]) -> None:
-        """Announce questions that every layer of a type will be asked, so that the first layer's pass answers them."""
+        """Announce statistics that every layer of a type will be asked for, so that the first pass computes them."""
         self.note_edges(attention_type, BEFORE_LAYERS, edges)
         self.note_columns(attention_type, BEFORE_LAYERS, columns)
 
     def note_edges(self, attention_type: str, layer: int, edges: tuple[int, ...]) -> None:
-        """Note that a layer was asked for buckets of distance."""
+        """Note that a layer was asked for distances in buckets that begin at `edges`."""
         known = self._get(attention_type, layer).edges
         if edges not in known:
             known.append(edges)
 
     def note_columns(self, attention_type: str, layer: int, columns: Float[Tensor, "batch key feature"]) -> None:
-        """Note that a layer was asked for averages, if there are not too many columns."""
+        """Note that a layer was asked for averages of columns, if the next layer may be asked for the same tensor.
+
+        Tensors of more than `MOST_COLUMNS` columns, and tensors that are made while the model runs, are not noted.
+        """
         known = self._get(attention_type, layer)
         # A tensor that is made while the model runs is made again for the next layer.
         if columns.shape[-1] > MOST_COLUMNS or columns.is_inference() or known.find(columns) is not None:
@@ -78,7 +81,10 @@ class Questions:
         known.versions.append(columns._version)
 
     def recall(self, attention_type: str, layer: int) -> Asked:
-        """Return the questions that the last other layer of this type was asked; empty for the first layer."""
+        """Return the statistics that the previous layer of a type was asked for, or else those that are expected.
+
+        Columns that have changed since are left out. The result is empty if nothing was asked or expected.
+        """
         layers = [key for key in self._by_layer if key[0] == attention_type and key != (attention_type, layer)]
         if not layers:
             return Asked()

@@ -24,8 +24,9 @@ class Pointing:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """Attention between words: to a split word the sum over its tokens, from it their mean (Clark et al. 2019, 4.1).
+    """Attention between words: a mean over the tokens of the attending word, a sum over those of the attended word.
 
+    Clark et al. (2019, section 4.1) pool tokens in the same way.
     Special tokens, which are not part of words, and attention of a word to itself are left out, so a row sums to less
     than 1. `headscope.attend` leaves nothing out.
 
