@@ -1,4 +1,4 @@
-"""The token that each value raises: the vector that a head adds, read by the output embeddings of the model.
+"""The token whose logit each value raises most, if the output embeddings read directly what a head adds.
 
 A head adds ``sum_j a[i, j] * (v[j] @ W)`` to token i, where W is its part of the output projection. The last norm and
 the output embeddings read this sum directly, past the layers between (Elhage et al. 2021, "OV circuits"). The norm

@@ -84,7 +84,7 @@ def verify_same(
     observed: Float[Tensor, "batch ..."],
     measure_noise: Callable[[], float],
 ) -> None:
-    """Raise an error if the model's outputs under observation are not those of the untouched model.
+    """Raise an error if the model's outputs under observation differ from the outputs of the untouched model.
 
     Outputs for padding are ignored. The model's rounding noise is measured only if the outputs differ by more than one
     rounding.
@@ -201,6 +201,6 @@ def is_same(model: Model, expected: Float[Tensor, "*shape"], actual: Float[Tenso
 
 
 def find_tolerance(dtype: torch.dtype) -> float:
-    """Return the difference that rounding allows between two numbers of a type, as a share of the larger."""
+    """Return the difference that rounding allows between two numbers of a type, as a share of the larger number."""
     # Statistics are computed in float32, not in a wider type.
     return max(1e-5, 16 * torch.finfo(dtype).eps if is_half(dtype) else 0.0)

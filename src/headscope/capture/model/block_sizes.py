@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import torch
 
 SHARE = 64
-"""Bytes that must be free on a GPU for each number of a block: a pass holds several blocks, at 4 bytes a number."""
+"""The bytes that must be free on a GPU for each entry of a block: a pass holds several blocks, at 4 bytes an entry."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from headscope.errors import ModelError
 
 
 def read_dtype(name: str) -> torch.dtype:
-    """Return the numerical type with a name.
+    """Return the numerical type of torch that has a name of `DTYPES`, such as ``bfloat16``.
 
     Raises:
         ModelError: The name is not in `DTYPES`.

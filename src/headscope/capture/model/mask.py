@@ -52,7 +52,7 @@ class Reach:
         return self if self.hidden is None else replace(self, hidden=self.hidden.to(device))
 
     def __str__(self) -> str:
-        """Return the reach in words, as the paths of a table name it."""
+        """Return the reach in words, as the measuring paths of a table name it."""
         if (self.before, self.after) == (None, None):
             return "all keys"
         if self.before is None:
@@ -134,7 +134,7 @@ class _Kept:
         tickets: The tensors that replace the mask until then, by device of the layers.
         size: The shape of the tickets.
         given: The arguments of transformers' mask function, as the model passed them.
-        arguments: The same arguments, without leave to skip the mask if it is causal.
+        arguments: The same arguments, changed so that transformers never skips a causal mask.
         reach: The reach of the mask; None if it is unknown.
         reaches: The reach on each device whose layers have asked for it.
         blocks: The blocks that were built last, by their rows, keys, type and device.

@@ -93,7 +93,7 @@ class Model(Described):
         return cls(module.eval(), tokenizer, name, revision, digest, adapter_of)
 
     def __repr__(self) -> str:
-        """Return the name, the architecture and the sizes, without the modules."""
+        """Return the name, the architecture, the sizes and the device of the model in one line."""
         shape = self.shape
         sizes = ", ".join(f"{n} x {shape.heads[kind]} heads ({kind})" for kind, n in shape.layers.items())
         return f"Model({self.name!r}, {type(self.module).__name__}, {sizes}, {self.device})"

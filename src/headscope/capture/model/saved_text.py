@@ -184,7 +184,10 @@ class _Header:
         return value
 
     def spread(self, name: str, layers: int, fits: Callable[[Any], bool]) -> list[Any]:
-        """Return the value of each layer, from one value for all layers or a list; None for each if it is missing."""
+        """Return the value of each layer, from one value for all layers or a list; raise an error if one does not fit.
+
+        A missing value is None for each layer.
+        """
         value = self._parse(name)
         values = value if isinstance(value, list) else [value] * layers
         if len(values) != layers or not all(map(fits, values)):

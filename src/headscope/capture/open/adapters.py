@@ -77,7 +77,10 @@ def name_base(module: Any) -> str:
 
 
 def find_configs(model: Any) -> list[Any]:
-    """Return the configurations of the adapters in a loaded model, or in a pair of a loaded model and its tokenizer."""
+    """Return the configurations of the adapters in a loaded model; empty without adapters.
+
+    The model may be in a pair with its tokenizer.
+    """
     module, _ = unwrap(model[0] if isinstance(model, tuple) else model)
     configs = getattr(module, "peft_config", None)
     return [*configs.values()] if configs and isinstance(module, nn.Module) and list_adapted(module) else []

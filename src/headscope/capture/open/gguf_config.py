@@ -24,7 +24,7 @@ UNRELATED = {
     "pooling_type",  # applies after the last layer
     "nextn_predict_layers",  # come after the layers of the model, which do not depend on them
 }
-"""The keys of an architecture on which no number depends."""
+"""The keys of an architecture that change no number which the model computes."""
 
 _FLAGS = {"attn_q.bias": "attention_bias", "ffn_down.bias": "mlp_bias"}
 """The attribute of a configuration that must be True if the file has tensors with a certain ending, by that ending."""
@@ -39,7 +39,7 @@ Each has a neighbour that gguf can name, and the tensors of the file that the pa
 """
 
 _GEMMA_27B = {"gemma2": 46, "gemma3": 62}
-"""The number of layers of the 27B models of Gemma, which scale queries by the model's width divided by its heads.
+"""The number of layers of Gemma's 27B models, which scale queries by the model's width divided by its number of heads.
 
 Models of other sizes scale queries by the width of a head.
 """

@@ -1,1 +1,1 @@
-"""Work that needs its own passes: views, projections, the residual stream, and the stream of verified batches."""
+"""Work that runs its own forward passes: views, projections, the residual stream, the stream of verified batches."""

@@ -125,7 +125,7 @@ class Attention(Protocol):
         """Return the number of keys that each query may attend to under the model's mask."""
 
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """Return the matrix itself; call it only in a reducer that truly needs it."""
+        """Return the matrix of weights; call this only in a reducer that truly needs the matrix."""
 
     def words(self) -> Words:
         """Return the attention between words, without the diagonal and special tokens; all rows must be held.

@@ -162,7 +162,7 @@ class _Block:
 
 @dataclass(frozen=True, eq=False)
 class _Sweep:
-    """The tensors of a pass.
+    """The inputs, the working memory and the results of a pass over all rows.
 
     Attributes:
         query, key: The queries and keys.

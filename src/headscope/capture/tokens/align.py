@@ -291,7 +291,7 @@ class Alignment:
 
     @cached_property
     def _vocabulary(self) -> tuple[list[int], list[int], list[int]]:
-        """The special tokens before and after a text, and all tokens that are not special."""
+        """The ids of the special tokens before a text, of those after it, and of all tokens that are not special."""
         encoded = self.tokenizer("a")
         places = [place for place, side in enumerate(encoded.encodings[0].sequence_ids) if side is not None]
         ids = encoded["input_ids"]
@@ -322,7 +322,7 @@ class Alignment:
 
 
 def check_text(text: str) -> None:
-    """Raise an error for an unknown way to read a text.
+    """Raise an error for an unknown form of texts.
 
     Raises:
         HeadscopeError: `text` is neither `WRITTEN` nor `SPACED`.

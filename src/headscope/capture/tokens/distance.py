@@ -46,7 +46,7 @@ class _Ruler:
 
 
 Stretches = tuple[tuple[int, int], ...]
-"""Ranges of keys in order, each as the distances from the first query to its first key and past its last key."""
+"""Ranges of keys in order, each as distances from the first query: of the first key, and of the key after the last."""
 
 
 @dataclass(eq=False)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 BEFORE_LAYERS = 0
-"""The number in place of a layer's (layers count from 1), for statistics that every layer will be asked for."""
+"""The number in place of a layer number (which counts from 1), for statistics that every layer will be asked for."""
 
 MOST_COLUMNS = 128
 """The most columns of a remembered tensor. Larger tensors, such as for the words of a text, are made for each layer."""
@@ -33,7 +33,7 @@ class Asked:
     versions: list[int] = field(default_factory=list)
 
     def find(self, columns: Float[Tensor, "batch key feature"]) -> int | None:
-        """Return the index of a tensor of columns in `columns`; None if it was not averaged, or has changed since."""
+        """Return the index of a tensor among the averaged tensors; None if it is not there, or has changed since."""
         for place, (each, version) in enumerate(zip(self.columns, self.versions, strict=True)):
             if each is columns and each._version == version:
                 return place
