@@ -1,8 +1,8 @@
 """headscope: what each attention head of a transformer looks at, which relation it marks, and how sure we are.
 
-The commands are functions too, with the same defaults: `atlas`, `measure`, `compare`, `study` and `tune`. What makes a
-table of a table, for special questions, is in `headscope.analyse`. A head table is an `xarray.Dataset` over layers and
-heads. `dir(headscope)` lists the public names.
+The commands are functions too, with the same defaults: `atlas`, `measure`, `compare`, `study` and `tune`. Functions
+that compute further variables of a head table are in `headscope.analyse`. A head table is an `xarray.Dataset` over
+layers and heads. `dir(headscope)` lists the public names.
 
 >>> import headscope
 >>> table = headscope.measure("minilm", "grammar:211", ["surface"])  # doctest: +SKIP
@@ -19,15 +19,15 @@ __all__ = [name for name in _names if not (Path(__file__).parent / name).is_dir(
 
 
 def __dir__() -> list[str]:
-    """Return the public names, as one may type them; submodules are for special questions."""
+    """Return the public names of headscope, without its submodules, which few users need."""
     return [*__all__]
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name when it is first used, or the version from the package's metadata.
+    """Return the object with a public name, which is loaded at its first use; ``__version__`` is the package's version.
 
     Raises:
-        AttributeError: there is no such name; the sentence says which one does what is meant.
+        AttributeError: the name is unknown. The message suggests a public name if one has the purpose or spelling.
     """
     if name == "__version__":
         from importlib.metadata import version

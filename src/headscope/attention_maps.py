@@ -35,7 +35,7 @@ from headscope.runner.provenance import identify_model
 from headscope.view.attention_map import AttentionMap
 
 Between: TypeAlias = Literal["words", "tokens"]
-"""The units that attend and are attended to."""
+"""The units between which attention is returned: words or tokens."""
 
 LEVELS: Mapping[Between, tuple[str, str]] = {
     "words": (
@@ -44,13 +44,13 @@ LEVELS: Mapping[Between, tuple[str, str]] = {
     ),
     "tokens": ("attention between tokens", "Vaswani et al. 2017, section 3.2"),
 }
-"""A description of the attention between each kind of units, and its source."""
+"""For each kind of unit, a description of the attention between units, and the paper that defines it."""
 
 EXPECTED = "a string, a `Document` or the messages of a conversation, or a list of texts"
-"""The values that `attend` takes for a text."""
+"""The values that `attend` accepts as its argument `text`, for error messages."""
 
 WITHOUT_LIMIT = 1 << 20
-"""The number of tokens in a pair of segments for a model without a limit: more than any text has."""
+"""The greatest number of tokens in a text if the model has no limit: more than any text has."""
 
 
 @overload
@@ -65,7 +65,7 @@ def attend(
 def attend(
     model: Loadable, text: Any, heads: HeadNames | None = None, between: Between = "words"
 ) -> AttentionMap | list[AttentionMap]:
-    """Return the attention of heads on a text, from each of its words to each, or on each of several texts.
+    """Return the attention weights of heads between the words of a text, as one array, or as a list for several texts.
 
     >>> attention = headscope.attend("minilm", "The dog sees the old house.", "3-1")
     >>> attention.sel(layer=3, head=1, query="house")  # where the word looks; the weights sum to 1
@@ -84,9 +84,10 @@ def attend(
 
     Returns:
         An `xarray.DataArray` with the dimensions ``layer``, ``head``, ``query`` and ``key``, for any number of heads.
-        Heads that were not chosen are NaN if the chosen ones are not whole layers or columns. The words are the
-        coordinates of ``query`` (what attends) and ``key`` (what is attended to). Nothing is left out: a word attends
-        to itself and to special tokens too, so each row sums to 1, or to less if the model has a sink that is no token.
+        The array has the layers and the head numbers of the chosen heads; heads in it that were not chosen are NaN. The
+        words are the coordinates of ``query`` (the words that attend) and ``key`` (the words that are attended to). A
+        word attends to itself and to special tokens too, so the weights of each query sum to 1, or to less if the model
+        has a sink that is not a token.
         Its ``plot`` draws it as a heatmap. For several texts, a list of such arrays in their order.
 
     Raises:
@@ -107,7 +108,7 @@ def attend(
 
 
 def _read_documents(text: Any) -> tuple[list[Document], bool]:
-    """Return the texts, each with a distinct id, and whether there are several."""
+    """Return the documents, with distinct ids, and True if `text` is a collection of texts, even of a single text."""
     if isinstance(text, str):
         if not text.strip():
             raise HeadscopeError("the text is empty; give one with words.")
@@ -129,7 +130,7 @@ def _read_documents(text: Any) -> tuple[list[Document], bool]:
 
 
 def _select(model: Model, heads: HeadNames | None) -> Selection:
-    """Return the named heads, or all heads, which must be of one attention type.
+    """Return the named heads, by default all heads of the model; they must have the same attention type.
 
     Raises:
         HeadscopeError: the heads are of several types.
@@ -146,7 +147,7 @@ def _select(model: Model, heads: HeadNames | None) -> Selection:
 
 
 def _check_length(model: Model, document: Document, limit: int, which: str) -> None:
-    """Raise an error for a text that is too long for the model, or that has only one token."""
+    """Raise an error for a text of more than `limit` tokens or a single token, or one that the model cannot read."""
     aligned, skipped = Alignment.for_model(model, pair_tokens=limit).align([document])
     if aligned and aligned[0].length > 1 and not is_cut(skipped):
         return
@@ -175,7 +176,7 @@ class _Units:
 def _read_maps(
     model: Model, documents: Sequence[Document], selection: Selection, between: Between, plan: Plan
 ) -> list[AttentionMap]:
-    """Return the attention of the heads on each document, in their order."""
+    """Return an attention map of the selected heads for each document, in the order of the documents."""
     maps: dict[str, AttentionMap] = {}
     room = Room.measure(model, plan.batch_tokens)
     attention_type = next(name for name, _ in selection)
@@ -197,7 +198,7 @@ def _read_maps(
 
 
 def _read_batch(capture: Capture, batch: Batch, selection: Selection, between: Between) -> list[AttentionMap]:
-    """Return the attention of the heads on each text of a batch."""
+    """Return an attention map of the selected heads for each document of a batch."""
     attention_type = next(name for name, _ in selection)
     sides = [
         [_list_units(capture.model, batch, tokens, row, between) for row in range(len(batch.documents))]
@@ -245,7 +246,7 @@ def _list_units(model: Model, batch: Batch, tokens: Tokens, row: int, between: B
 
 
 def _mark_units(of_texts: Sequence[_Units], device: torch.device) -> Float[Tensor, "batch token unit"]:
-    """Return 1 where a token is part of a unit, 0 elsewhere."""
+    """Return an array that is 1 where a token belongs to a unit of its text, and 0 elsewhere."""
     numbers = torch.tensor([units.numbers for units in of_texts], device=device)
     return membership(numbers, max(len(units.labels) for units in of_texts))
 

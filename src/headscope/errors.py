@@ -41,55 +41,60 @@ def first_line(error: BaseException) -> str:
 
 
 def say_missing(what: str, extra: str) -> str:
-    """Return the sentence on a package that is not installed, from its beginning and the extra that installs it."""
+    """Return an error message about a package that is not installed.
+
+    Args:
+        what: the beginning of the message, which names the package.
+        extra: the extra of headscope that installs the package.
+    """
     return (
         f"{what}, which is not installed; install headscope with the extra `{extra}`: pip install 'headscope[{extra}]'."
     )
 
 
 def say_no_table(value: object) -> str:
-    """Return the sentence on a value that is no head table, such as the path of one."""
+    """Return an error message for a value that is not a head table, such as a path."""
     return f"a head table was wanted, and {type(value).__name__} came; headscope.read_table reads one."
 
 
 def list_some(names: Sequence[str], most: int = 12) -> str:
-    """Return the first names, separated by commas, and the number of the others."""
+    """Return the first `most` names, separated by commas, and the number of further names if there are any."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def list_close(name: str, names: Iterable[str], most: int = 1) -> list[str]:
-    """Return the names that are spelt almost like `name`, the closest first; upper and lower case count as the same."""
+    """Return at most `most` of the names that are spelt almost like `name`, the closest first; case is ignored."""
     spelt = {each.lower(): each for each in names}
     return [spelt[each] for each in get_close_matches(name.lower(), spelt, n=most, cutoff=CLOSE)]
 
 
 def suggest(name: str, names: Iterable[str], *, before: str = "", after: str = "") -> str:
-    """Return a note on the closest name, to follow a misspelt name in a sentence; empty if none is close.
+    """Return the note ``(did you mean NAME?)`` for a misspelt name; an empty text if no existing name is close.
 
     Args:
         name: the misspelt name.
         names: the existing names.
         before: the text before the closest name, such as its folder.
-        after: the text after it.
+        after: the text after the closest name.
     """
     close = list_close(name, names)
     return f" (did you mean {before}{close[0]}{after}?)" if close else ""
 
 
 def quote(text: str) -> str:
-    """Return a text of a user's file in quotes for a message: on one line and shortened."""
+    """Return a text from a user's file for a message: in quotes, on one line, and cut if it is long."""
     return repr(text) if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]!r} ..."
 
 
 class CorpusError(HeadscopeError):
-    """A corpus that cannot be read, or that lacks the annotation that is needed."""
+    """An error about a corpus that cannot be read, or that lacks the annotation that is needed."""
 
 
 class ModelError(HeadscopeError):
-    """A model that cannot be loaded, or whose attention cannot be captured faithfully.
+    """An error about a model that cannot be loaded, or whose attention cannot be captured faithfully.
 
     Attributes:
-        lacks_head: true if only the task head is missing.
+        lacks_head: true if the only fault of the model is that it lacks a task head.
     """
 
     def __init__(self, message: str, *, lacks_head: bool = False) -> None:
@@ -98,4 +103,4 @@ class ModelError(HeadscopeError):
 
 
 class TableError(HeadscopeError):
-    """A head table, or a file that should hold one, that does not follow the schema."""
+    """An error about a head table, or a file of a head table, that does not follow the schema."""

@@ -1,7 +1,7 @@
 """Examples: a few texts of a corpus, with the attention of all heads and the annotation of each.
 
 documents, model --runner--> texts with maps --+--> one `xarray.Dataset` --> ``examples.nc``, the sentences of a page
-head table, scores of documents --analyse--> which text shows which row of a score well, and which does not
+head table, scores of documents --analyse--> `Example`: a text on which the head of a row does well, or badly
 """
 
 import json
@@ -23,18 +23,18 @@ from headscope.files import atomic_write, parse_json
 
 FORMAT_ATTRIBUTE = "headscope_examples_format"
 FORMAT = 4
-"""The version of the schema, stored in each file. `read_examples` also reads the versions `BEFORE`, and no others."""
+"""The version of the schema, stored in each file. `read_examples` also reads the older versions in `BEFORE`."""
 
 BEFORE = (2, 3)
-"""Versions without items; there, the rounded weights say which items are right. In version 2, texts are words with
-spaces between them.
+"""The older versions that can still be read. They have no items, so a reader finds the right items from the rounded
+weights. In version 2, the content of a text is its words with spaces between them.
 """
 
 STEPS = 100
-"""The number of steps between 0 and 1 to which weights are rounded: enough for a picture, at an eighth of the size."""
+"""The number of steps between 0 and 1 to which weights are rounded: enough for a picture, in one byte per weight."""
 
 WEIGHT, COUNTS, RIGHT = "_weight", "_counts", "_right"
-"""The endings of variable names, after the attention type."""
+"""The endings of the names of variables, which begin with an attention type: ``encoder_weight``."""
 
 BOTH = 3
 """The code for both directions of an item."""
@@ -45,7 +45,7 @@ CLEAR, FAILS = "clear", "fails"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A text on which the reported head of a row of a score does well or badly.
+    """A text on which the reported head of a row does well or badly.
 
     Attributes:
         row: the key of the row, such as ``relation:obj``.
@@ -66,9 +66,9 @@ class Item:
     """An item on which heads are scored: a link between two words, or a mention and its antecedents.
 
     Attributes:
-        source: the word at one end.
-        targets: the word at the other end, or several words, each of which is right.
-        rows: the keys of the rows of scores in which it counts, such as ``relation:obj``.
+        source: the index of the word at one end.
+        targets: the index of the word at the other end, or of several words, each of which is right.
+        rows: the keys of the rows of scores in which the item counts, such as ``relation:obj``.
     """
 
     source: int
@@ -78,7 +78,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """The items of a text that the heads of an attention type get right, as the score counts them.
+    """The items of a text that each head of one attention type gets right, in each direction in which an item counts.
 
     Attributes:
         counts: the directions in which each item counts: 1 for the first, 2 for the second, 3 for both.
@@ -114,7 +114,7 @@ class Text:
         id: the id of the document.
         words: the words as annotated.
         content: the text as a string.
-        offsets: the first character of each word in the string, and the character after its last.
+        offsets: for each word, the index of its first character in `content`, and the index after its last character.
         boundary: the first word of the second segment of a pair; else None.
         sides: the tokens of the encoder, of the decoder, or of both, by name.
         links: source, target and label of each link, as indices of words.
@@ -126,8 +126,8 @@ class Text:
         items: the items on which heads are scored.
         judged: by attention type, the items that heads get right; empty in the versions `BEFORE` and without
             annotation.
-        picks: by key of a row, for each of its items, the source word and the target word of the best rule of the row;
-            -1 if the rule has no target. A row without rules has no entry.
+        picks: by key of a row, the words from which and to which the best rule of the row leads, for each of its items;
+            -1 if the rule leads to no word. A row without rules has no entry.
     """
 
     id: str
@@ -146,19 +146,19 @@ class Text:
     picks: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def shape(self, attention_type: str) -> tuple[int, int]:
-        """Return the number of tokens that attend, and the number of tokens that are attended to."""
+        """Return, for an attention type, the number of tokens that attend and the number of tokens attended to."""
         queries, keys = READS[attention_type]
         return len(self.sides[queries].tokens), len(self.sides[keys].tokens)
 
 
 def quantize(weights: np.ndarray) -> np.ndarray:
-    """Return weights between 0 and 1 in whole percent."""
+    """Round weights to whole percent; weights below 0 count as 0, and weights above 1 as 1."""
     steps: np.ndarray = np.rint(np.clip(weights, 0, 1) * STEPS).astype(np.uint8)
     return steps
 
 
 def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str, Any]) -> xr.Dataset:
-    """Return a dataset of examples and of one or more texts of one model, with the attributes `about`."""
+    """Pack the texts of one model (at least one) and the examples into a dataset with the attributes `about`."""
     variables: dict[str, Any] = {
         "content": (
             ("text",), np.array([json.dumps(_read_content(text)) for text in texts], dtype=object),
@@ -193,10 +193,14 @@ def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str,
 
 
 def select_texts(dataset: xr.Dataset, places: Sequence[int]) -> xr.Dataset:
-    """Select texts of a dataset that `pack` made, at least one, by their indices.
+    """Return a dataset from `pack` with only some of its texts, and with the examples of these texts.
+
+    Args:
+        dataset: the dataset.
+        places: the indices of the texts to keep, at least one, in their new order.
 
     Raises:
-        TableError: it is damaged.
+        TableError: the dataset is damaged.
     """
     texts, examples = unpack(dataset)
     numbers = {place: number for number, place in enumerate(places)}
@@ -205,7 +209,7 @@ def select_texts(dataset: xr.Dataset, places: Sequence[int]) -> xr.Dataset:
 
 
 def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
-    """Return the texts and the examples in a dataset of `pack`.
+    """Return the texts and the examples in a dataset from `pack`.
 
     Raises:
         TableError: the dataset is damaged.
@@ -228,7 +232,7 @@ def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
 
 
 def _read_text(content: Mapping[str, Any]) -> Text:
-    """Return a text without its weights."""
+    """Return the text in a JSON object from `_read_content`; its weights are still missing."""
     words = tuple(content["words"])
     ends = accumulate(len(word) + 1 for word in words)
     joined = [(end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True)]
@@ -245,7 +249,7 @@ def _read_text(content: Mapping[str, Any]) -> Text:
 
 
 def _share_out(texts: list[Text], name: str, weights: xr.DataArray) -> None:
-    """Give each text its weights of an attention type."""
+    """Add the stored weights of an attention type to the texts in the list."""
     shapes = [text.shape(name) for text in texts]
     ends = np.cumsum([queries * keys for queries, keys in shapes])
     cells = weights.transpose(f"{name}_layer", f"{name}_head", f"{name}_cell").values
@@ -264,7 +268,7 @@ def _share_out(texts: list[Text], name: str, weights: xr.DataArray) -> None:
 
 
 def _share_out_items(texts: list[Text], name: str, counts: xr.DataArray, right: xr.DataArray) -> None:
-    """Give each text the items that heads of an attention type get right in it."""
+    """Add the items that heads of an attention type get right to the texts in the list."""
     ends = np.cumsum([len(text.items) for text in texts])
     if not ends[-1] == counts.size == right.sizes[f"{name}_item"]:
         raise ValueError(f"{counts.size} {name} items, and the texts have {ends[-1]}")
@@ -280,7 +284,7 @@ def _share_out_items(texts: list[Text], name: str, counts: xr.DataArray, right: 
 
 
 def _check_text(text: Text) -> None:
-    """Raise an error for a text with a value that is not text where text belongs, or with an index outside its words.
+    """Raise an error for a text with a value of a wrong type, or with an index outside its words or its content.
 
     Raises:
         ValueError: the text has such a value.
@@ -318,7 +322,7 @@ def _check_text(text: Text) -> None:
 
 
 def _is_example(example: Example, texts: int) -> bool:
-    """Return whether an example refers to one of the `texts`, and has numbers where numbers belong."""
+    """Return True if an example has a known kind, finite counts, and an index below the number of `texts`."""
     named = isinstance(example.row, str) and example.kind in (CLEAR, FAILS)
     counts = (example.right, example.count)
     finite = all(type(count) in (int, float) and math.isfinite(count) for count in counts)
@@ -326,7 +330,7 @@ def _is_example(example: Example, texts: int) -> bool:
 
 
 def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
-    """Write examples as netCDF-4, whole or not at all.
+    """Write a dataset of examples to a netCDF-4 file, completely or not at all.
 
     Raises:
         HeadscopeError: the system does not allow writing the file.
@@ -340,7 +344,7 @@ def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
 
 
 def read_examples(path: str | Path) -> xr.Dataset:
-    """Return the examples in a file of `write_examples`.
+    """Read the dataset of examples from a file that `write_examples` wrote.
 
     Raises:
         TableError: the file is missing, holds no examples, has another format or is damaged.
@@ -360,7 +364,7 @@ def read_examples(path: str | Path) -> xr.Dataset:
 
 
 def _check_version(path: Path, version: int | None) -> None:
-    """Raise an error for a file without examples, or with examples of another format."""
+    """Raise an error for a file without examples, or with examples of an unknown format version."""
     if version is None:
         raise TableError(f"{path} holds no examples; give the file examples.nc of an atlas.")
     if version not in (FORMAT, *BEFORE):

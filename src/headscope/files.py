@@ -26,13 +26,13 @@ LOCK = ".headscope.lock"
 """The file in an output folder that is locked while a command writes to the folder."""
 
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
-"""The errors of disks that do not support locks."""
+"""The error numbers of disks that do not support locks."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The errors of full disks."""
+"""The error numbers of full disks."""
 
 _REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.EIO, errno.ENOTDIR)
-"""The errors of files that the system does not let the user access."""
+"""The error numbers of files that the system does not let the user access."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -72,7 +72,11 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text, whole or not at all; raise the errors of `atomic_write`."""
+    """Write a text to a file in UTF-8, completely or not at all.
+
+    Raises:
+        HeadscopeError: the system does not allow writing the file.
+    """
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -86,10 +90,10 @@ def remove_unfinished(path: Path) -> None:
 
 @contextmanager
 def lock(path: Path, *, blocking: bool = True) -> Iterator[bool]:
-    """Keep other processes out of the block; yield False on a disk without locks, such as some network disks.
+    """Hold a file lock while the block runs, and yield True; on a disk without locks, yield False.
 
     Raises:
-        filelock.Timeout: another process is in the block, and `blocking` is false.
+        filelock.Timeout: another process holds the lock, and `blocking` is false.
     """
     from filelock import FileLock  # imported here because it loads much that `headscope --help` does not need
 
@@ -139,7 +143,7 @@ def reserve(output: Path, file: Path) -> Iterator[None]:
 
 @contextmanager
 def _remove_empty_again(folder: Path) -> Iterator[None]:
-    """Remove the folders on the path of `folder` that the block created and left empty."""
+    """Run the block, then remove the folders on the path of `folder` that it created and left empty."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         yield
@@ -173,7 +177,7 @@ def writable(path: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a user's file.
+    """Return the SHA-256 of a user's file, in hexadecimal digits.
 
     Raises:
         HeadscopeError: the system does not allow reading the file.
@@ -196,7 +200,7 @@ def hash_lines(lines: Iterable[str]) -> str:
 
 
 def tell_apart(names: Iterable[str]) -> list[str]:
-    """Return distinct names: add a number to each name that occurs earlier in the list.
+    """Return distinct names: a name that is in the list already gets a number, such as ``name-2``.
 
     Otherwise one of two files of the same name would be lost. Upper and lower case count as the same, since some
     systems do not distinguish them.
@@ -210,7 +214,7 @@ def tell_apart(names: Iterable[str]) -> list[str]:
 
 
 def find_by_suffix(folder: Path, path: str) -> Path | None:
-    """Return the file or folder in `folder` whose path is `path` or its end; None if there is none.
+    """Return the file or folder in `folder` at `path`, or at its longest end that exists there; None if none exists.
 
     For ``ud/UD_English-EWT/en_ewt-ud-dev.conllu`` the folder is searched for that path, for
     ``UD_English-EWT/en_ewt-ud-dev.conllu``, and for ``en_ewt-ud-dev.conllu``.
@@ -226,7 +230,7 @@ def cache_folder(kind: str) -> Path:
 
 
 def expand_home(path: str | Path) -> Path:
-    """Return a path with the home folder in place of ``~``; unchanged if the user is unknown."""
+    """Return a path with the home folder in place of ``~``; the same path if the home folder is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -234,7 +238,7 @@ def expand_home(path: str | Path) -> Path:
 
 
 def suggest_path(path: str | Path, suits: Callable[[Path], bool] = Path.exists) -> str:
-    """Return a note on the closest existing path, to follow a missing path in a sentence; empty if none is close.
+    """Return the note ``(did you mean PATH?)`` for a missing path; an empty text if no existing path is close.
 
     Args:
         path: the missing path. One of its parts is misspelt.
@@ -300,17 +304,20 @@ def parse_number(text: str) -> float:
 
 
 def has_surrogate(text: str) -> bool:
-    """Return whether a text has half of a character that needs two; JSON can escape it, but UTF-8 cannot encode it."""
+    """Return True if a text has a lone surrogate (half of a character), which UTF-8 cannot encode."""
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a text has no control characters and UTF-8 can encode it."""
+    """Return True if a text has no control characters and no lone surrogates."""
     return not (has_surrogate(text) or _CONTROL.search(text))
 
 
 def find_name_fault(name: str) -> str:
-    """Return why a text cannot name a row of a table or a file, as the end of a sentence; empty if it can."""
+    """Return the reason why a text cannot be the name of a row or a file; empty if it can.
+
+    The reason is the end of a sentence, such as ``has a control character``.
+    """
     if has_surrogate(name):
         return "has half of a character that needs two (a lone surrogate)"
     if _CONTROL.search(name):
@@ -321,7 +328,7 @@ def find_name_fault(name: str) -> str:
 
 @contextmanager
 def reading(path: Path) -> Iterator[BufferedReader]:
-    """Yield a user's file, opened for reading.
+    """Yield a user's file, opened for reading in binary mode.
 
     Raises:
         HeadscopeError: the path is a device, a pipe or a folder, or the system does not allow reading it.
@@ -337,7 +344,7 @@ def reading(path: Path) -> Iterator[BufferedReader]:
 
 
 def explain_refusal(error: OSError) -> HeadscopeError | None:
-    """Return the error for a file that the system does not let the user access, or for a full disk; else None."""
+    """Return a readable error for a full disk or for a file that the user may not access; None for other errors."""
     if error.errno in _FULL:
         return HeadscopeError(
             f"{error.filename or 'the output'} could not be written ({error.strerror}); free some space or choose "
@@ -351,7 +358,7 @@ def explain_refusal(error: OSError) -> HeadscopeError | None:
 
 
 def _unfinished(path: Path) -> str:
-    """Return the beginning of the names of the temporary files of `path`."""
+    """Return the prefix of the names of the temporary files that `atomic_write` makes for `path`."""
     return f".{path.stem}."
 
 

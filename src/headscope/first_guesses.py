@@ -1,4 +1,4 @@
-"""Other names for public functions and parameters, and sentences that name the right ones."""
+"""Names by which users may look for public functions and parameters, and messages with the right names."""
 
 import inspect
 import re
@@ -99,7 +99,7 @@ SUBMODULES: Mapping[str, str] = {
     "headscope.learn": "make_control read_task",
     "headscope.runner": "measure_runs",
 }
-"""Names for special questions, by the submodule that has them."""
+"""Names that a user may look for in `headscope` itself, by the submodule that has them."""
 
 PARAMETERS: Mapping[str, str] = {
     "batch_tokens": "batch batch_size bs max_batch",
@@ -131,7 +131,7 @@ PARAMETERS: Mapping[str, str] = {
 
 
 def explain_attribute(name: str, public: list[str]) -> str:
-    """Return a sentence about an unknown name of headscope, given the known names."""
+    """Return an error message for an unknown attribute of headscope; `public` has the known names."""
     start = f"headscope has no {name!r}"
     for submodule, names in SUBMODULES.items():
         if name in names.split():
@@ -146,7 +146,7 @@ def explain_attribute(name: str, public: list[str]) -> str:
 def explain_arguments(
     function: Callable[..., Any], signature: inspect.Signature, arguments: tuple[Any, ...], named: Mapping[str, Any]
 ) -> str:
-    """Return a sentence about arguments that do not match a signature; empty if they match."""
+    """Return an error message for arguments that do not match a function's signature; empty if they match."""
     try:
         signature.bind(*arguments, **named)
     except TypeError as error:
@@ -169,7 +169,7 @@ _OPEN = {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
 
 
 def _find_parameter(name: str, names: list[str]) -> str:
-    """Return the end of a sentence about an unknown parameter: the parameters that it may mean, or all of them."""
+    """Return the end of a message about an unknown parameter: similar parameters or, failing these, all of them."""
     same = [each for each in names if name in PARAMETERS.get(each, "").split()]
     parts = [each for each in names if {*name.split("_")} & {*each.split("_")}]
     close = same or list_close(name, names) or parts
@@ -179,7 +179,7 @@ def _find_parameter(name: str, names: list[str]) -> str:
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a function so that wrong arguments raise a sentence, and errors name parameters and not options."""
+    """Wrap a public function so that wrong arguments raise a readable error, and errors name its parameters."""
     signature = inspect.signature(function)
 
     options = {f"--{each.replace('_', '-')}": each for each in signature.parameters}
@@ -196,7 +196,7 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def in_python(options: Mapping[str, str]) -> Iterator[None]:
-    """Make errors of headscope name parameters, and hide the errors of other libraries that caused them.
+    """Make errors of headscope in the block name parameters, not options, and hide the errors that caused them.
 
     Args:
         options: The parameter of each option of the terminal. Text in backticks does not change.
@@ -211,7 +211,7 @@ def in_python(options: Mapping[str, str]) -> Iterator[None]:
 
 
 def _spell(option: str, options: Mapping[str, str]) -> str:
-    """Return the parameter of an option, in backticks; an option without one is returned unchanged."""
+    """Return the parameter of a terminal option, in backticks; an option without a parameter is returned unchanged."""
     return f"`{options[option]}`" if option in options else option
 
 
@@ -219,7 +219,7 @@ _OPTION = re.compile(r"--[a-z][-a-z]*\b")
 
 
 def _read_example(name: str, docstring: str) -> str:
-    """Return the first line that calls a function in its docstring, without an assignment; empty if none does."""
+    """Return the first call of the function `name` in the examples of its docstring; empty if there is no example."""
     lines = [line.strip()[4:] for line in docstring.splitlines() if line.strip().startswith((">>> ", "... "))]
     line = next((line for line in lines if f"headscope.{name}(" in line), "").partition("  #")[0]
     return re.sub(r"^(?:with |\w+ = )|(?: as \w+)?:$", "", line.strip())

@@ -31,7 +31,7 @@ FORMAT = 4
 """The version of the schema, stored in each file. `read_table` rejects a file of another version."""
 
 SUMS = "sums"
-"""The group of a file for variables by fold or permutation. The root group holds all other variables."""
+"""The group of a file with the variables that have a fold or permutation dimension. The root group has the others."""
 
 _STORED = {"zlib": True, "complevel": 4, "fletcher32": True}
 
@@ -106,10 +106,10 @@ KEY_VALUE_HEADS = "key_value_heads"
 """The attribute of a table with its number of key/value heads per layer, if query heads share them."""
 
 KEY_VALUE_HEADS_BY_LAYER = f"{KEY_VALUE_HEADS}_by_layer"
-"""The attribute with the number for each layer in turn, if layers have different numbers of key/value heads."""
+"""The attribute of a table with the number of key/value heads in each layer, if these numbers differ."""
 
 EDITED = "edited"
-"""The attribute of a table that was measured on an edited model: which heads were replaced, and by what."""
+"""The attribute of a table that describes the edits of its model: the edited heads, and what replaced their output."""
 
 SHARE = "share of attention"
 """The unit of attention weights."""
@@ -129,17 +129,18 @@ def variable(
     target: str = "",
     baseline: str = "",
 ) -> xr.Variable:
-    """Return a variable of a head table.
+    """Make a variable of a head table from its values and its description.
 
     Args:
         values: the numbers, one axis for each of ``dims``.
         dims: names from `DIMENSIONS`.
         name: a description of the variable in words.
-        units: its unit, such as ``nats`` or ``share of attention``.
+        units: the unit of the values, such as ``nats`` or ``share of attention``.
         source: the paper and section that define it.
         title: a short name under which the page shows each head's value. Without a title the value is only in files.
-        target: the tokens that are attended to. The terminal ranks the heads by their attention to them.
-        baseline: the variable with the value of uniform attention: itself, or a variable for one token or for entropy.
+        target: the tokens whose share of attention the variable is. The terminal ranks the heads by this share.
+        baseline: the name of the variable that has the value under uniform attention, in the same unit; or of the
+            entropy of uniform attention, from which the share of one token follows.
     """
     shown = {"title": title, "target": target, "baseline": baseline}
     attrs = {"long_name": name, "units": units, "source": source} | {key: text for key, text in shown.items() if text}
@@ -151,7 +152,7 @@ Described = tuple[ArrayLike, Sequence[str], str, str]
 
 
 def describe(values: Mapping[str, Described], source: str) -> dict[str, xr.Variable]:
-    """Return variables of a head table by name, all from one source."""
+    """Make variables of a head table, by name, that have the same source."""
     return {
         name: variable(np.asarray(data), dims, name=what, units=units, source=source)
         for name, (data, dims, what, units) in values.items()
@@ -164,7 +165,7 @@ def get_share(table: xr.Dataset) -> str:
 
 
 def require_table(table: object) -> None:
-    """Raise an error for an argument that is not a head table, such as the path of one.
+    """Raise an error for an argument that is not a Dataset, such as the path of a head table.
 
     Raises:
         TableError: the argument is not a Dataset.
@@ -174,11 +175,11 @@ def require_table(table: object) -> None:
 
 
 def check(table: xr.Dataset) -> xr.Dataset:
-    """Return the table unchanged if it follows the schema.
+    """Return a head table unchanged if it follows the schema; otherwise raise an error.
 
     Raises:
-        TableError: a dimension is unknown, layers or heads are not counted from 1, or units, source or provenance
-            are missing.
+        TableError: a dimension is unknown, layers or heads are not counted from 1, a variable lacks its units, source
+            or description, or the table lacks one of `REQUIRED_ATTRIBUTES`.
     """
     for dim in table.dims:
         if dim not in DIMENSIONS and not (dim in table.coords and table[dim].attrs.get("long_name")):
@@ -207,7 +208,7 @@ def check(table: xr.Dataset) -> xr.Dataset:
 
 @explained
 def write_table(table: xr.Dataset, path: str | Path) -> Path:
-    """Check `table` and write it as netCDF-4, whole or not at all.
+    """Check a head table and write it to a netCDF-4 file, completely or not at all.
 
     >>> table = headscope.measure("minilm", "grammar:60", "surface")
     >>> path = headscope.write_table(table, "surface.nc")
@@ -245,14 +246,14 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
 
 @explained
 def read_table(path: str | Path) -> xr.Dataset:
-    """Return the head table in a file from `write_table` or ``table.to_netcdf``, with its sums.
+    """Read a head table, with its sums by fold, from a file that `write_table` or ``table.to_netcdf`` wrote.
 
     >>> table = headscope.read_table("heads.nc")
     >>> table["relation_accuracy"].sel(relation="obj", layer=3, head=1)
 
     ``xarray.open_dataset`` returns the same table without the sums by fold and the permutations. A file that xarray
-    wrote has no schema version, so only the version of headscope that measured its table can read it. From a folder,
-    the only table is read.
+    wrote has no schema version, so only the version of headscope that measured its table can read it. If `path` is a
+    folder, the only table in it is read.
 
     Raises:
         TableError: the file is missing, is a folder with several tables, is not a head table, has another format, has
@@ -287,7 +288,7 @@ def read_table(path: str | Path) -> xr.Dataset:
 
 
 def _check_seal(path: Path) -> None:
-    """Raise an error if the bytes of a file have changed since they were written."""
+    """Raise an error if a file with a checksum has changed since it was written; a file without one passes."""
     with open_file(path, HEAD_TABLE) as file:
         size = file.seek(0, io.SEEK_END)
         seal_size = len(SEAL) + hashlib.sha256().digest_size
@@ -302,7 +303,7 @@ def _check_seal(path: Path) -> None:
 
 
 def _check_version(path: Path, version: int | None) -> None:
-    """Raise an error for a file that is not a head table or has another format."""
+    """Raise an error for a file that is not a head table, or that this version of headscope cannot read."""
     if version is None and (measured := _read_version(path)):
         if measured != metadata.version("headscope"):
             raise TableError(
@@ -320,7 +321,7 @@ def _check_version(path: Path, version: int | None) -> None:
 
 
 def _read_version(path: Path) -> str:
-    """Return the version of headscope that measured the table in a file; empty if the file does not state one."""
+    """Return the version of headscope that measured the table in a file; empty for other files."""
     texts = netcdf.read_texts(path, (*_TEXTS, "versions"))
     versions = parse_json(texts.get("versions", "{}"))
     stated = {"model", "weights_sha256", "corpus", "corpus_sha256", "call"} <= texts.keys()
@@ -337,7 +338,7 @@ _JSON = {
 
 
 def _check_kinds(table: xr.Dataset) -> None:
-    """Raise an error for text where numbers belong, or numbers where text belongs."""
+    """Raise an error for a table with values, labels or attributes of a wrong type."""
     for name, values in table.variables.items():
         numeric = values.dtype.kind in "iufb"
         by_head = name in table.data_vars and {"layer", "head", "fold", "permutation", "run"} & {*values.dims}
@@ -362,13 +363,13 @@ def _check_kinds(table: xr.Dataset) -> None:
 
 @explained
 def head(table: xr.Dataset, name: str) -> xr.Dataset:
-    """Return the values of one head by its name: ``8-10`` is ``table.sel(layer=8, head=10)``.
+    """Return the values of the head with a name: ``8-10`` is ``table.sel(layer=8, head=10)``.
 
     >>> table = headscope.read_table("heads.nc")
     >>> headscope.head(table, "3-1")["relation_accuracy"]
 
     Raises:
-        TableError: the name has another form, or `table` has no such head.
+        TableError: the name has another form, `table` has no such head, or the layer has no attention.
     """
     require_table(table)
     layer, number = parse_head(name, table)
@@ -384,7 +385,7 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
     """Return the layer and the head of a name such as ``8-10``, both counted from 1.
 
     Raises:
-        TableError: the name has another form, or `table` has no such head.
+        TableError: the name has another form, `table` has no such head, or the layer has no attention.
     """
     try:
         layer, number = find_head(name, table.sizes["layer"], table.sizes["head"])

@@ -21,17 +21,17 @@ ADAPTER_OF = "adapter_of_sha256"
 """The attribute with the hashes of the weights of the model that an adapter was trained for, with spaces between."""
 
 PLACEBO_OF = "placebo_of"
-"""The attribute of a table of placebo adapters: the hash of the weights of the adapter that they are placebos of."""
+"""The attribute of a table of placebo adapters: the hash of the weights of the trained adapter that they replace."""
 
 REMARKS = frozenset({GPU_UNUSED, PLACEMENT})
-"""Attributes that change no number: runs that differ only in them are the same."""
+"""Attributes that have no influence on numbers: measurements that differ only in these count as the same."""
 
 DIFFERS_IN = "differs_in"
 """The attribute of a comparison of two models: the parts of their identity in which they differ, in words."""
 
 
 def list_differences(attributes: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
-    """Return the names of the parts of their identity in which two models differ, in the order of `MODEL_PARTS`.
+    """Return the parts in which two models differ, such as ``tokenizer``, in the order of `MODEL_PARTS`.
 
     Args:
         attributes: the attributes of a table, or a result of `headscope.runner.identify_model`.
@@ -43,12 +43,12 @@ def list_differences(attributes: Mapping[str, Any], others: Mapping[str, Any]) -
 
 
 def drop_remarks(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a run without the ones that change no number."""
+    """Return the attributes of a table or a run without the attributes in `REMARKS`."""
     return {name: value for name, value in attributes.items() if name not in REMARKS}
 
 
 def name_differences(*models: Mapping[str, Any]) -> str:
-    """Return in words the parts of their identity in which models differ from the first; empty if they are equal."""
+    """Return the parts in which models differ from the first model, as ``weights and tokenizer``; empty if in none."""
     first, *others = models
     differences = {part for other in others for part in list_differences(first, other)}
     *parts, last = [part for part in MODEL_PARTS.values() if part in differences] or [""]

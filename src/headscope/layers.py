@@ -14,9 +14,12 @@ ATTRIBUTE = "layers_without_attention"
 
 
 def place_layers(table: xr.Dataset, numbers: Sequence[int], layers: int) -> xr.Dataset:
-    """Return a table of the layers with attention as a table of all layers, with NaN in the others.
+    """Add the layers without attention, filled with NaN, to a table of the layers with attention.
 
-    The dimensions ``layer``, ``layer_other`` and ``layer_before`` of `table` have an entry for each of `numbers`.
+    Args:
+        table: a table whose dimensions ``layer``, ``layer_other`` and ``layer_before`` have only layers with attention.
+        numbers: the number of each layer with attention, counted from 1.
+        layers: the number of all layers of the model.
     """
     every, own = np.arange(1, layers + 1), np.asarray(numbers)
     dims = [dim for dim in ("layer", "layer_other", "layer_before") if dim in table.dims]
@@ -25,12 +28,12 @@ def place_layers(table: xr.Dataset, numbers: Sequence[int], layers: int) -> xr.D
 
 
 def write_without_attention(kinds: Mapping[int, str]) -> dict[str, str]:
-    """Return the attribute of a table whose model has layers without attention; nothing for other models."""
+    """Return the attribute of a table that lists the layers without attention; an empty dict if there are none."""
     return {ATTRIBUTE: json.dumps({str(number): kind for number, kind in kinds.items()})} if kinds else {}
 
 
 def read_without_attention(table: xr.Dataset) -> dict[int, str]:
-    """Return the layers without attention of a table's model, by number, and the kind of each."""
+    """Return the kind of each layer without attention, by its number, from the attributes of a table."""
     return {int(number): str(kind) for number, kind in json.loads(table.attrs.get(ATTRIBUTE, "{}")).items()}
 
 
@@ -56,14 +59,14 @@ def refuse_layer(kinds: Mapping[int, str], layer: int) -> None:
 
 
 def list_ranges(numbers: Collection[int]) -> str:
-    """Return numbers as ranges: 1-3, 5."""
+    """Return numbers as a text with ranges: ``1-3, 5``."""
     starts = sorted(number for number in numbers if number - 1 not in numbers)
     ends = sorted(number for number in numbers if number + 1 not in numbers)
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
 
 
 def find_head(name: str, layers: int, heads: int) -> tuple[int, int]:
-    """Return the layer and the head, both counted from 1, that a name means: ``8-10`` or, counted from 0, ``L7H9``.
+    """Return the layer and the head, both counted from 1, of a head's name: ``8-10`` or ``L7H9`` (which counts from 0).
 
     Raises:
         HeadscopeError: the name is not of one of these forms, or the model has no such head.

@@ -1,4 +1,4 @@
-"""Reads and writes netCDF-4 with `xarray` and `h5netcdf`, in half of their time.
+"""Read and write netCDF-4 with `xarray` and `h5netcdf`, in half of the time that they need alone.
 
 `h5netcdf` opens an array in the file again each time it looks up its size, type or attributes: forty times for each
 array that is written. `_File` opens each array once.
@@ -25,7 +25,7 @@ _KINDS = "biufSU"
 """The numpy kinds of numbers, truth values and texts of a fixed length."""
 
 _MOST_ARRAYS = 2000
-"""The greatest number of arrays in a group. An atlas with everything has a tenth of it, and each takes milliseconds."""
+"""The greatest number of arrays in a group. A complete atlas has a tenth as many. Each takes milliseconds."""
 
 _BYTES_OF_A_TEXT = 64
 """The memory for a short text in an array of texts of any length, in bytes."""
@@ -41,7 +41,7 @@ Encoding = Mapping[Any, Mapping[str, Any]]
 
 
 class _File(h5py.File):  # type: ignore[misc]  # h5py is untyped to mypy
-    """A file that keeps each object that it has opened, by name."""
+    """An HDF5 file that opens each object only once and keeps it, by name."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -59,10 +59,10 @@ class _File(h5py.File):  # type: ignore[misc]  # h5py is untyped to mypy
 
 
 def require_path(path: object) -> Path:
-    """Return a path, of a file that is read or written.
+    """Convert the path of a head table to a `Path`.
 
     Raises:
-        TableError: it is none, such as the table itself.
+        TableError: the argument is not a path, such as the table itself.
     """
     if not isinstance(path, str | os.PathLike):
         raise TableError(f"the path of a head table was wanted, and {type(path).__name__} came; give a path.")
@@ -70,10 +70,10 @@ def require_path(path: object) -> Path:
 
 
 def find_file(path: object) -> Path:
-    """Return the file that a path names: itself, or the only netCDF-4 file in the folder that it is.
+    """Return the file that a path names; for a folder, the only file in it with the suffix ``.nc``.
 
     Raises:
-        TableError: it is no path, or a folder with another number of files.
+        TableError: the argument is not a path, or the folder has no such file or several.
     """
     file = require_path(path)
     try:
@@ -91,7 +91,11 @@ def find_file(path: object) -> Path:
 
 
 def check_file(path: Path, wanted: str) -> None:
-    """Raise an error for a file that is not netCDF-4, and say what writes the wanted file.
+    """Raise an error for a missing file, or for a file that is not netCDF-4.
+
+    Args:
+        path: the path of the file.
+        wanted: the end of the error message, which names the command that writes such files.
 
     Raises:
         TableError: the file is missing or is not netCDF-4.
@@ -109,13 +113,13 @@ def check_file(path: Path, wanted: str) -> None:
 def read(
     path: Path, attribute: str, check_version: Callable[[int | None], None], *, groups: Collection[str], advice: str
 ) -> xr.DataTree:
-    """Return the content of a file, loaded into memory.
+    """Read a netCDF-4 file into memory, after a check of its schema version and of the size that it claims.
 
     HDF5 allocates the memory that a file claims, and follows its links. So both are checked before anything is read.
 
     Args:
         path: the path of the file.
-        attribute: the attribute with the version of its schema.
+        attribute: the name of the attribute with the version of the schema.
         check_version: a function that raises an error for an unknown version. It gets None if the file states none.
         groups: the groups that the file may have.
         advice: the end of the error message for a file that claims too much.
@@ -135,14 +139,18 @@ def read(
 
 
 def read_texts(path: Path, names: Collection[str]) -> dict[str, str]:
-    """Return the attributes of a file that are text, among `names`."""
+    """Return the attributes of a file that are in `names` and are text."""
     with h5py.File(path) as root:
         values = {name: root.attrs[name] for name in names if name in root.attrs}
     return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
 def _add_sizes(group: h5py.Group, groups: Collection[str] = ()) -> int:
-    """Return the bytes of all arrays and attributes in a group and its subgroups, unpacked."""
+    """Return the size in bytes, uncompressed, of all arrays and attributes in a group and its subgroups.
+
+    Raises:
+        ValueError: the group has too many arrays, a link to another file, or a subgroup that is not in `groups`.
+    """
     if len(group) > _MOST_ARRAYS:
         raise ValueError(f"it has {len(group):,} arrays")
     total = _add_attribute_sizes(group)
@@ -162,7 +170,7 @@ def _add_sizes(group: h5py.Group, groups: Collection[str] = ()) -> int:
 
 
 def _check_array(array: h5py.Dataset, name: str) -> None:
-    """Raise an error for an array in another file, of neither numbers nor texts, or that contradicts its dimensions."""
+    """Raise an error for an array that is in another file, holds unsupported values, or contradicts its dimensions."""
     if array.is_virtual or array.external:
         raise ValueError(f"{name} is in another file")
     if array.dtype.kind not in _KINDS and h5py.check_string_dtype(array.dtype) is None:
@@ -179,9 +187,10 @@ def _add_attribute_sizes(item: h5py.HLObject) -> int:
 
 
 def encode(parts: Mapping[str, xr.Dataset], encoding: Mapping[str, Encoding]) -> memoryview:
-    """Return the bytes of a netCDF-4 file with a group for each part; a group leaves out the coordinates of "/".
+    """Return the bytes of a netCDF-4 file with a group for each dataset in `parts`.
 
-    The file is written to memory, since HDF5 crashes when a disk is full (findings/hdf5-full-disk.sh).
+    A group does not repeat the coordinates of the root group "/". The file is written to memory, since HDF5
+    crashes when a disk is full (findings/hdf5-full-disk.sh).
     """
     content, tree = io.BytesIO(), xr.DataTree.from_dict(dict(parts))
     with _File(content, "w", track_order=True) as file, h5netcdf.File(file, "w") as opened:
@@ -192,7 +201,7 @@ def encode(parts: Mapping[str, xr.Dataset], encoding: Mapping[str, Encoding]) ->
 
 
 def decode(path: Path) -> xr.DataTree:
-    """Return the content of a netCDF-4 file, loaded into memory, with generated names for unnamed axes."""
+    """Read a netCDF-4 file into memory without checks; axes without a name get one."""
     with _File(path) as file, h5netcdf.File(file, "r", phony_dims="sort", decode_vlen_strings=True) as opened:
         names = ["/", *(f"/{name}" for name in opened.groups)]
         parts = {name: xr.open_dataset(H5NetCDFStore(opened, group=name)).load() for name in names}

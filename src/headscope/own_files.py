@@ -1,4 +1,4 @@
-"""Tells files that headscope wrote from files of the user, which no command overwrites."""
+"""Distinguish files that headscope wrote from files of the user, which no command overwrites."""
 
 from pathlib import Path
 
@@ -18,13 +18,13 @@ MODEL_CARD_TITLE = "## Attention heads"
 
 _BEGINNINGS = (f'{{\n "format": "{HEAD_LIST_FORMAT}"'.encode(), f"{MODEL_CARD_TITLE}\n".encode())
 _SUMS = '{"schema": '.encode("utf-32-le")
-"""The beginning of the header of sums, which is the first array in their archive."""
+"""The beginning of the header in a file of sums; the header is the first array in this archive."""
 
 _SEEN_BYTES = 1000
 
 
 def refuse_foreign(path: Path, content: str | None = None) -> None:
-    """Raise an error if a file exists that headscope did not write and would overwrite.
+    """Raise an error if an existing file, which a command would overwrite, was not written by headscope.
 
     Args:
         path: a file that may exist.
@@ -43,7 +43,7 @@ def refuse_foreign(path: Path, content: str | None = None) -> None:
 
 
 def describe_foreign(path: Path, advice: str) -> HeadscopeError:
-    """Return the error for a file that headscope did not write and would overwrite."""
+    """Return the error about a file that headscope did not write and would overwrite; `advice` ends its message."""
     return HeadscopeError(
         f"{path} is there already, is not known to be written by headscope, and would be overwritten; {advice}."
     )

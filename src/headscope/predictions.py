@@ -1,4 +1,4 @@
-"""How many texts a tuned model gives each label. A model with a single label for all texts cannot tell them apart."""
+"""The number of texts for which a tuned model predicts each label, to find models that predict only one label."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 ATTRIBUTE = "predicted"
-"""The key of the counts of `count_predictions` in the attributes of a table, or in the entry of a run."""
+"""The key of the result of `count_predictions` in the attributes of a table, or in the entry of a run."""
 
 GROUP, CONTROL = "group", "control"
 """The key and the value in the entry of a run that was tuned on the control."""
@@ -33,7 +33,7 @@ class SingleLabel:
 
 
 def count_predictions(texts: int, labels: Mapping[str, float]) -> dict[str, Any]:
-    """Return the counts of a model's predictions, as they are stored in JSON.
+    """Return an object for JSON with the number of texts, and the count of each label that a model predicts.
 
     Args:
         texts: the number of texts.
@@ -43,7 +43,7 @@ def count_predictions(texts: int, labels: Mapping[str, float]) -> dict[str, Any]
 
 
 def read_predictions(about: Mapping[Any, Any], run: str = "") -> dict[str, Predictions]:
-    """Return the predictions of the models of a table, by the names of its runs; a single model has an empty name.
+    """Read the counts of predictions from a table, by the name of the run; the name of a single model is empty.
 
     Args:
         about: the attributes of the table.
@@ -56,7 +56,7 @@ def read_predictions(about: Mapping[Any, Any], run: str = "") -> dict[str, Predi
 
 
 def find_single_labels(about: Mapping[Any, Any]) -> list[SingleLabel]:
-    """Return the labels that models predict for all texts, from the attributes of their table."""
+    """Return each label that a model or run predicts for all texts, from the attributes of a table."""
     return list_single_labels(read_predictions(about))
 
 
@@ -66,7 +66,7 @@ def name_run(entry: Mapping[str, Any]) -> str:
 
 
 def list_single_labels(predicted: Mapping[str, Predictions]) -> list[SingleLabel]:
-    """Return the labels that models predict for all texts, from their predictions by run."""
+    """Return each label that a model or run predicts for all texts, from the counts of predictions by run."""
     runs_of: dict[SingleLabel, list[str]] = {}
     for name, counts in predicted.items():
         if len(labels := counts.get("labels", {})) == 1:

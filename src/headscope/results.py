@@ -1,7 +1,7 @@
-"""How results are shown: a line in a console, a small table in a notebook.
+"""The display of results: one line in a console, a small table in a notebook.
 
 result --facts--> Line: ``CheckResult(model='new', kept=12, lost=1)``
-                  HTML: a row for each fact, with what the line only counts
+                  HTML: a row for each fact, with the names that the line only counts
 """
 
 import html
@@ -11,52 +11,55 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 LONGEST = 40
-"""Characters of a text in a line; a longer one is cut."""
+"""The largest number of characters of a text in a line; a longer text is cut."""
 
 LISTED = 12
-"""Names in a cell of a table; of more, the number of the others is shown."""
+"""The largest number of names in a cell of a table; further names are only counted."""
 
 Facts = Mapping[str, object]
-"""What is known of a result, by name, in the order to show. None and empty texts are left out."""
+"""The facts about a result by name, in the order in which they are shown. None and empty texts are not shown."""
 
 
 class Result(Protocol):
-    """What a public function returns: a dataclass with ``repr=False``, which says what it is in a line and in HTML."""
+    """The base class of results of public functions, which shows a result as a line and as a table in HTML.
+
+    Its subclasses are dataclasses with ``repr=False``.
+    """
 
     @property
     @abstractmethod
     def facts(self) -> Facts:
-        """What the result is, by name; several names as a tuple, which a line counts and a table lists."""
+        """The facts about the result by name; a line shows only the length of a tuple, a table its items."""
 
     def __repr__(self) -> str:
         """Return the name of the class and the facts, on one line."""
         return write_line(type(self).__name__, self.facts)
 
     def _repr_html_(self) -> str:
-        """Show the facts as a table in a notebook."""
+        """Return the facts as a table in HTML, which a notebook shows."""
         return write_table(type(self).__name__, self.facts)
 
 
 class Described(Protocol):
-    """What has a line of its own (``__repr__``), which a notebook shows too."""
+    """The base class of objects whose line from ``__repr__`` is also shown in notebooks."""
 
     def _repr_html_(self) -> str:
-        """Show the line in a notebook."""
+        """Return the line from ``__repr__`` as HTML, which a notebook shows."""
         return f"<code>{html.escape(repr(self))}</code>"
 
 
 def list_facts(facts: Facts) -> list[tuple[str, object]]:
-    """Return the facts that there are."""
+    """Return the names and values of the facts that are not None or an empty text."""
     return [(name, each) for name, each in facts.items() if each is not None and each != ""]
 
 
 def write_line(title: str, facts: Facts) -> str:
-    """Return the facts on one line, as Python writes a call."""
+    """Return a title and facts on one line, in the form of a call: ``CheckResult(kept=12, lost=1)``."""
     return f"{title}({', '.join(f'{name}={_shorten(each)}' for name, each in list_facts(facts))})"
 
 
 def write_table(title: str, facts: Facts) -> str:
-    """Return a table with a row for each fact, HTML."""
+    """Return a table in HTML with a row for each fact, and `title` as its caption."""
     rows = "".join(
         f"<tr><th scope='row' style='text-align: left'>{html.escape(name.replace('_', ' '))}</th>"
         f"<td style='text-align: left'>{html.escape(_spell(each))}</td></tr>"

@@ -35,7 +35,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Run:
-    """One fine-tuned model.
+    """One model that was fine-tuned with one seed.
 
     Attributes:
         name: the name of its folder, and its label in the dimension ``run``.
@@ -63,7 +63,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of a folder.
+    """The runs of a folder, with their task and settings.
 
     Attributes:
         folder: the path of the folder.
@@ -89,7 +89,7 @@ class Runs:
 
     @property
     def scores(self) -> Mapping[str, float]:
-        """The score of the best epoch of each run on the test split, or on the split on which it was chosen."""
+        """The score of each run in its best epoch, by name: on the test split or, without one, on the split `select`."""
         best = {run.name: run.scores for run in self.runs}
         return {name: splits[TEST if TEST in splits else self.select][self.metric] for name, splits in best.items()}
 
@@ -99,7 +99,11 @@ class Runs:
 
 
 def read(folder: "str | Path | Runs", *, empty: bool = False) -> Runs:
-    """Return the finished runs of a folder; if `empty` is true, a folder may have none yet.
+    """Read the list of finished runs in a folder.
+
+    Args:
+        folder: the folder, or its runs, which are returned unchanged.
+        empty: accept a folder that has no finished run yet.
 
     Raises:
         HeadscopeError: `FILE` is missing, is damaged, has another version, lists no run or lists a run twice, or the
@@ -182,7 +186,7 @@ def _check_kinds(stored: dict[str, Any], kinds: Mapping[str, type]) -> None:
 
 
 def write(runs: Runs) -> Path:
-    """Write `FILE`, whole or not at all."""
+    """Write the list of runs to `FILE` in their folder, completely or not at all, and return its path."""
     stored = {name: value for name, value in asdict(runs).items() if name != "folder"}
     path = runs.folder / FILE
     write_text(json.dumps({"version": VERSION, **stored}, indent=2) + "\n", path)

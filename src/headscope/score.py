@@ -20,14 +20,14 @@ ATTRIBUTE = "scores"
 """The attribute of a head table that holds its scores, as JSON."""
 
 HEAD = ("attention_type", "layer", "head", "direction")
-"""The dimensions along which a head is chosen. If a score has another dimension, its rows lie along it."""
+"""The dimensions over which the best head is chosen. Any other dimension of a score has its rows."""
 
 _INNER = ("run", "fold", "permutation", "offset", *HEAD)
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A rule that predicts the same items without the model. A head that stands out beats it on these items.
+    """A rule that predicts the same items as a head without the model; a head that stands out beats all its rivals.
 
     A rival may also be another sum of the same head, such as its attention to the tokens next to the scored ones.
 
@@ -68,7 +68,7 @@ class Rival:
         return {*self.numerator, *self.denominator} <= {*table.data_vars}
 
     def describe(self, options: Mapping[str, str]) -> str:
-        """Return the rule with these options in words."""
+        """Return a description of the rule with the chosen options, such as ``offset -1``."""
         return (self.label or self.title).format(**options)
 
 
@@ -91,7 +91,8 @@ class Score:
     ``rarest_z``, ``rarest_p`` and ``rarest_z_permuted`` compare the score with permutations.
 
     Attributes:
-        variable: its name in the table, over layer, head, ``direction`` if there are two, and rows if there are any.
+        variable: the name of its variable, with the dimensions layer, head, ``direction`` (if there are two), and the
+            dimension of its rows (if it has rows).
         title: the task on which heads are scored.
         definition: how the score of a head is computed, in a sentence without a full stop.
         numerator, denominator: variables by fold; the score is the sum of the first over the sum of the second.
@@ -102,10 +103,10 @@ class Score:
         attends: the word whose attention is measured, if the table has no direction.
         permuted: how the gold is permuted for the permuted score.
         baselines: variables to compare it with, and a description of each.
-        control: the baseline next to which a description is shown.
+        control: the variable of the baseline that is shown next to a description.
         breakdown: a dimension such as ``length`` that divides the score into ``length_accuracy`` and ``length_count``.
-        regression: what is regressed on the gold and the distance, and the meaning of a gold value of 1; empty if there
-            are no sums for a regression.
+        regression: the name of the quantity that is regressed on the gold and the distance, and the meaning of a gold
+            value of 1; empty if there are no sums for a regression.
         reported: true if a head is chosen by it and reported with intervals; otherwise it only accompanies another
             score.
         ascending: true if the heads of interest are the ones with the lowest values.
@@ -155,25 +156,25 @@ class Score:
 
     @property
     def is_ratio(self) -> bool:
-        """Whether it is a ratio of sums by fold; a description is not."""
+        """True for a ratio of sums by fold; False for a description of where attention goes."""
         return bool(self.numerator)
 
     @property
     def has_report(self) -> bool:
-        """Whether a head is chosen by it."""
+        """True if a head is chosen by this score and reported."""
         return self.is_ratio and self.reported
 
     @property
     def report_prefix(self) -> str:
-        """The beginning of the names of the variables that report it."""
+        """The beginning of the names of the variables that report the head that was chosen by this score."""
         return f"{self.stem}_" if self.prefix is None else self.prefix
 
     def row_dimension(self, table: xr.Dataset) -> str:
-        """Return the dimension of its rows in a table; empty if it has no rows."""
+        """Return the dimension of the rows of this score in a table; empty if the score has no rows."""
         return next((str(dim) for dim in table.variables[self.variable].dims if dim not in _INNER), "")
 
     def places(self, table: xr.Dataset) -> list[dict[str, str]]:
-        """Return the coordinates of each row; a score without rows has one row without coordinates."""
+        """Return each row as its label by dimension: ``{"relation": "obj"}``; for a score without rows, one empty row."""
         dim = self.row_dimension(table)
         return [{dim: str(row)} for row in table[dim].values] if dim else [{}]
 
@@ -200,7 +201,7 @@ class Score:
 
 
 def over_directions(table: xr.Dataset, variable: str) -> xr.DataArray:
-    """Return a score as shares of the items of both directions, if each direction has its own items.
+    """Multiply a score by the share of the items in each direction; unchanged if both directions have the same items.
 
     The best head is chosen by these shares. Otherwise a direction with few items would win because a head is right
     about all of them.
@@ -219,7 +220,7 @@ def write_scores(scores: Iterable[Score]) -> str:
 
 
 def read_scores(table: xr.Dataset) -> list[Score]:
-    """Return the scores that a table describes and whose variable it has.
+    """Return the scores that a table describes, without scores whose variable the table lacks.
 
     Raises:
         TableError: the description is damaged.
@@ -228,12 +229,12 @@ def read_scores(table: xr.Dataset) -> list[Score]:
 
 
 def find_score(table: xr.Dataset, variable: str) -> Score | None:
-    """Return the description of a variable in a table or in a comparison of tables; None if it has none."""
+    """Return the `Score` that describes a variable of a table or a comparison; None if no score describes it."""
     return next((score for score in _described(table) if score.variable == variable), None)
 
 
 def main_score(table: xr.Dataset) -> Score:
-    """Return the score by which heads are reported, of a table that has only one.
+    """Return the only score in a table by which heads are chosen and reported.
 
     Raises:
         TableError: the table has no such score or several.
@@ -268,7 +269,7 @@ def _described(table: xr.Dataset) -> list[Score]:
 
 
 def _from_json(record: type[Any], fields: Mapping[str, Any]) -> Any:
-    """Return a score or rival from JSON, with tuples for lists and records for rivals."""
+    """Build a `Score` or a `Rival` from its fields in JSON; lists become tuples."""
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
     if "rivals" in values:
         values["rivals"] = tuple(_from_json(Rival, rival) for rival in values["rivals"])

@@ -1,4 +1,4 @@
-"""The forms in which a model gets a text. This module needs no other of headscope, so options can name the forms."""
+"""The forms in which a model gets a text. This module imports no other module of headscope."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -6,10 +6,10 @@ from typing import Any, Literal, TypeAlias
 Form: TypeAlias = Literal["written", "spaced"]
 WRITTEN: Form = "written"
 SPACED: Form = "spaced"
-"""The text as its author wrote it; or its words with a space before each, as in many papers."""
+"""The two forms: the text as its author wrote it, or its words with a space before each, as in many papers."""
 
 GIVEN = "given"
-"""Fixed tokens: saved by another engine, random, or from a chat template."""
+"""The form of texts that are given as tokens: saved by another engine, random, or from a chat template."""
 
 
 def find_form(attrs: Mapping[Any, Any]) -> str:
