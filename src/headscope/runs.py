@@ -89,7 +89,7 @@ class Runs:
 
     @property
     def scores(self) -> Mapping[str, float]:
-        """The score of each run in its best epoch, by name: on the test split or, without one, on the split `select`."""
+        """The score of each run in its best epoch, by name: on the test split or, without it, on `select`."""
         best = {run.name: run.scores for run in self.runs}
         return {name: splits[TEST if TEST in splits else self.select][self.metric] for name, splits in best.items()}
 

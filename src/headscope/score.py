@@ -174,7 +174,7 @@ class Score:
         return next((str(dim) for dim in table.variables[self.variable].dims if dim not in _INNER), "")
 
     def places(self, table: xr.Dataset) -> list[dict[str, str]]:
-        """Return each row as its label by dimension: ``{"relation": "obj"}``; for a score without rows, one empty row."""
+        """Return each row as its label by dimension: ``{"relation": "obj"}``; without rows, one empty row."""
         dim = self.row_dimension(table)
         return [{dim: str(row)} for row in table[dim].values] if dim else [{}]
 

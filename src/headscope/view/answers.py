@@ -20,7 +20,7 @@ from headscope.view.verdicts import enumerate_parts, name_lack
 from headscope.view.wording import format_interval
 
 LEAST = 0.05
-"""The smallest lead over the mean of all heads at which a sentence adds that a head attends to a target more."""
+"""The smallest difference from the mean of all heads at which a sentence names the most unusual target of a head."""
 
 RESTING, RESTS = "mass_first", 0.5
 """The variable with the attention to the first token of a text, and the share from which a head counts as resting."""
@@ -33,7 +33,7 @@ RESTS_HERE = "It rests on these texts, which do not show what it does where it h
 
 
 def describe_row(report: Report, row: Reported) -> list[str]:
-    """Return sentences about a row with a head: the answer, the held-out score, the rivals and the permuted score."""
+    """Return sentences about a row and its head: the verdict, the held-out score, the rivals, the permuted score."""
     score = f"{format_measure(report.score)} {format_interval(*row.score, digits=2)}"
     attends = f", from the {row.attends}" if row.direction else ""
     choice = f"For {row.label}, head {row.where} {_say_choice(row)}: {score} on {row.scored:,} held-out "
@@ -47,10 +47,10 @@ def _say_choice(row: Reported) -> str:
 
 
 def answer_row(row: Reported) -> str:
-    """Return the answer to whether the head of a row stands out.
+    """Return a sentence that says whether the head of a row stands out.
 
-    The answer begins with Yes, No, No difference, Cannot say or Not yet. For a row without a verdict, it is the head
-    with its score.
+    It begins with Yes, No, No difference, Cannot say or Not yet. For a row without a verdict, it states only the head
+    and its score.
     """
     head = f"head {row.where} {row.plain.state(_format_share(row.score.value), row.scored)}"
     better = [rival for rival in row.rivals if rival.lift.upper < 0]
@@ -92,7 +92,7 @@ def _begin(sentence: str) -> str:
 
 
 def _compare(row: Reported) -> Iterator[str]:
-    """Yield sentences about the rivals of a head and its score on the permuted annotation."""
+    """Yield sentences about the rivals of a row's head and its score on the permuted annotation."""
     rival = row.strongest_rival
     if rival is not None:
         lift = format_interval(*row.lift, digits=2, sign=True)
@@ -144,20 +144,20 @@ def describe_heads(
 
 
 def _describe_roles(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int], str]]:
-    """Yield each head and a sentence about its main role; nothing if the table has no roles."""
+    """Yield each head (attention type, layer, head) and a sentence about its main role; nothing without roles."""
     for row in list_roles(table).to_dict("records") if ROLE in table else ():
         yield find_place(row), describe_role(row)
 
 
 def _list_resting(table: xr.Dataset) -> Iterator[tuple[str, int, int]]:
-    """Yield the heads of a decoder that give at least the share `RESTS` of their attention to the first token."""
+    """Yield the heads of a decoder that give at least the share `RESTS` of attention to the first token."""
     if RESTING in table and is_of_decoder(table):
         shares = table[RESTING].reset_coords(drop=True).to_dataframe().reset_index()
         yield from map(find_place, shares[shares[RESTING] >= RESTS].to_dict("records"))
 
 
 def _describe_matches(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int], str]]:
-    """Yield each head and a sentence about its match in the model before; nothing if the table has no matches."""
+    """Yield each head and a sentence about the matching head of the model before; nothing if no heads were matched."""
     if "matched_layer" not in table:
         return
     names = ["matched_layer", "matched_head", "matched_distance", "own_distance"]

@@ -34,7 +34,7 @@ def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
 
 
 def read_means(comparison: xr.Dataset) -> dict[str, float]:
-    """Return the values of the mean over heads and of the best head, and the numbers of runs, by column name."""
+    """Return the single numbers of a comparison by column name, such as ``average_before`` and ``runs_task``."""
     return {name: float(values) for name, values in _list_columns(comparison).items()}
 
 

@@ -50,7 +50,7 @@ from headscope.view.wording import (
 )
 
 MOST = 10
-"""The number of heads on the page: those with the largest mean change."""
+"""The number of heads that the page lists, the largest mean change first."""
 
 UNCORRECTED = "no corrected τ where the tables have no sums by fold"
 
@@ -74,8 +74,8 @@ def render_markdown(
 
     Args:
         comparisons: Comparisons of one model on one corpus, one for each variable, such as precision, recall and F1.
-        agreements: How alike the heads score on two corpora, for each variable. The keys name the model before and each
-            group of runs.
+        agreements: The consistency of the scores of heads on two corpora, for each variable, by the name of the model
+            before or of a group of runs.
         figures: The path of each figure, relative to the page, by its caption.
         other: The name of the second corpus of `agreements`.
         differences: For a single run, the data frame of `headscope.difference`.
@@ -157,12 +157,12 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
 
 
 def _name_means(comparison: xr.Dataset) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return the prefix of the variables, and the name on the page, of the mean over heads and of the best head."""
+    """Return, for the mean over heads and for the best head, the prefix of its variables and its name on the page."""
     return ("average", "average"), ("best", f"best before, {comparison.attrs['best_head']}")
 
 
 def _tests(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
-    """Yield the section with the tests of the average and of the best head, their nulls, and the limits of few runs."""
+    """Yield the section with the tests of the average and the best head, their null hypotheses, and too few runs."""
     yield from ("## Tests", "")
     yield from _head(["", "head", "test", "runs", "p", "smallest p possible"], right=3)
     for comparison in comparisons:
@@ -181,7 +181,7 @@ def _tests(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
 
 
 def _test_rows(comparison: xr.Dataset, which: str) -> Iterator[tuple[str, str, float, float]]:
-    """Yield each test of a mean or a head: its name, its number of runs, its p, and the smallest possible p."""
+    """Yield each test of the average or the best head: its name, its number of runs, its p, and the smallest p."""
     task, means = name_group(comparison, "task"), read_means(comparison)
     if "p_least" in means:
         runs = f"{means['runs_task']:.0f} + {means['runs_control']:.0f}"
@@ -250,7 +250,7 @@ def _heads(comparison: xr.Dataset) -> Iterator[str]:
 
 
 def _count_standing(comparison: xr.Dataset) -> str:
-    """Return a sentence on the number of heads with a small q, and of those surely above and below the reference."""
+    """Return a sentence with the numbers of heads that have a small q, and lie above and below the reference."""
     above, below = count_sides(comparison)
     count, standing = int((select_outcome(comparison, "q") <= LEVEL).sum()), int(select_standing(comparison).sum())
     sentence = f"{count} of {comparison.attrs['heads']} heads have q ≤ {LEVEL}"
@@ -261,7 +261,7 @@ def _count_standing(comparison: xr.Dataset) -> str:
 
 
 def _change_against_baseline(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
-    """Yield the section on change against baseline: table A4 of Zhao and Bethard 2020, and its tau without the bias."""
+    """Yield the section on change against baseline: tau as in table A4 of Zhao and Bethard 2020, and corrected."""
     yield from ("## Change against baseline (do the rich get richer?)", "")
     columns = ["", "runs of", "τ as published", f"p < {LEVEL}", "of them above / below 0", "τ corrected"]
     yield from _head(columns, right=2)
@@ -279,7 +279,7 @@ def _change_against_baseline(comparisons: Sequence[xr.Dataset]) -> Iterator[str]
 
 
 def describe_lacking(comparison: xr.Dataset) -> str:
-    """Return which tau is missing and why; an empty string if none is missing."""
+    """Return a phrase on the missing tau and the reason; an empty string if no tau is missing."""
     if bool(comparison["baseline_tau"].isnull().all()):
         return UNRANKED
     return UNCORRECTED if bool(comparison["baseline_tau_corrected"].isnull().all()) else ""
@@ -307,7 +307,7 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -
 
 
 def list_changing_most(comparison: xr.Dataset, count: int) -> list[dict[Any, Any]]:
-    """Return the rows of at most `count` heads: those with the largest mean change with the task, up or down."""
+    """Return the rows of the `count` heads that change most by the task, up or down; unchanged heads are left out."""
     heads = make_frames(comparison)["heads"]
     most = heads["change_task"].abs().sort_values(ascending=False, kind="stable")
     return heads.loc[most[most > 0].head(count).index].to_dict("records")

@@ -86,7 +86,7 @@ def print_comparisons(
 
 
 def _list_findings(comparisons: Sequence[xr.Dataset], differences: pd.DataFrame | None) -> Iterator[str]:
-    """Yield the findings: single labels, the limits of few runs, surely changed heads, and other differences."""
+    """Yield sentences on single labels, too few runs, surely changed heads, and other differences of the models."""
     first = comparisons[0]
     yield from describe_single_labels(find_single_labels(first.attrs))
     if few := describe_too_few(first):
@@ -123,7 +123,7 @@ def _lay_out_means(comparisons: Sequence[xr.Dataset]) -> Table:
 
 
 def _print_changes(comparison: xr.Dataset, write: Callable[[str], None]) -> None:
-    """Print the heads that change most, and how the change depends on the score before."""
+    """Print the heads that change most, and the correlation (tau) of the change with the score before."""
     digits = count_digits(comparison)
     most = list_changing_most(comparison, 4)
     changes = [f"{name_row(row)} {format_number(row['change_task'], digits, sign=True)}" for row in most]
@@ -139,7 +139,7 @@ def _print_changes(comparison: xr.Dataset, write: Callable[[str], None]) -> None
 
 
 def _list_significant(comparison: xr.Dataset) -> Iterator[str]:
-    """Yield sentences about a small q: the heads it needs, the layers and heads that have it, and unequal spreads."""
+    """Yield sentences on the layers and heads with a small q, the number of heads it needs, and unequal spreads."""
     layers = [
         ", ".join(map(str, comparison["layer"].values[small.values])) or "none"
         for small in (select_outcome(comparison, "q", "layer_") <= LEVEL, select_standing(comparison, "layer_"))

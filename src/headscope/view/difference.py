@@ -130,7 +130,7 @@ def _check_table(table: xr.Dataset, name: str) -> None:
 def _choose_variables(
     a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None, names: Sequence[str]
 ) -> list[str]:
-    """Return the variables to compare.
+    """Return the variables that `scores` names or, by default, all variables of heads that both tables have.
 
     Raises:
         TableError: `scores` is empty, a table lacks a variable that `scores` names, or the tables share no variable.
@@ -165,7 +165,7 @@ def _list_variables(table: xr.Dataset) -> list[str]:
 
 
 def _is_of_heads(values: xr.DataArray) -> bool:
-    """Return True for numbers of heads with at most one further dimension, which has labels."""
+    """Return True if a variable has numbers of heads, and at most one dimension besides `HEAD`, with labels."""
     rows = {*values.dims} - {*HEAD}
     is_number = values.dtype.kind in "iufb" and "names" not in values.attrs  # numbers with names are labels
     return is_number and {"layer", "head"} <= {*values.dims} and len(rows) <= 1 and rows <= {*values.coords}
@@ -213,7 +213,7 @@ def _compare_values(first: xr.DataArray, second: xr.DataArray) -> xr.Dataset:
 
 
 def _list_heads(compared: xr.Dataset, variable: str) -> pd.DataFrame:
-    """Return a row for each head, direction and row that has a value in at least one of the two tables."""
+    """Return a data frame of each head, direction and row of a score that has a value in at least one of the tables."""
     rows = [dim for dim in compared.dims if dim not in HEAD]
     order = [*rows, *(dim for dim in HEAD if dim in compared.dims)]
     frame = compared.to_dataframe(dim_order=order).reset_index().dropna(how="all", subset=["a", "b"])

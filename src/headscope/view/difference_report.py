@@ -10,7 +10,7 @@ from headscope.view.headings import name_row
 from headscope.view.wording import format_interval, format_number, format_p, name_variable
 
 SHOWN = 10
-"""The number of scores on a page: those that differ most."""
+"""The number of scores that a page lists, the largest difference first."""
 
 HEADING = "Heads that surely differ on these texts"
 

@@ -30,7 +30,7 @@ from headscope.view.lines import (
 from headscope.view.wording import describe_single_labels, format_brief_p, format_number
 
 SHOWN = 5
-"""The number of units of each kind that the terminal shows."""
+"""The number of heads, of layers, of key/value heads and of pairs that the terminal shows."""
 
 BRIEF = {"no effect seen": "", "no more than its placebos": "as placebos"}
 """The text in the last column on the terminal, for verdicts that have a shorter one."""
@@ -43,7 +43,7 @@ COLUMNS = {end: end.removeprefix("_") or "effect" for end in STATISTICS}
 DIRECT = {
     f"{name}{end}": (name, end) for name in ("direct_effect", "direct_effect_live", "self_repair") for end in ENDS
 }
-"""The columns of direct effects, by name: the first and the last part of the name of their variables."""
+"""The columns of direct effects by name, each with the first and the last part of the name of its variable."""
 
 
 def get_whole(table: xr.Dataset, metric: Mapping[str, Any]) -> float:
@@ -52,7 +52,9 @@ def get_whole(table: xr.Dataset, metric: Mapping[str, Any]) -> float:
 
 
 def list_effects(table: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each unit, way, metric and subset, with the effect and the verdict.
+    """Return the effect and the verdict for each unit, way to disable it, metric and subset, as a data frame.
+
+    A unit is a head, a layer, a key/value head (``group``) or a pair of heads.
 
     Columns are ``unit``, ``kind`` (head, layer, group or pair), ``how``, ``metric``, ``subset``, ``whole`` (the metric
     of the whole model), ``effect`` with ``lower`` and ``upper``, ``p_corrected``, ``placebo`` with ``placebo_lower``
@@ -104,7 +106,7 @@ def _frame(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> Iterator[
 
 
 def _is_summary(table: xr.Dataset) -> bool:
-    """Return True if the table has the means of several runs."""
+    """Return True if a table has the means over several runs in place of the runs."""
     return "runs" in table.attrs and "run" not in table.dims
 
 
@@ -114,7 +116,7 @@ def count_runs(table: xr.Dataset) -> int:
 
 
 def _describe_verdict(row: Mapping[Any, Any], counts: Mapping[str, str], table: xr.Dataset) -> str:
-    """Return the verdict on a mean over runs; if it is not sure, the numbers of runs with a sure verdict."""
+    """Return the verdict on a mean over runs; if it is not sure, the number of runs with each sure verdict."""
     of_runs = [
         f"{verdict} in {int(row[column])} of {count_runs(table)} runs"
         for verdict, column in counts.items()
@@ -124,7 +126,7 @@ def _describe_verdict(row: Mapping[Any, Any], counts: Mapping[str, str], table: 
 
 
 def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
-    """Return the name of a unit, as `headscope.disable` reads it."""
+    """Return the name of a head, layer, key/value head or pair, such as ``3-1``, ``3`` or ``3-kv1``."""
     if kind == "pair":
         return str(place["pair"])
     if kind == "head":
@@ -134,9 +136,10 @@ def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
 
 
 def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print which units are needed, and the units with the largest effects on the first metric.
+    """Print the heads (and layers, key/value heads, pairs) that are needed, and the largest effects on a metric.
 
-    For runs, the means over runs are printed. With `whole`, all units are printed, also for the last metric,
+    This is the first metric of the table. For runs, the means over runs are printed. With `whole`, all effects are
+    printed, also on the last metric,
     followed by rank agreement, self-repair and first-order estimates.
     """
     if "run" in table.dims:
@@ -191,7 +194,7 @@ def _describe_size(table: xr.Dataset) -> str:
 
 
 def _describe_kind(frame: pd.DataFrame, kind: str, metric: Mapping[str, Any]) -> str:
-    """Return a sentence on the units of a kind that are needed for a metric; if none is, on the largest change."""
+    """Return a sentence on the units that a metric needs, or that make it worse; without any, on the largest change."""
     needed, worse = (_list_units(frame, verdict) for verdict in ("needed", "worse without"))
     plural = _pluralize(kind, len(frame))
     if needed:
@@ -213,7 +216,7 @@ def _list_units(frame: pd.DataFrame, verdict: str) -> list[str]:
 
 
 def _join(units: Sequence[str]) -> str:
-    """Return the first units, and the number of further units."""
+    """Return the first `SHOWN` units, separated by commas, and the number of further units."""
     return ", ".join(units[:SHOWN]) + (f" and {len(units) - SHOWN} more" if len(units) > SHOWN else "")
 
 
@@ -226,7 +229,7 @@ def _pluralize(kind: str, count: int) -> str:
 def _print_kind(
     frame: pd.DataFrame, kind: str, how: str, metric: Mapping[str, Any], console: Console, *, whole: bool
 ) -> None:  # fmt: skip
-    """Print the units of one kind, those that change the metric most first."""
+    """Print the units of one kind, such as heads, the largest change of the metric first."""
     verdicts = frame["verdict"].value_counts()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     shown = f"; the {SHOWN} with the largest change" if len(frame) > SHOWN and not whole else ""
@@ -245,7 +248,7 @@ def _print_kind(
 
 
 def _print_agreement(table: xr.Dataset, metric: Mapping[str, Any], console: Console) -> None:
-    """Print how alike the ways to disable heads rank the heads."""
+    """Print the rank correlations between the effects of heads by different ways to disable them."""
     name = f"rank_agreement_{metric['name']}"
     if name not in table or not bool(table[name].notnull().any()):
         return

@@ -14,7 +14,7 @@ from headscope.view.verdicts import describe_replication, describe_verdicts
 
 
 def list_findings(table: xr.Dataset, reports: Sequence[Report]) -> Iterator[str]:
-    """Yield sentences on what a table shows; without reported heads, on what its heads attend to."""
+    """Yield sentences on verdicts, replication, need and the clearest rows; without reported heads, on targets."""
     rows = [row for report in reports for row in report.rows_with_heads]
     yield answer_row(rows[0]) if len(rows) == 1 else describe_verdicts(reports)
     yield describe_replication(table, reports)

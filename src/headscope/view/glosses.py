@@ -43,7 +43,7 @@ class RowName(NamedTuple):
     claim: str = FINDS
 
     def state(self, share: str, count: int) -> str:
-        """Return the claim about a head with this share, measured on `count` items."""
+        """Return the claim about a head that gets a share of `count` items right, such as ``72 %``."""
         return self.claim.format(finds=self.finds, share=share, count=f"{count:,}", items=self.items)
 
 
@@ -109,7 +109,7 @@ TERMS = {
 
 
 def gloss_row(key: str, direction: str = "", label: str = "", items: str = "items") -> RowName:
-    """Return a row of a score in plain words.
+    """Return the plain name of a row of a score, with an explanation and an example if they are known.
 
     Args:
         key: The key of the row among the rows of all scores.
@@ -140,12 +140,12 @@ def _add(word: str, article: str) -> str:
 
 
 def gloss_statistic(key: str, label: str) -> str:
-    """Return a statistic of heads in plain words, or its label if it has no plain name."""
+    """Return the plain name of a statistic of heads, or its label if it has no plain name."""
     return STATISTICS.get(key, label)
 
 
 def gloss_distance(distance: int, distances: Sequence[int]) -> str:
-    """Return a plain name for the attention from a distance in tokens up to the next one in `distances`."""
+    """Return a plain name for the attention to tokens from `distance` up to the next distance in `distances`."""
     if distance == 0:
         return "attention by distance: the token itself"
     further = [abs(other) for other in distances if other * distance > 0 and abs(other) > abs(distance)]
@@ -158,7 +158,7 @@ def gloss_distance(distance: int, distances: Sequence[int]) -> str:
 
 
 def gloss_rule(name: str, label: str, options: Mapping[str, str], direction: str = "") -> str:
-    """Return a rule in plain words, as a noun phrase.
+    """Return the plain name of a rule with its chosen options, as a noun phrase.
 
     Args:
         name: The name of the rival.

@@ -1,4 +1,4 @@
-"""The heading of a table for readers: the names of its model and corpus, and the kind of its model."""
+"""Texts above a table: the names of its model and corpus, and sentences on how it was measured."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ CAUSAL = "decoder"
 
 
 def name_corpus(corpus: object) -> str:
-    """Return the name of a corpus without its folders, which mean nothing elsewhere; the table keeps them."""
+    """Return the name of a corpus without its folders, which mean nothing on other machines."""
     return Path(str(corpus)).name or str(corpus)
 
 
@@ -60,13 +60,13 @@ def _describe_sample(table: xr.Dataset) -> str:
 
 
 def describe_edits(table: xr.Dataset) -> str:
-    """Return a sentence on the edits within which a table was measured; empty if there were none."""
+    """Return a sentence on the edits of heads under which a table was measured; empty without edits."""
     edits = table.attrs.get(EDITED, "")
     return f"Measured while heads of the model were edited: {edits}." if edits else ""
 
 
 def describe_reading(about: Mapping[Any, Any]) -> str:
-    """Return sentences on form, labels, start token and source of the texts, from the attributes of a table."""
+    """Return sentences on the form, start token, source and labels of the texts, from the attributes of a table."""
     form, tuned = about.get("text"), about.get("tuned_on_text")
     sentences = []
     if form == SPACED:
@@ -90,7 +90,7 @@ def describe_start(about: Mapping[Any, Any]) -> str:
 
 
 def describe_measured(table: xr.Dataset) -> str:
-    """Return sentences on edits, view, sample, form and source of the texts; empty if none is unusual."""
+    """Return sentences on edits, view and sample of a table, and on the form and source of its texts."""
     parts = (describe_edits(table), describe_view(table), _describe_sample(table), describe_reading(table.attrs))
     return " ".join(filter(None, parts))
 
@@ -101,14 +101,14 @@ def describe_corpus(table: xr.Dataset) -> str:
 
 
 def _describe_copies(table: xr.Dataset) -> str:
-    """Return sentences on the documents that repeat others; empty if none does."""
+    """Return sentences on the documents that repeat other documents; empty if there are none."""
     if not (count := table.attrs.get("documents_repeated", 0)):
         return ""
     return f"Documents that repeat others: {count:,}. They share the folds of these and are no further evidence."
 
 
 def _describe_trees(table: xr.Dataset) -> str:
-    """Return sentences on the sentences of a treebank that are not trees; empty if all are trees."""
+    """Return a note on the annotated sentences that are not trees; empty if all are trees."""
     counts = json.loads(table.attrs.get(TREE_FAULTS, "{}"))
     if not counts:
         return ""
@@ -117,12 +117,12 @@ def _describe_trees(table: xr.Dataset) -> str:
 
 
 def describe_layers(table: xr.Dataset) -> str:
-    """Return a sentence on the layers of a hybrid model that have no attention; empty if all have some."""
+    """Return a sentence on the layers of a model without attention; empty if all layers have attention."""
     return describe_without_attention(read_without_attention(table))
 
 
 def name_replication(table: xr.Dataset) -> str:
-    """Return the name of the corpus to replicate on, without its folders."""
+    """Return the name of the corpus on which heads were replicated, without its folders."""
     return name_corpus(table.attrs.get("replication_corpus", "the other corpus"))
 
 

@@ -19,7 +19,7 @@ SHOWN = 10
 
 
 def list_parts(table: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each head and part of the prompt.
+    """Return the attention of each head to each part of the prompt, as a data frame.
 
     Columns are ``layer``, ``head``, ``part``, ``mass`` with ``lower`` and ``upper``, and ``uniform``, the mass of
     uniform attention.
@@ -36,7 +36,7 @@ def average_parts(parts: pd.DataFrame) -> pd.DataFrame:
 
 
 def list_content(table: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each head on its attention to the document with the answer, the largest content effect first.
+    """Return the attention of each head to the document with the answer, the largest content effect first.
 
     Columns are ``layer``, ``head``, ``gold`` and ``other`` (the mass of that document, and of the other documents in
     the same slots), ``content`` with ``lower`` and ``upper`` (their difference), ``length`` (the part of it that
@@ -51,7 +51,10 @@ def list_content(table: xr.Dataset) -> pd.DataFrame:
 
 
 def print_ledger(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print the heads that read the document with the answer wherever it is; with `whole`, all heads and parts."""
+    """Print the heads with the largest content effect or, without one, the heads that read the documents most.
+
+    With `whole`, all heads are printed, and the mean share of attention of each part.
+    """
     about = table.attrs
     write(
         console,

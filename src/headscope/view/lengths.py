@@ -18,7 +18,7 @@ class Part(NamedTuple):
 
 
 def list_parts(table: xr.Dataset, score: Score) -> list[tuple[Part, ...]]:
-    """Return the parts of each row's breakdown, with the score of its reported head; empty without a breakdown."""
+    """Return the items of each row by length, with the score of its reported head; empty without a breakdown."""
     variable, dim, layer = f"{score.breakdown}_{score.measure}", score.breakdown, f"{score.report_prefix}reported_layer"
     if not dim or variable not in table:
         return []

@@ -41,7 +41,7 @@ SHOWN = 10
 
 
 def list_lesions(table: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each set of heads, metric and subset, with the change and the verdict.
+    """Return the change and the verdict for each set of heads, metric and subset, as a data frame.
 
     Columns are ``set``, ``heads``, ``metric``, ``subset``, ``examples``, ``whole`` (the metric of the whole model),
     ``change`` with ``lower`` and ``upper``, ``random`` (the mean change with random sets), ``excess`` with
@@ -71,14 +71,14 @@ def describe_random_sets(table: xr.Dataset) -> str:
 
 
 def list_members(table: xr.Dataset) -> dict[str, str]:
-    """Return the heads of each set: ``3-1, 4-2``."""
+    """Return the names of the heads in each set, such as ``3-1, 4-2``, by the name of the set."""
     frame = table["set_member"].reset_coords(drop=True).to_dataframe().query("set_member > 0").reset_index()
     groups = frame.groupby("set", sort=False)
     return {str(name): ", ".join(map(name_row, rows.to_dict("records"))) for name, rows in groups}
 
 
 def print_lesions(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print what suffers without each set of heads; with `whole`, every metric and phenomenon, and dissociations."""
+    """Print the harm when each set of heads is disabled; with `whole`, to every metric and phenomenon."""
     scored = [metric for metric in read_metrics(table) if metric["better"]]
     values = ", ".join(f"{each['title']} {float(table['whole_' + each['name']].values[0]):.3f}" for each in scored)
     write(
@@ -113,7 +113,7 @@ def print_lesions(table: xr.Dataset, console: Console, *, whole: bool = False) -
 def _list_findings(
     table: xr.Dataset, frame: pd.DataFrame, scored: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:  # fmt: skip
-    """Yield sentences, for each metric, on the sets of heads that harm it on all examples or on a phenomenon."""
+    """Yield sentences on the sets of heads that harm a metric on all examples or on a phenomenon, for each metric."""
     for metric in scored if len(frame) else ():
         chosen = frame[frame["metric"] == metric["name"]]
         of_all = chosen[chosen["subset"] == chosen["subset"].iloc[0]]
@@ -130,7 +130,7 @@ def _list_findings(
 
 
 def _print_sets(frame: pd.DataFrame, metric: Mapping[str, Any], table: xr.Dataset, console: Console) -> None:
-    """Print what each set of heads changes on all examples."""
+    """Print the change of a metric on all examples when each set of heads is disabled."""
     write(
         console,
         f"\n[bold]{len(frame)} sets of heads[/] disabled by {escape(table.attrs['how'])}, [bold]{metric['title']}[/] "

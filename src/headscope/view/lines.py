@@ -21,12 +21,12 @@ OPTION = "--table"
 
 
 def write(console: Console, text: str, **look: Any) -> None:
-    """Print a sentence that wraps at the end of the terminal; a corpus like grammar:100:7 does not become an emoji."""
+    """Print a text without highlighting, which the terminal wraps; a name such as grammar:100:7 gets no emoji."""
     console.print(text, soft_wrap=True, highlight=False, emoji=False, **look)
 
 
 def mark_source(table: xr.Dataset) -> str:
-    """Return the model and the corpus of a table, in bold."""
+    """Return the names of the model and the corpus of a table, in bold (as rich markup)."""
     model, corpus = name_model(table.attrs["model"]), name_corpus(table.attrs["corpus"])
     return f"[bold]{escape(model)}[/] on [bold]{escape(corpus)}[/]"
 
@@ -38,7 +38,7 @@ def print_reading(table: xr.Dataset, console: Console) -> None:
 
 
 def print_findings(findings: Iterable[str], console: Console) -> None:
-    """Print the findings, the first in bold: at most `FINDINGS` sentences, and no finding in part."""
+    """Print findings of at most `FINDINGS` sentences in all, the first in bold; no finding is cut."""
     shown, left = [], FINDINGS
     for finding in filter(None, findings):
         sentences = len(re.findall(r"[.?!](?:\s|$)", finding))

@@ -1,4 +1,4 @@
-"""The heads of a table as a list to hand on: its reported heads, or all heads of a row."""
+"""The list of heads (`HeadList`) of a table: its reported heads, or all heads of a row."""
 
 import json
 import math
@@ -122,7 +122,7 @@ def _known(value: float) -> float | None:
 
 
 def make_head_list(table: xr.Dataset, entries: Iterable[HeadEntry], method: str) -> HeadList:
-    """Return heads of a table as a list that names their model, their corpus and the method."""
+    """Return entries as a list of heads that names the model and the corpus of their table, and the method."""
     about = table.attrs
     versions = json.loads(about.get("versions", "{}"))
     shared = about.get(KEY_VALUE_HEADS)

@@ -12,7 +12,7 @@ COLUMNS = ("row", "head", "score [95 %]", "items", "strongest rival", "verdict")
 
 
 def render_model_card(heads: HeadList) -> str:
-    """Return the section: a table of the reported heads (or of all heads, if none is), their source and method."""
+    """Return a section in Markdown with the reported heads (or all heads, if none is reported), source and method."""
     entries = [entry for entry in heads.entries if entry.heldout] or [*heads.entries]
     lines = [MODEL_CARD_TITLE, "", _describe_source(heads), "", _make_line(COLUMNS), _make_line(["---"] * 6)]
     lines += [_make_line(_describe(entry)) for entry in entries]
@@ -23,7 +23,7 @@ def render_model_card(heads: HeadList) -> str:
 
 
 def _describe_source(heads: HeadList) -> str:
-    """Return a sentence or two on the source of the heads."""
+    """Return a sentence that names the model, corpus and version of a list of heads, and one with known hashes."""
     of_model = f" of {_quote(name_model(heads.model.name))}" if heads.model.name else ""
     corpus = f", on the corpus {_quote(name_corpus(heads.corpus))}" if heads.corpus else ""
     version = f", by headscope {_escape(heads.headscope)}" if heads.headscope else ""

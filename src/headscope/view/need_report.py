@@ -26,7 +26,7 @@ MARKS_AND_NEEDED, MARKS_NOT_NEEDED = "marks and needed", "marks, not needed"
 NEEDED_MARKS_NOTHING = "needed, marks nothing we measured"
 
 ROLES = (MARKS_AND_NEEDED, MARKS_NOT_NEEDED, NEEDED_MARKS_NOTHING)
-"""The roles that are shown first, in this order."""
+"""The phrases on marking and need whose heads are shown first, in this order."""
 
 BETWEEN = "; "
 """The separator between the rows that a head stands out for."""
@@ -36,12 +36,14 @@ SHOWN = 5
 
 
 def read_metric(table: xr.Dataset) -> Mapping[str, Any] | None:
-    """Return name, title, units and direction of the metric of the effects in a table; None if it has no effects."""
+    """Return the description of the metric whose effects a table has (name, title, units); None without effects."""
     return next(iter(read_metrics(table, METRIC_ATTRIBUTE)), None) if METRIC_ATTRIBUTE in table.attrs else None
 
 
 def list_needed_heads(table: xr.Dataset, reports: Sequence[Report]) -> pd.DataFrame:
-    """Return a row for each head of a table with effects (`headscope.analyse.need.add_need`), the largest change first.
+    """Return the target, the rows and the need of each head as a data frame, the largest change first.
+
+    The table has effects from `headscope.analyse.need.add_need`; for another table, the frame is empty.
 
     Columns are ``attention_type`` (if there are several), ``layer``, ``head``; ``attends_most_to``, the measured target
     that gets most of its attention, and ``share``, the share that this target gets, as a mean over all texts; the rows
@@ -164,6 +166,6 @@ def print_need(table: xr.Dataset, reports: Sequence[Report], console: Console) -
 
 
 def _describe_briefly(head: Mapping[Any, Any]) -> str:
-    """Return two of the rows that a head stands out for, and its change."""
+    """Return the first two rows that a head stands out for, and the change of the metric without it."""
     change = format_number(head["effect"], sign=True)
     return ", ".join(filter(None, [*head["stands_out_for"].split(BETWEEN)[:2], change]))

@@ -1,4 +1,4 @@
-"""A page inside a notebook: in a frame that needs no kernel, or in a widget that asks it.
+"""A page inside a notebook: in a frame that needs no kernel, or in a widget that sends questions to it.
 
 page --frame_page--> HTML --Cell--> what a notebook shows
 page --make_widget--> widget --a question--> `Answer` --> the page
@@ -14,20 +14,23 @@ from typing import Any
 from headscope.errors import HeadscopeError
 
 HEIGHT = 900
-"""Pixels of the frame."""
+"""The height of the frame in pixels."""
 
 LIMIT = 1_000_000
-"""Bytes of a cell with a page that is not asked for whole: a notebook with many of them still opens."""
+"""The largest size of a cell in bytes, unless the whole page is requested; a notebook with many cells still opens."""
 
 Answer = Callable[[str, Any], Any]
-"""Of the name of a question and what is asked, as JSON, the answer; a `HeadscopeError` says why there is none."""
+"""A function that takes the name of a question and its content, as JSON, and returns the answer as JSON.
+
+If there is no answer, it raises a `HeadscopeError` with the reason.
+"""
 
 
 def frame_page(page: str, title: str) -> str:
     """Return an HTML element that holds a whole page.
 
-    The page stands in the element itself: it needs no server, and stays in a notebook that is exported. The frame lets
-    it run its script and save files, and keeps it from everything else in the notebook.
+    The element contains the page itself, which needs no server and stays in an exported notebook. The frame lets the
+    page run its script and save files, but does not let it access the rest of the notebook.
 
     Args:
         page: HTML that loads nothing from elsewhere.
@@ -42,12 +45,12 @@ def frame_page(page: str, title: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Cell:
-    """What a cell of a notebook shows.
+    """The output of a cell of a notebook.
 
     Attributes:
-        title: of what is shown.
-        content: HTML.
-        notes: sentences below it; names of Python are in backticks.
+        title: the title of the output.
+        content: the content, in HTML.
+        notes: sentences below the content; Python code is in backticks.
     """
 
     title: str
@@ -59,18 +62,18 @@ class Cell:
         return f"Cell({self.title!r}, {len(self.content.encode()):,} bytes)"
 
     def _repr_html_(self) -> str:
-        """Show it in a notebook."""
+        """Return the content and the notes as HTML, which a notebook shows."""
         text = re.sub("`(.*?)`", r"<code>\1</code>", html.escape(" ".join(self.notes), quote=False))
         return f"{self.content}<p>{text}</p>" if text else self.content
 
 
 def make_widget(page: str, title: str, answer: Answer) -> Any:
-    """Return a widget of anywidget that shows a page and passes on its requests.
+    """Return an anywidget widget that shows a page and answers its questions.
 
     Args:
         page: HTML that loads nothing from elsewhere; its questions are ``{"id": ..., "name": ..., "question": ...}``.
         title: the name of the frame, for screen readers.
-        answer: to a question.
+        answer: the function that answers a question.
 
     Raises:
         HeadscopeError: anywidget is not installed.

@@ -13,7 +13,7 @@ from headscope.view.wording import format_ends
 
 
 def list_patterns(table: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each head and pattern.
+    """Return the share of each pattern in the maps of each head, as a data frame.
 
     Columns are ``attention_type`` and ``run`` (if the table has several), ``layer``, ``head``, ``pattern``, ``share``
     and ``maps``, the number of maps of each head.
@@ -24,7 +24,7 @@ def list_patterns(table: xr.Dataset) -> pd.DataFrame:
 
 
 def list_validation(validation: Mapping[str, xr.DataArray]) -> pd.DataFrame:
-    """Return a row for each way to split the maps, label and predicted pattern, with the number of maps."""
+    """Return the number of maps by label and predicted pattern, for each way to split the maps, as a data frame."""
     frames = [
         confusion.to_dataframe("maps").reset_index().assign(parts=parts) for parts, confusion in validation.items()
     ]

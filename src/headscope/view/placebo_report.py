@@ -1,4 +1,4 @@
-"""What an adapter changes more than its placebos do, in words."""
+"""Sentences and tables on the heads that an adapter changes more than its placebos do."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from headscope.errors import list_some
 from headscope.view.wording import format_number, format_p, name_variable
 
 MOST = 10
-"""Changes on the page: the largest."""
+"""The number of changes that a page lists, the largest first."""
 
 
 def describe_placebo_test(test: xr.Dataset) -> str:
@@ -37,14 +37,18 @@ def describe_placebo_test(test: xr.Dataset) -> str:
 
 
 def make_placebo_frame(test: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each change of a head by an adapter, the largest first, with the sentence in its attributes."""
+    """Return a data frame of the changes of heads by an adapter, the largest first.
+
+    Its ``attrs`` have the sentence of `describe_placebo_test` (``verdict``), the largest change by each placebo
+    (``largest``), and the attributes of `test`.
+    """
     frame = test.drop_dims("placebo").to_dataframe().reset_index(drop=True)
     frame.attrs = {"verdict": describe_placebo_test(test), "largest": test["largest"].values.tolist(), **test.attrs}
     return frame
 
 
 def list_placebo_section(test: xr.Dataset) -> Iterator[str]:
-    """Yield the lines of a section in Markdown: the sentence, the largest changes, and how they were judged."""
+    """Yield the lines of a section in Markdown: the verdict, the largest changes, and how they were judged."""
     yield from ("## Against placebo adapters", "", f"**{describe_placebo_test(test)}**", "")
     yield "| score | head | before | after | size | p | verdict |"
     yield "| --- | --- | ---: | ---: | ---: | ---: | --- |"

@@ -27,7 +27,7 @@ FURTHER = {
 
 
 def list_probes(table: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each probe and relation.
+    """Return the accuracy of each probe on each relation, as a data frame.
 
     Columns are ``probe``, ``relation``, ``choices``, ``accuracy`` with ``accuracy_lower`` and ``accuracy_upper``, and
     the gain of the probe over each baseline, such as ``gain_over_right-branching``, with its interval.
@@ -49,7 +49,7 @@ def list_lengths(table: xr.Dataset) -> pd.DataFrame:
 
 
 def describe_gain(table: xr.Dataset) -> str:
-    """Return a sentence on what attention adds to words and their distance."""
+    """Return a sentence on the accuracy that probes gain from attention, beyond words and their distance."""
     of_all = {row["probe"]: row for row in _list_all(table).to_dict("records")}
     gain, *ends = _read_percent(of_all[WITH_ATTENTION], f"gain_over_{WITHOUT_ATTENTION}")
     surely = "adds" if ends[0] > 0 else "takes" if ends[1] < 0 else "does not surely add"
@@ -67,7 +67,7 @@ def _list_all(table: xr.Dataset) -> pd.DataFrame:
 
 
 def print_probes(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print what attention adds to words, and the accuracy of probes; with `whole`, also controls and relations."""
+    """Print the gain from attention, and the accuracy of each probe; with `whole`, also controls and relations."""
     seeds = table.sizes["seed"]
     title = "UAS without punctuation" if table.attrs["links"] == "dependency" else f"{table.attrs['links']} links"
     write(
@@ -97,7 +97,7 @@ def print_probes(table: xr.Dataset, console: Console, *, whole: bool = False) ->
 
 
 def _list_findings(table: xr.Dataset) -> Iterator[str]:
-    """Yield sentences on what attention adds, and on the structural probe of the hidden states."""
+    """Yield sentences on the gain from attention, and on the structural probe of the hidden states."""
     yield describe_gain(table)
     if "structural_uuas" in table:
         best, *share = score_best_layer(table)
@@ -113,7 +113,7 @@ def _name_test(table: xr.Dataset) -> str:
 
 
 def _print_controls(table: xr.Dataset, console: Console) -> None:
-    """Print what probes memorize: their accuracy on the control task, and the bits in which they code the texts."""
+    """Print the accuracy of probes on the control task, and their code lengths; nothing without a control."""
     if "controlled" not in table.dims:
         return
     lines = make_grid("probe", *(heading for variable, (heading, _) in FURTHER.items() if variable in table))

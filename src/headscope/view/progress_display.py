@@ -13,7 +13,7 @@ from rich.text import Text
 
 
 class _Remaining(ProgressColumn):
-    """The time that is left, if the size of the step is known."""
+    """The column with the remaining time of a step, if the size of the step is known."""
 
     def render(self, task: Task) -> Text:
         """Return a text such as ``remaining 0:01:30``; an empty one if the time cannot be estimated."""
@@ -23,7 +23,7 @@ class _Remaining(ProgressColumn):
 
 
 class _Share(ProgressColumn):
-    """The share of the step that is done, if the size of the step is known."""
+    """The column with the share of a step that is done, if the size of the step is known."""
 
     def render(self, task: Task) -> Text:
         """Return a text such as ``37%``; an empty one if the size is not known."""
@@ -31,10 +31,10 @@ class _Share(ProgressColumn):
 
 
 Update = Callable[[str, int, int], None]
-"""Of a step, how much of it is done and how much there is; 0 if that is not known."""
+"""A function that shows progress; it takes the name of a step, the amount done, and the total (0 if unknown)."""
 
 PAUSE = 0.1
-"""Seconds between two pictures of a bar in a notebook, each of which is sent to the browser."""
+"""The smallest time in seconds between two updates of a bar in a notebook, since each is sent to the browser."""
 
 
 FINISHED = (
@@ -42,8 +42,8 @@ FINISHED = (
     ".jp-Cell-outputWrapper:has(.headscope-finished) .jp-Collapser {min-height: 0}</style>"
     "<i class='headscope-finished'></i>"
 )
-"""What is left of a bar: nothing to see. JupyterLab keeps a line for an output, even an empty one, unless a style hides
-it; so does the bar at its left with which one folds outputs."""
+"""The HTML that replaces a finished bar, and shows nothing. Without its style, JupyterLab would keep an empty line, and
+the bar at the left of the line that folds outputs."""
 
 
 def _spell_time(seconds: float) -> str:
@@ -53,7 +53,7 @@ def _spell_time(seconds: float) -> str:
 
 
 def draw_bar(step: str, done: int, total: int, elapsed: float) -> str:
-    """Return a bar as HTML, which needs no widget; it pulses where the size of the step is not known."""
+    """Return a progress bar as HTML, which needs no widget; the bar pulses if the total is 0 (unknown)."""
     share = f"value='{done}' max='{total}'" if total else ""
     times = [f"{done / total:.0%}", f"elapsed {_spell_time(elapsed)}"] if total else []
     if 0 < done < total:

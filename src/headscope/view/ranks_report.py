@@ -17,7 +17,7 @@ SHOWN = 12
 
 
 def make_ranks_frame(ranks: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each head of the list, row by row, the best head of the list first."""
+    """Return the rank of each head of a list, row by row, the best head of the list first, as a data frame."""
     return pd.DataFrame({str(name): values.values for name, values in ranks.data_vars.items()})
 
 

@@ -34,7 +34,7 @@ class Interval(NamedTuple):
 
 
 class RivalScore(NamedTuple):
-    """A rival of a head.
+    """A rival of a reported head, with its score and the lift of the head over it.
 
     Attributes:
         name: The name of the rival.
@@ -54,7 +54,7 @@ class RivalScore(NamedTuple):
 
 
 class Replicated(NamedTuple):
-    """A reported head on another corpus: its score, the number of items, and its lift over the strongest rival."""
+    """A reported head on another corpus: its score, the numbers of items and folds, its lift, and the verdict."""
 
     score: Interval
     scored: int
@@ -66,7 +66,7 @@ class Replicated(NamedTuple):
 
 @dataclass(frozen=True)
 class Reported:
-    """One row: a head with its score on the half of the texts where it was not chosen, and with its baselines.
+    """A row of a score with its reported head: the held-out score of the head, its rivals, and its verdict.
 
     Values that were not measured are NaN.
 
@@ -124,7 +124,7 @@ class Reported:
 
     @property
     def where(self) -> str:
-        """The name of the head, after that of its attention type if there are several."""
+        """The name of the head, preceded by its attention type if the model has several."""
         return name_head(self.layer, self.head, self.attention_type)
 
     @property
@@ -230,7 +230,7 @@ def read_report(table: xr.Dataset, score: Score) -> Report | None:
 
 
 def list_rows(reports: Sequence[Report]) -> list[Reported]:
-    """Return the shown rows that have a head, of all reports."""
+    """Return the rows of all reports that are shown and have a head."""
     return [row for report in reports for row in report.rows_with_heads]
 
 
@@ -389,7 +389,7 @@ def _format_option(option: Any) -> str:
 def _baseline(
     values: xr.DataArray, rows: tuple[Reported, ...], places: list[dict[str, str]]
 ) -> Iterator[tuple[str, float]]:
-    """Yield the name and the baseline of each row with a head; a baseline that differs by head is that of its head."""
+    """Yield the name of each row with a head, and the value of a baseline (for this head, if it differs by head)."""
     for row, place in zip(rows, places, strict=True):
         if row.layer > 0:
             head = {"attention_type": row.attention_type, "layer": row.layer, "head": row.head}

@@ -26,7 +26,7 @@ COLUMNS = ("score", "score_lower", "score_upper", "count", "rival", "untrained",
 
 
 def list_roles(table: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each head: its main role with its scores, its other roles, and its score for every role.
+    """Return the main role, the other roles and all scores of each head, as a data frame with a row for each head.
 
     Columns are ``layer``, ``head``, ``role``, ``score`` with ``score_lower``, ``score_upper`` and ``units``, ``count``
     (the items that were scored), ``rival`` (the largest score that it is compared with), ``untrained`` (the score of
@@ -54,7 +54,7 @@ def list_roles(table: xr.Dataset) -> pd.DataFrame:
 
 
 def describe_roles(table: xr.Dataset) -> list[str]:
-    """Return at most five sentences: counts and clearest heads of the roles, resting heads, and what is not known."""
+    """Return at most five sentences: the number and the clearest head of each role, resting heads, undecided roles."""
     if ROLE not in table:
         return [_describe_left_out(table)]
     frame = list_roles(table)
@@ -93,7 +93,7 @@ def list_clearest(table: xr.Dataset) -> list[str]:
 
 
 def _find_clearest(frame: pd.DataFrame, role: str) -> dict[Any, Any] | None:
-    """Return the row of the best head in a role: of the heads with it as main role or, if none has, as another."""
+    """Return the row of the best head with a role: as its main role or, if no head has that, as another; or None."""
     also = frame["also"].str.split(", ").map(lambda names: role in names)
     rows = next((rows for rows in (frame[frame["role"] == role], frame[also]) if len(rows)), None)
     return None if rows is None else rows.sort_values(role, ascending=False, kind="stable").iloc[0].to_dict()

@@ -47,7 +47,10 @@ def print_runs(table: xr.Dataset, console: Console, *, whole: bool = False) -> N
 
 
 def _list_scores(table: xr.Dataset, *, whole: bool) -> Iterator[tuple[str, xr.DataArray]]:
-    """Yield the label and the values of each score, by runs and heads alone; the rows with most links come first."""
+    """Yield the label and the values (by run and head) of each score, or of each of its rows.
+
+    Variables with a target follow. Without `whole`, only the first `SHOWN` rows of a score are listed.
+    """
     described = read_scores(table)
     scores = [s.variable for s in described if s.has_report or not (s.is_ratio or s.row_dimension(table))]
     targets = [str(name) for name, values in table.data_vars.items() if values.attrs.get("target")]

@@ -18,7 +18,7 @@ from headscope.view.reports import row_key
 _LEFT_OUT = {"fold", "permutation", "run"}
 
 _OF_MODEL = {"layer_other", "head_other", "layer_before", "head_before"}
-"""The dimensions that run over other heads."""
+"""The dimensions of a second head, to which the first is compared."""
 
 
 def make_frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
@@ -46,7 +46,7 @@ def make_frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
 
 @explained
 def to_frame(table: xr.Dataset, name: str | None = None) -> pd.DataFrame:
-    """Return a part of a head table as a tidy data frame: a row for each head and row that has a value.
+    """Return values of a head table as a tidy data frame: for each head, or for each head and row of a score.
 
     >>> table = headscope.measure("minilm", "grammar:60", ["surface", "relations"])
     >>> heads = headscope.to_frame(table)  # a row for each head
@@ -96,7 +96,7 @@ def _stem(score: Score) -> str:
 
 
 def _frame_heads(table: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each head and, if there are several runs, for each run."""
+    """Return a data frame with a row for each head; in a table of runs, for each head of each run."""
     place = {dim for dim in (*PLACE, "run") if dim in table.dims}
     scores = {score.variable: score for score in read_scores(table)}
     rows = {score.row_dimension(table) for score in scores.values()}
@@ -121,7 +121,7 @@ def _frame_heads(table: xr.Dataset) -> pd.DataFrame:
 
 
 def _describe_rows(frame: pd.DataFrame, table: xr.Dataset, score: Score) -> pd.DataFrame:
-    """Return the heads of the rows of a score, with the count and the plain name of each row."""
+    """Add the count and the plain name of each row of a score to the data frame of its heads."""
     row, count = score.row_dimension(table), f"{score.stem}_count"
     ways = frame["direction"] if "direction" in frame else [""] * len(frame)
     names = {
@@ -159,7 +159,7 @@ def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.Dat
 
 
 def _list_own(table: xr.Dataset, score: Score) -> list[str]:
-    """Return the variables for the frames of a score: those of its rows, if it has any, that no other score owns."""
+    """Return the variables for the frames of a score, without the variables of other scores with the same rows."""
     prefixes = {other.stem: (f"{other.stem}_", other.report_prefix or "_") for other in read_scores(table)}
     names = [name for name in map(str, table.variables) if name not in table.dims]
     row = score.row_dimension(table)
@@ -171,7 +171,7 @@ def _list_own(table: xr.Dataset, score: Score) -> list[str]:
 
 
 def _select(table: xr.Dataset, dims: set[str]) -> list[str]:
-    """Return the variables of heads that have the dimensions `dims`; with any, they may also have directions."""
+    """Return the variables of heads with the further dimensions `dims`, and with directions unless `dims` is empty."""
     return [
         str(name)
         for name, values in table.variables.items()

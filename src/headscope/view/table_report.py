@@ -51,7 +51,7 @@ _SHORT = {"dependent": "dep.", "mention": "ment.", "question": "quest."}
 
 
 def print_table(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print the source of a table, the findings, and its first rows; or the `whole` table, with all notes."""
+    """Print the source, the findings and the first rows of a table; with `whole`, all rows and notes."""
     _print_source(table, console)
     if "run" in table.dims:
         print_runs(table, console, whole=whole)
@@ -176,7 +176,10 @@ def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Consol
 
 
 def _choose_rows(reports: Sequence[Report], *, whole: bool) -> list[Reported]:
-    """Return the rows with heads to show: all, or `SHOWN` by turns of the scores, those that stand out first."""
+    """Return the rows with heads to print: all rows, or `SHOWN` rows, taken from the scores in turn.
+
+    Of each score, rows whose heads stand out are taken first.
+    """
     ranked = [sorted(report.rows_with_heads, key=lambda row: not row.stands_out) for report in reports]
     by_turns = [row for turn in zip_longest(*ranked) for row in turn if row is not None]
     chosen = {row.key for row in (by_turns if whole else by_turns[:SHOWN])}

@@ -178,7 +178,13 @@ def _list_held_out(table: xr.Dataset, row: Row, n: int) -> Iterator[dict[str, An
 
 
 def _judge(before: str, own: str, *, beats: bool) -> str:
-    """Return the verdict on a head, from its own and the verdict on the head before it, which it cannot exceed."""
+    """Return the verdict on a head, which is never better than the verdict on the head before it in the ranking.
+
+    Args:
+        before: The verdict on the head before it.
+        own: The verdict on the head alone.
+        beats: True if the head surely beats its rivals and the untrained model.
+    """
     if UNDECIDED in (before, own):
         return UNDECIDED
     return before if beats and before in (STANDS_OUT, NOT_YET) else DOES_NOT
@@ -193,7 +199,7 @@ def _read_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tupl
 
 
 def _select_row(table: xr.Dataset, row: Row) -> xr.Dataset:
-    """Return the variables of one row of a score, without its report."""
+    """Return a table with only the sums and values of one row of a score, without the report of the score."""
     score, place = row
     names = {*score.numerator, *score.denominator, *(
         name for rival in score.rivals for name in (*rival.numerator, *rival.denominator)
@@ -204,7 +210,7 @@ def _select_row(table: xr.Dataset, row: Row) -> xr.Dataset:
 
 
 def _leave_out(table: xr.Dataset, score: Score, head: Reported) -> xr.Dataset:
-    """Return the table without the sums of a head, in all its directions."""
+    """Return the table with NaN for the sums of a head in all directions, so that another head is chosen."""
     place = {dim: getattr(head, dim) for dim in PLACE if dim in table[score.numerator[0]].dims}
     others = xr.ones_like(table[score.numerator[0]].isel(fold=0, drop=True), dtype=bool)
     others.loc[place] = False

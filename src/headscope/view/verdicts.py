@@ -53,7 +53,7 @@ def _describe_undecided(rows: Sequence[Reported], counts: Sequence[str]) -> str:
 
 
 def describe_awaited(table: xr.Dataset) -> str:
-    """Return sentences about what a page still waits for; empty if it waits for nothing."""
+    """Return sentences on the untrained model that a page still waits for; empty if the page is complete."""
     if AWAITED not in table.attrs:
         return ""
     return (
@@ -63,7 +63,7 @@ def describe_awaited(table: xr.Dataset) -> str:
 
 
 def may_stand_out(row: Reported) -> bool:
-    """Return True if the head stands out, or will if it also beats the untrained model, which is not measured yet."""
+    """Return True if the head of a row stands out, or may do so when the untrained model is measured."""
     return row.verdict in (STANDS_OUT, NOT_YET)
 
 
@@ -108,7 +108,7 @@ def describe_marks(reports: Sequence[Report], *, colour: str = "green") -> str:
 
 
 def name_lack(rows: Sequence[Reported]) -> str:
-    """Return what the undecided rows have too little of: texts, if they have no p-value, or else permutations."""
+    """Return "too few texts" for undecided rows without a p-value, "too few permutations" for others, or both."""
     tested = {row.p >= 0 for row in rows if row.verdict == UNDECIDED}
     return enumerate_parts([f"too few {('texts', 'permutations')[each]}" for each in sorted(tested)])
 
@@ -147,7 +147,7 @@ def describe_rare(report: Report) -> str:
 
 
 def has_permutations(reports: Sequence[Report]) -> bool:
-    """Return True if the gold was permuted."""
+    """Return True if the gold was permuted for a row."""
     return any(row.permuted >= 0 for row in list_rows(reports))
 
 
@@ -157,7 +157,7 @@ def has_p_values(reports: Sequence[Report]) -> bool:
 
 
 def choose_opening(reports: Sequence[Report]) -> Reported | None:
-    """Return the row to show first: the row with the largest lift that stands out, or may; else the first row."""
+    """Return the row to show first: of rows that (may) stand out, the row with the largest lift; else the first."""
     rows = list_rows(reports)
     standing = [row for row in rows if may_stand_out(row)]
     return max(standing, key=lambda row: row.lift.value) if standing else next(iter(rows), None)

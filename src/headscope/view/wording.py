@@ -112,7 +112,7 @@ def count_digits(comparison: xr.Dataset) -> int:
 
 
 def is_of_score(comparison: xr.Dataset) -> bool:
-    """Return False if the variable only describes where attention goes, so that no head is good or bad by it."""
+    """Return True unless the compared variable only describes where attention goes, and does not judge heads."""
     score = find_score(comparison, str(comparison.attrs["variable"]))
     return score is None or score.is_ratio
 
@@ -172,7 +172,7 @@ def describe_test(comparison: xr.Dataset) -> tuple[str, str]:
 
 
 def select_outcome(comparison: xr.Dataset, name: str, prefix: str = "") -> xr.DataArray:
-    """Return a result for the task of the test that `describe_test` names, such as ``p``, ``q`` or ``p_least``.
+    """Return a result of the test of the task, such as ``p``, ``q`` or ``p_least`` (`describe_test` names the test).
 
     The prefix ``layer_``, ``average_`` or ``best_`` selects layers, the average head or the best head; by default, the
     result has a value for each head.
@@ -182,7 +182,7 @@ def select_outcome(comparison: xr.Dataset, name: str, prefix: str = "") -> xr.Da
 
 
 def name_outcome(comparison: xr.Dataset, name: str, prefix: str = "") -> str:
-    """Return the column of `headscope.view.comparison_frames` that has the values of `select_outcome`."""
+    """Return the name of the column with the values of `select_outcome` in `headscope.view.comparison_frames`."""
     test, _ = describe_test(comparison)
     return f"{prefix}{test}{name}" + ("_task" if test else "")
 
@@ -215,7 +215,7 @@ def describe_left_out(comparison: xr.Dataset) -> str:
 
 
 def describe_differences(comparison: xr.Dataset) -> str:
-    """Return a sentence about what differs between before and after apart from weights; empty if nothing does."""
+    """Return a sentence on parts of the models, other than weights, that differ; empty if no other part differs."""
     differences = comparison.attrs.get(DIFFERS_IN, "")  # older comparisons lack the attribute
     if differences in {"", "weights"}:
         return ""
@@ -223,7 +223,7 @@ def describe_differences(comparison: xr.Dataset) -> str:
 
 
 def describe_too_few(comparison: xr.Dataset) -> str:
-    """Return a sentence about what too few runs cannot show; empty if they are enough for a p of `LEVEL`."""
+    """Return a sentence on the question that too few runs cannot answer; empty if p can be as low as `LEVEL`."""
     least = float(select_outcome(comparison, "p_least"))
     if least <= LEVEL:
         return ""
@@ -241,7 +241,10 @@ def _count_runs(comparison: xr.Dataset) -> str:
 
 
 def describe_needed(comparison: xr.Dataset) -> str:
-    """Return a sentence about the number of heads that a small q needs; empty if the runs are too few for a small p."""
+    """Return a sentence on the number of heads that must have the smallest p before any head has a small q.
+
+    It is empty if the runs are too few for a small q.
+    """
     needed, heads = float(select_outcome(comparison, "heads_needed")), comparison.attrs["heads"]
     if math.isnan(needed):
         return ""

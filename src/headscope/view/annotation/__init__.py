@@ -6,9 +6,9 @@ FILES = {"page.html": "text/html", "page.css": "text/css", "page.js": "text/java
 """The files of the page, with their media types."""
 
 PAGE, *STYLES = FILES
-"""The page, and the other files that it loads, which are the same for every folder."""
+"""The name of the page, and the names of the other files that the page loads."""
 
 
 def read_page(name: str) -> bytes:
-    """Return the content of a file, one of `FILES`."""
+    """Return the content of a file of the page, by its name in `FILES`."""
     return (files(__package__) / name).read_bytes()

@@ -1,4 +1,4 @@
-"""Figures of head tables and comparisons; each function returns a ``matplotlib.figure.Figure`` without pyplot state.
+"""Figures of head tables and comparisons. Each function returns a ``matplotlib.figure.Figure`` and does not use pyplot.
 
 ==================  ================================================================
 `draw_layers`       special tokens, offsets, entropies, distances and gradients by layer
@@ -18,7 +18,7 @@
 `draw_attention`    the attention of heads on one text
 `draw_atlas`        the figures of an atlas, by title
 `draw_outliers`     the names of heads that are outliers in their layer
-`intervals`         rows of dots with intervals, whose look shows their verdicts
+`intervals`         rows of dots with intervals, with a look for each verdict
 `style`             the style of all figures, and `save`
 ==================  ================================================================
 """

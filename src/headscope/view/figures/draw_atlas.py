@@ -22,7 +22,7 @@ Drawing = Callable[[], Figure]
 
 
 def list_figures(table: xr.Dataset) -> dict[str, tuple[str, Drawing]]:
-    """Return the figures of a head table by title, each with the name of its file; none is drawn yet."""
+    """Return, by title, the file name of each figure of a head table, and the function that draws it."""
     figures = list_layer_figures(table)
     if "head_map_x" in table:
         figures["Heads that attend alike"] = ("head-map", partial(draw_head_map, table))
@@ -39,9 +39,10 @@ def list_figures(table: xr.Dataset) -> dict[str, tuple[str, Drawing]]:
 
 
 def list_score_figures(table: xr.Dataset, score: Score) -> dict[str, tuple[str, Drawing]]:
-    """Return the figures of a score by title: its reported heads, then one figure of all rows.
+    """Return, by title, the file name of each figure of a score, and the function that draws it.
 
-    In place of the latter, a score with directions has a figure by length, and one for each row with a reported head.
+    The first figure has the reported heads, the second all rows. In place of the second, a score with directions has a
+    figure by length, and a figure for each row with a reported head.
     """
     name, heatmap = score.stem.replace("_", "-"), partial(draw_score_heatmap, table, score.variable)
     report = read_report(table, score)

@@ -26,14 +26,15 @@ THUMBNAIL = 0.55
 """The size of a map without words, in inches."""
 
 MOST_WORDS = 60
-"""The largest number of words that a map names; for longer texts, it names every second word, and so on."""
+"""The largest number of words at an axis of a map; for longer texts, only every second (third ...) word is named."""
 
 
 def draw_attention(attention: xr.DataArray, ax: Axes | None = None) -> Figure:
-    """Draw a heatmap for each head: from the words at its left to the words below it.
+    """Draw a heatmap of attention for each head: from the words at its left to the words below it.
 
-    All heads share one scale. For weights it goes from 0 to the largest; for a difference, with values below 0, its
-    middle is 0. Up to 12 heads have the words at their axes. More heads are small maps, one row for each layer.
+    All heads share one scale. For weights, the scale goes from 0 to the largest weight; for differences, which can be
+    negative, 0 is in the middle. Up to 12 heads have the words at their axes. More heads are drawn as small maps, one
+    row for each layer.
 
     Args:
         attention: An array with the dimensions ``query`` and ``key``, and optionally ``layer`` and ``head``.
@@ -99,14 +100,14 @@ def _list_maps(attention: xr.DataArray) -> list[xr.DataArray]:
 
 
 def _choose_scale(attention: xr.DataArray) -> tuple[Normalize, str]:
-    """Return the scale of all maps and its colours: from 0 to the largest, or centred at 0 with negative values."""
+    """Return the scale of all maps and its colours: from 0 or, with negative values, with 0 in the middle."""
     if float(attention.min()) < 0:
         return style.centre(attention), style.DIVERGING
     return Normalize(0, float(attention.max()) or 1.0), style.COLOURS
 
 
 def _draw_map(axes: Axes, values: xr.DataArray, scale: Normalize, colours: str, *, labelled: bool = True) -> None:
-    """Draw a cell for each pair of words, the first word at the top left; cells with NaN stay empty."""
+    """Draw the map of a head, a cell for each pair of words, the first words at the top left; NaN stays empty."""
     axes.pcolormesh(np.ma.masked_invalid(values.values), cmap=colours, norm=scale)
     axes.invert_yaxis()
     axes.set_aspect("equal")

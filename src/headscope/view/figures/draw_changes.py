@@ -38,7 +38,7 @@ from headscope.view.wording import (
 )
 
 COLOURS = {"task": "#0072B2", "control": "#E69F00"}
-"""The colours of the groups (of Okabe and Ito)."""
+"""The colours of the task and of the control (from the palette of Okabe and Ito)."""
 
 MARKERS = {"task": "o", "control": "s"}
 
@@ -48,7 +48,7 @@ FEW = 5
 
 @style.styled
 def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
-    """Draw the mean change of every head, task and control side by side (Zhao and Bethard 2020, figure 4).
+    """Draw the mean change of every head, with task and control side by side (Zhao and Bethard 2020, figure 4).
 
     Both panels share a scale that is symmetric around 0: red heads gain, blue heads lose. A dot marks a head whose runs
     have another distribution than the runs of the control (without a control: a head that changes), at a false
@@ -152,7 +152,7 @@ def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
 
 
 def set_signed_ticks(axis: Axis, most: float) -> None:
-    """Set ticks with a sign, and with the number of digits that values up to `most` need."""
+    """Set tick labels of an axis with a sign, and with the number of digits that values up to `most` need."""
     digits = max(0, 1 - math.floor(math.log10(most))) if most > 0 else 1
     axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(
@@ -161,7 +161,7 @@ def set_signed_ticks(axis: Axis, most: float) -> None:
 
 
 def outline_best(axes: Axes, comparison: xr.Dataset) -> None:
-    """Outline the head with the best score before."""
+    """Outline the cell of the head that has the best score before fine-tuning."""
     layer, head = parse_head(str(comparison.attrs["best_head"]), comparison)
     fine = min(1.0, 14 / comparison.sizes["head"])
     outline = Rectangle((head - 0.5, layer - 0.5), 1, 1, fill=False, edgecolor="black", clip_on=False, gid="best")
@@ -177,7 +177,7 @@ def _dots(axes: Axes, marked: pd.DataFrame, comparison: xr.Dataset, height: floa
 
 
 def _key(comparison: xr.Dataset, marked: int) -> str:
-    """Return the meaning of the dots and their number, or a note that so few runs can mark no head."""
+    """Return the meaning of the dots and their number, or a note that the runs are too few to mark a head."""
     least = read_means(comparison)[name_outcome(comparison, "p_least")]
     if least > LEVEL:
         return f"no head can be marked: p is {least:.3g} at least with so few runs"

@@ -22,7 +22,7 @@ SURE = ("needed", "worse without", "better without", "matters")
 
 
 def draw_effects(table: xr.Dataset) -> dict[str, Figure]:
-    """Draw the figures of a table of effects by name: for each metric one of all heads, and one of all layers.
+    """Draw the figures of a table of effects by name: for each metric, a figure of all heads and one of all layers.
 
     They show all examples, and for a table of runs the mean over runs. Heads that were not disabled are hatched;
     layers that were not disabled are left out.
@@ -39,7 +39,7 @@ def draw_effects(table: xr.Dataset) -> dict[str, Figure]:
 
 @style.styled
 def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
-    """Draw the change of a metric with each head disabled, a panel for each way (Kovaleva et al. 2019, figure 8).
+    """Draw the change of a metric when each head is disabled, a panel for each way (Kovaleva et al. 2019, figure 8).
 
     Red is worse and blue is better; for a divergence, red is larger. A head is outlined if its effect is sure, and
     beyond its placebos if there are any. For a table of runs, the figure shows the mean, and also outlines heads whose
@@ -75,7 +75,7 @@ def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
 
 @style.styled
 def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
-    """Draw the change of a metric with each whole layer disabled, with intervals (Kovaleva et al. 2019, figure 9).
+    """Draw the change of a metric when each layer is disabled, with intervals (Kovaleva et al. 2019, figure 9).
 
     For a table of runs, it shows the mean over runs with its intervals.
     """
@@ -100,7 +100,7 @@ def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
 
 
 def _draw_layers(axes: Axes, rows: pd.DataFrame, shift: float, colour: str, how: str) -> None:
-    """Draw a dot with an interval for each layer, over a bar that spans its placebos."""
+    """Draw the effect of each layer as a dot with its interval, over a grey bar that spans its placebos."""
     places = rows["unit"].str.extract(r"(\d+)$")[0].astype(int) + shift
     placebos = rows["placebo"].notna()
     axes.bar(
@@ -122,7 +122,7 @@ def _outline(axes: Axes, rows: pd.DataFrame, attention_type: str) -> None:
 
 
 def _list_sure(table: xr.Dataset) -> list[str]:
-    """Return the verdicts whose heads are outlined."""
+    """Return the verdicts whose heads are outlined; for runs, also the verdicts that hold in every run."""
     runs = count_runs(table)
     return [*SURE, *(f"{verdict} in {runs} of {runs} runs" for verdict in SURE if runs)]
 

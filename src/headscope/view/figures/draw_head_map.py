@@ -27,12 +27,12 @@ UNKNOWN = "0.75"
 """The colour of heads without a behaviour."""
 
 MOST_LEAVES = 150
-"""The largest number of leaves of a tree; in a larger model, the lowest merges are collapsed into leaves."""
+"""The largest number of leaves of a tree. In a larger model, heads that are joined first share a leaf."""
 
 
 @style.styled
 def draw_head_map(table: xr.Dataset) -> Figure:
-    """Draw the heads of a model as points that are close if the heads attend alike (Clark et al. 2019, figure 6).
+    """Draw each head of a model as a point; heads that attend alike are close (Clark et al. 2019, figure 6).
 
     On the left, colours show the behaviour of the heads; on the right, their layer.
 
@@ -107,7 +107,7 @@ def _list_heads(table: xr.Dataset, attention_type: str) -> list[Head]:
 
 
 def _draw_behaviours(axes: Axes, heads: Sequence[Head], marks: dict[str, tuple[str, str]]) -> None:
-    """Draw the heads of each behaviour in its colour, with their names."""
+    """Draw heads as points in the colour and with the marker of their behaviour, with their names."""
     for behaviour in ("", *marks):
         members = [head for head in heads if (head[2] if head[2] in marks else "") == behaviour]
         if not members:
@@ -123,7 +123,7 @@ def _draw_behaviours(axes: Axes, heads: Sequence[Head], marks: dict[str, tuple[s
 
 
 def _draw_tree(axes: Axes, table: xr.Dataset, attention_type: str) -> None:
-    """Draw the tree from the right, where the last two branches join, to a leaf for each head on the left."""
+    """Draw the tree of an attention type, with the leaves (heads) at the left and the last merge at the right."""
     chosen = table.sel(attention_type=attention_type) if attention_type else table
     heads = [place for place, _, _ in _list_heads(table, attention_type)]
     merges = chosen["cluster_merge"].dropna("step").transpose("step", "merge").values
@@ -145,7 +145,7 @@ def _draw_tree(axes: Axes, table: xr.Dataset, attention_type: str) -> None:
 
 
 def _describe(table: xr.Dataset) -> str:
-    """Return a note on how far the picture can be trusted."""
+    """Return a note with the number of documents, the stress of the map, and the quality of the clusters."""
     numbers = {
         "stress {:.2f}": "head_map_stress", "silhouette of the clusters {:.2f}": "cluster_silhouette",
         "their agreement over halves of the corpus {:.2f}": "cluster_stability",

@@ -34,7 +34,7 @@ def draw_two_scores(
     title: str,
     labels: tuple[str, str],
 ) -> Figure:
-    """Draw a dot for each head at its two scores, in the colour of its set.
+    """Draw a dot for each head: one score is its horizontal position, the other its height; the colour is its set.
 
     Args:
         table: The table that the scores come from.
@@ -66,7 +66,7 @@ def draw_two_scores(
 
 @styled
 def draw_drops(lesions: Mapping[str, tuple[xr.Dataset, xr.Dataset]]) -> Figure:
-    """Draw the drop of the accuracy without each set of heads, in points, next to the mean drop without random sets.
+    """Draw the drop of the accuracy when each set of heads is disabled, next to the mean drop for random sets.
 
     The line through the dot of a set is the interval of its drop, clustered by text. The line through the mark of the
     random sets spans 95 % of them.

@@ -35,7 +35,7 @@ PANELS = 6.2
 
 
 class Panel(NamedTuple):
-    """A panel: its title, a value for each head, and the report on these values, if there is one."""
+    """A panel of a figure: its title, a value for each head, and the reported head of these values, if there is one."""
 
     title: str
     values: xr.DataArray
@@ -43,7 +43,7 @@ class Panel(NamedTuple):
 
 
 class Baseline(NamedTuple):
-    """A mark on the scale: its value, and its name in two lines."""
+    """A baseline that is marked on the colour bar: its value, and its name in two lines."""
 
     value: float
     name: str
@@ -146,7 +146,7 @@ def _find(table: xr.Dataset, variable: str) -> Score:
 
 
 def _draw_shares(table: xr.Dataset, score: Score, dim: str) -> Figure:
-    """Draw the attention to classes of tokens, in multiples of the share of the tokens that each class makes up."""
+    """Draw each head's attention to each class of tokens, divided by the share of this class among all tokens."""
     places = [place for place in score.places(table) if bool(table[score.control].sel(place) > 0)]
     if not places:
         raise TableError(f"the corpus has nothing that {score.variable} could be of; measure another corpus.")
@@ -165,7 +165,7 @@ def _draw_shares(table: xr.Dataset, score: Score, dim: str) -> Figure:
 
 
 def _list_reported(table: xr.Dataset, score: Score) -> Sequence[Reported | None]:
-    """Return the reported row of each row of a score, or None for a row without a chosen head."""
+    """Return the reported head of each row of a score; None for a row without a reported head."""
     report = read_report(table, score)
     return [row if row.layer else None for row in report.rows] if report else [None] * len(score.places(table))
 
@@ -178,7 +178,7 @@ def _choose_baseline(reported: Reported | None, offset: Offset | None) -> Baseli
 
 
 def _choose_scale(score: Score | None, panels: Sequence[Panel], baseline: Baseline | None = None) -> Normalize:
-    """Return the scale: 0 to 1 for the shares of a score; else from the lowest value to the highest or the baseline."""
+    """Return the scale: 0 to 1 for shares of a score; else wide enough for 0, all values, and the baseline."""
     least = min(0.0, *(float(panel.values.min()) for panel in panels))
     marks = [*(float(panel.values.max()) for panel in panels), baseline.value if baseline else math.nan]
     most = max((mark for mark in marks if mark > 0), default=1.0)
@@ -189,7 +189,7 @@ def _choose_scale(score: Score | None, panels: Sequence[Panel], baseline: Baseli
 def _describe_row(
     table: xr.Dataset, score: Score, place: Mapping[str, str], reported: Reported | None
 ) -> tuple[str, Offset | None]:
-    """Return the name of a row with its count and its baselines, in lines, and its best fixed offset."""
+    """Return the title of a row (name, count and baselines, in lines), and its best fixed offset, if it has one."""
     name = reported.caption if reported else " ".join(place.values()).replace("_", " ") or score.title
     if count := score.count(table, place):
         name += f" · {count:,} {table[f'{score.stem}_count'].attrs['units']}"
@@ -204,7 +204,7 @@ def _describe_row(
 
 
 def _describe_held_out(row: Reported) -> str:
-    """Return the reported head with its held-out score, its strongest rival, and the verdict."""
+    """Return a line with the reported head of a row, its held-out score, its strongest rival, and the verdict."""
     line = f"held out: {row.where}"
     if row.attends:
         line += f" from {row.attends}"
@@ -215,7 +215,7 @@ def _describe_held_out(row: Reported) -> str:
 
 
 def _title_panel(panel: Panel, attention_type: str) -> str:
-    """Return the title of a panel for one attention type, with the held-out score if the reported head has it."""
+    """Return the title of a panel for one attention type, with the held-out score of a reported head of this type."""
     title = " · ".join(filter(None, (attention_type, panel.title)))
     reported = panel.reported
     if reported is None or reported.attention_type != attention_type:
@@ -234,7 +234,7 @@ def _draw_panels(
     baseline: Baseline | None = None,
     colours: str = style.COLOURS,
 ) -> Figure:
-    """Draw a panel for each direction and attention type, on one scale that marks the baseline."""
+    """Draw each panel for each attention type, with one colour bar that marks the baseline."""
     of_model = style.list_attention_types(table)
     columns = len(of_model) if of_model[0] else min(len(panels), ABREAST)
     wide = PANELS / max(columns, 2)

@@ -20,7 +20,7 @@ from headscope.view.figures.draw_outliers import Points, name_outliers
 
 
 class Series(NamedTuple):
-    """One kind of point: a variable of the table, and its look (colours of Okabe and Ito)."""
+    """One kind of points in a panel: a variable of the table, its label, and its look (colours of Okabe and Ito)."""
 
     variable: str
     label: str
@@ -29,9 +29,9 @@ class Series(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One row of a figure: variables against layer, with a dashed line of uniform attention if `baseline` names it.
+    """One row of a figure: values of heads by layer, with a dashed line for uniform attention if `baseline` is set.
 
-    The only row of a figure needs no title.
+    If a figure has only one row, the row needs no title.
     """
 
     title: str
@@ -136,7 +136,7 @@ def draw_gradients(table: xr.Dataset) -> Figure:
 def _draw_by_layer(
     table: xr.Dataset, title: str, *panels: Panel, measured: str = "the surface statistics of the model"
 ) -> Figure:
-    """Draw a row for each panel that the table has numbers for, with a column for each attention type."""
+    """Draw a row for each panel for which the table has numbers, with a column for each attention type."""
     rows = [panel for panel in panels if any(_present(table, series.variable) for series in panel.series)]
     if not rows:
         wanted = ", ".join(series.variable for panel in panels for series in panel.series)
@@ -212,11 +212,11 @@ BY_LAYER: Mapping[str, tuple[str, Callable[[xr.Dataset], Figure], Sequence[Serie
     "Distance of attention": ("distances", draw_distances, DISTANCE),
     "Gradient of the loss by attention": ("special-tokens-gradient", draw_gradients, GRADIENTS),
 }
-"""The figures of this module by title, each with the name of its file, its function, and the series that it shows."""
+"""For each title of a figure: the name of its file, the function that draws it, and the series that it shows."""
 
 
 def list_layer_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], Figure]]]:
-    """Return the figures by layer for which a table has numbers, by title; none is drawn yet."""
+    """Return, by title, the file name and the drawing function of each figure for which a table has numbers."""
     return {
         title: (name, partial(draw, table))
         for title, (name, draw, shown) in BY_LAYER.items()
@@ -225,7 +225,7 @@ def list_layer_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], F
 
 
 def _present(table: xr.Dataset, variable: str, attention_type: str | None = None) -> bool:
-    """Return True if the table has a number for this variable (of this attention type)."""
+    """Return True if a table has a number for a variable; with `attention_type`, only numbers of this type count."""
     if variable not in table:
         return False
     values = table[variable]

@@ -1,4 +1,4 @@
-"""The context ledger: the attention of heads to each part of a prompt, in all and at each written token."""
+"""The context ledger: the attention of heads to each part of a prompt, as means and at each written token."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ PANELS = 3
 """The number of panels with the shares at each token: all heads together, and the two heads that read most."""
 
 LABELLED = 40
-"""The number of tokens up to which every token has its label."""
+"""The largest number of tokens at which every token has a label."""
 
 OTHERS = ("#999999", "#E6E6E6", "#555555", "#D55E00")
 """The colours of the parts that are not documents: system text, template, question and the model's own text."""
@@ -40,10 +40,10 @@ def draw_ledger(table: xr.Dataset, tokens: pd.DataFrame) -> dict[str, Figure]:
 
 @styled
 def draw_heads(table: xr.Dataset) -> Figure:
-    """Draw the share of each part, in a bar for uniform attention, for all heads, and for each head that reads most.
+    """Draw the share of each part of the prompt in a bar for uniform attention, for all heads, and for the top heads.
 
     If the prompts mark the documents with the answers, the content effect with its interval is drawn next to the bars.
-    Its dot is filled if the head reads these documents beyond their place and their length.
+    Its dot is filled if the effect is not explained by the slots and the lengths of the documents.
     """
     parts, has_content = list_parts(table), "ledger_content" in table
     ranked = parts.pivot(index=["layer", "head"], columns="part", values="mass").loc[rank_readers(table)[:HEADS]]
@@ -69,7 +69,7 @@ def draw_heads(table: xr.Dataset) -> Figure:
 
 
 def _draw_content(axes: Axes, content: pd.DataFrame, places: np.ndarray) -> None:
-    """Draw the content effects of some heads, with a tick at the effect that lengths alone would have."""
+    """Draw the content effect of each head in `content`, with a tick at the effect that lengths alone explain."""
     for row, place in zip(content.to_dict("records"), places, strict=True):
         axes.plot([row["lower"], row["upper"]], [place, place], color="black", linewidth=0.9)
         axes.plot(
@@ -85,7 +85,7 @@ def _draw_content(axes: Axes, content: pd.DataFrame, places: np.ndarray) -> None
 
 @styled
 def draw_tokens(table: xr.Dataset, tokens: pd.DataFrame) -> Figure:
-    """Draw the share of each part at the prediction of each token of the model's own text, for the first prompt."""
+    """Draw the share of each part of the first prompt, at each token that the model writes."""
     parts, first = [str(part) for part in table["part"].values], tokens["prompt"].iloc[0]
     of_prompt = tokens[tokens["prompt"] == first]
     names = list(dict.fromkeys(of_prompt["head"]))[:PANELS]
@@ -114,7 +114,7 @@ def _finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Fi
 
 
 def _draw_bars(draw: Callable[..., Any], places: range | np.ndarray, shares: pd.DataFrame, wide: float) -> None:
-    """Draw a stacked bar of the shares of the parts for each row, by `Axes.bar` or `Axes.barh`."""
+    """Draw a stacked bar for each row of `shares`; `draw` is `Axes.bar` or `Axes.barh`."""
     begin = np.zeros(len(shares))
     for part, colour in _choose_colours([*shares]).items():
         draw(places, shares[part], wide, begin, color=colour, label=part, linewidth=0)
@@ -122,7 +122,7 @@ def _draw_bars(draw: Callable[..., Any], places: range | np.ndarray, shares: pd.
 
 
 def _choose_colours(parts: list[str]) -> dict[str, object]:
-    """Return the colour of each part, in the order in which they are stacked: documents first."""
+    """Return the colour of each part, in the order in which the parts are stacked: documents first."""
     documents = parts[FIRST_SLOT:-3]
     system, question, template, own = parts[0], *parts[-3:]
     colours: dict[str, object] = dict(zip(documents, sns.color_palette("viridis", len(documents)), strict=True))

@@ -15,7 +15,7 @@ from headscope.view.offsets import format_offset
 from headscope.view.reports import Reported, format_measure, read_reports
 
 FREQUENT = 12
-"""The number of rows that are shown, the most frequent first."""
+"""The largest number of rows that are shown, the most frequent first."""
 
 ABREAST = 3
 """The number of panels in a row of the figure."""
@@ -26,11 +26,11 @@ FEW = 0.35
 
 @styled
 def draw_score_by_length(table: xr.Dataset) -> Figure:
-    """Draw the score of the head on links of each length, on all documents, in a panel for each frequent row.
+    """Draw the score of the reported head by length of the link, on all documents, a panel for each frequent row.
 
-    A fixed offset is right on all links of one length and on no others, so the outlined bar is all that it can do.
-    (Clark et al. 2019, table 1, give the best offset as one number.) A head that is also right at other lengths does
-    something that no offset does. Above each bar is the number of links of this length.
+    A fixed offset is right on all links of one length and on no other links; the outlined bar shows the best offset.
+    (Clark et al. 2019, table 1, give its score as one number.) A head that is also right at other lengths does more
+    than an offset. Above each bar is the number of links of this length.
 
     Args:
         table: A head table with reported heads of a score that is broken down by length.
@@ -73,7 +73,7 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
 
 
 def _draw_panel(axes: Axes, row: Reported, top: float) -> None:
-    """Draw the score and the count of each existing length, with a gap where a word would link to itself."""
+    """Draw the score and the number of links for each length of a row, with a gap at the length 0."""
     for length, links, value in row.parts:
         # Without the grey bar, a length at which the head is always wrong would look like a length without links.
         axes.bar(length, 1, width=0.8, color="0.93", linewidth=0)

@@ -18,7 +18,7 @@ LEVELS = ("phenomenon", "paradigm")
 
 
 def draw_lesions(table: xr.Dataset) -> dict[str, Figure]:
-    """Draw the lesion maps of each metric by name: of phenomena and paradigms or, without these, of all examples."""
+    """Draw the lesion maps of each metric by name: for phenomena and paradigms or, without these, for all examples."""
     names, figures = [str(name) for name in table["subset"].values], {}
     levels = [level for level in LEVELS if any(name.startswith(f"{level} ") for name in names)] or [""]
     for metric in read_metrics(table):
@@ -32,7 +32,9 @@ def draw_lesions(table: xr.Dataset) -> dict[str, Figure]:
 
 @styled
 def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "phenomenon") -> Figure:
-    """Draw how much more each set of heads changes a metric than random sets do, a row for each subset of a level.
+    """Draw the change of a metric without each set of heads, minus the change without random sets, for each subset.
+
+    The subsets are the phenomena or paradigms (`level`), each in a row.
 
     Red is worse. A dot marks a subset that suffers: its change is worse than the changes of all random sets.
     """

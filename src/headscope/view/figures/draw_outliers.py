@@ -12,16 +12,16 @@ from matplotlib.transforms import Bbox
 from headscope.heads import head_name
 
 FAR = 3.0
-"""The factor of Tukey's fences: a far out value lies more than this times the interquartile range beyond a quartile."""
+"""A value is far out if it lies beyond a quartile by more than this factor times the interquartile range (Tukey)."""
 
 SEEN = 0.1
-"""The share of a panel's height that a head must lie beyond the quartiles to be seen as an outlier."""
+"""The smallest distance of a named outlier beyond the quartiles, as a share of the height of the panel."""
 
 _GAP, _REACH = 3.5, 2.2
 """The distance between a point and its name, and the radius of a point, in typographic points."""
 
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-"""The sides of a point on which its name can stand, the best side first."""
+"""The directions from a point in which its name can be written, right and up, the best direction first."""
 
 
 class Points(NamedTuple):
@@ -32,7 +32,7 @@ class Points(NamedTuple):
 
 
 def measure_distances(values: xr.DataArray) -> xr.DataArray:
-    """Return the distance of each head of ``(layer, head)`` beyond the quartiles of its layer; 0 unless it is far out.
+    """Return the distance of each head's value beyond the quartiles of its layer; 0 for heads that are not far out.
 
     A head is far out if it lies beyond a quartile by more than three times the distance between the quartiles (Tukey
     1977, Exploratory Data Analysis, section 2D).
@@ -92,7 +92,7 @@ def _name_point(
 
 
 def _list_marks(axes: Axes) -> np.ndarray:
-    """Return the positions in pixels of all points, and of steps along the lines that are closer than a name."""
+    """Return the positions, in pixels, of all points and of many points along the lines, which names must not cover."""
     marks = [axes.transData.transform(np.asarray(points.get_offsets())) for points in axes.collections]
     for line in axes.lines:
         corners = axes.transData.transform(np.asarray(line.get_xydata(), dtype=float))

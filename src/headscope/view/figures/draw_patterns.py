@@ -17,7 +17,7 @@ NOTE = "one map a head and text, classified by a network; heterogeneous maps fol
 
 @style.styled
 def draw_shares(tables: Mapping[str, xr.Dataset]) -> Figure:
-    """Draw the share of each pattern in all maps, with a bar for each table; runs are averaged."""
+    """Draw the share of each pattern in all maps, in a bar for each table, as a mean over its runs."""
     bars = {name: _average(table) for name, table in tables.items()}
     figure, body = style.make_figure(6.6, 1.6 + 0.42 * len(bars))
     axes: Axes = body.subplots()
@@ -73,7 +73,7 @@ def draw_heads(table: xr.Dataset) -> Figure:
 
 
 def _draw_bars(axes: Axes, names: list[str], shares: list[np.ndarray], labelled: xr.DataArray) -> list[Patch]:
-    """Draw a bar for each name, and return the handles of a legend."""
+    """Draw a stacked bar of the patterns' shares for each name, and return the handles of the legend."""
     patterns = [str(name) for name in labelled["pattern"].values]
     colours = _choose_colours(len(patterns))
     values = 100 * np.array(shares)

@@ -17,7 +17,7 @@ from headscope.view.headings import name_corpus
 from headscope.view.probes_report import list_probes
 
 RELATIONS = 15
-"""The number of relations that are drawn, the most frequent first."""
+"""The largest number of relations that are drawn, the most frequent first."""
 
 COLOURS = {"right-branching": "0.6", WITHOUT_ATTENTION: "C1", "attention": "C2", WITH_ATTENTION: "C0"}
 """The colours of the probes that are drawn by relation and length."""
@@ -39,7 +39,7 @@ def draw_probes(table: xr.Dataset) -> dict[str, Figure]:
 
 
 def list_probe_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], Figure]]]:
-    """Return the figures of probes for an atlas, by title, each with the name of its file; none is drawn yet."""
+    """Return, by title, the file name of each figure of probes for an atlas, and the function that draws it."""
     return {
         "Probes of all heads": ("probes", partial(draw_accuracies, table)),
         "Probes of all heads, by relation": ("probes-by-relation", partial(draw_relations, table)),
@@ -119,7 +119,7 @@ def draw_lengths(table: xr.Dataset) -> Figure:
 
 @style.styled
 def draw_weights(table: xr.Dataset) -> Figure:
-    """Draw the weight of each head in the probe without words, times the size of its attention, for both directions."""
+    """Draw each head's weight in the probe without words, times the size of its attention, for both directions."""
     types = style.list_attention_types(table)
     strength = table["probe_weight"] * table["probe_attention_size"]
     directions = {
@@ -155,7 +155,7 @@ def draw_structural(table: xr.Dataset) -> Figure:
 
 
 def _finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Figure:
-    """Return the figure with its title and the source of its numbers, with the test corpus if it is another one."""
+    """Add the title and the caption to a figure, with the test corpus if it differs, and return the figure."""
     tested = f"tested on {name_corpus(table.attrs['test'])}" if table.attrs.get("test") else ""
     return style.finish(figure, table, title, " · ".join(filter(None, (tested, note))))
 
@@ -165,6 +165,6 @@ def _name_score(table: xr.Dataset) -> str:
 
 
 def _read_bars(table: xr.Dataset | pd.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return shares in percent, and the reach of their intervals, which is 0 where an interval is missing."""
+    """Return shares in percent, and the distances to the ends of their intervals, which are 0 if an end is missing."""
     value, lower, upper = (100 * table[f"{name}{end}"].to_numpy() for end in ENDS)
     return value, np.nan_to_num(np.stack([value - lower, upper - value])).clip(0)

@@ -18,7 +18,7 @@ from headscope.view.reports import Interval, Reported, list_rows, read_reports
 from headscope.view.verdicts import describe_replication
 
 FREQUENT = 40
-"""The number of rows that are shown, the most frequent first; the table has all rows."""
+"""The largest number of rows that are shown, the most frequent first; the table has all rows."""
 
 HERE, THERE = ("#0072B2", "o"), ("#D55E00", "s")
 """The colour (of Okabe and Ito) and the marker of each corpus."""
@@ -37,9 +37,9 @@ def draw_replication(table: xr.Dataset) -> Figure:
     """Draw two intervals for each reported head: its lift over the strongest rival here and on the other corpus.
 
     The upper interval is on the corpus on which the head was chosen (held-out half), the lower one on the other corpus.
-    The mark is full if the head beats every rival: it stands out here, or survives there. It is hollow if the head does
-    not, and pale if that is undecided. The strongest rival can differ between the corpora, so a hollow mark may lie
-    above 0.
+    The mark is full if the head beats every rival: it stands out here, or survives there. A hollow mark means that the
+    head does not beat every rival, and a pale one that this is undecided. The strongest rival can differ between the
+    corpora, so a hollow mark may lie above 0.
 
     Args:
         table: A head table with `headscope.analyse.add_replication`.
@@ -86,7 +86,7 @@ def _draw_row(axes: Axes, place: int, row: Reported) -> None:
 
 
 def _find_limits(rows: Sequence[Reported]) -> tuple[float, float]:
-    """Return the limits of the axis: it shows all lifts, and intervals as far as the lifts remain readable."""
+    """Return the limits of the axis, which shows all lifts and 0, but not the far parts of wide intervals."""
     lifts = [lift for row in rows if row.replication for lift in (row.lift, row.replication.lift)]
     values = np.array([lift.value for lift in lifts])
     ends = np.array([end for lift in lifts for end in _list_ends(lift)])

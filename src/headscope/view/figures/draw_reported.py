@@ -19,7 +19,7 @@ from headscope.view.reports import Reported, format_measure, read_reports
 from headscope.view.verdicts import describe_verdicts
 
 FREQUENT = 40
-"""The number of rows that are shown, the most frequent first; the table has all rows."""
+"""The largest number of rows that are shown, the most frequent first; the table has all rows."""
 
 COLOUR, OF_UNTRAINED, OF_RIVALS = "#0072B2", "#D55E00", "0.25"
 """The colours of the heads, of the untrained model and of the other rivals (of Okabe and Ito)."""
@@ -38,7 +38,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @styled
 def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
-    """Draw the score of each reported head on the half of the texts where it was not chosen, with its rivals.
+    """Draw the held-out score of each reported head, next to the scores of its rivals.
 
     A line is the 95 % interval. The dot is full if the head stands out, hollow if it does not, and pale if that is
     undecided, as on the page and on the terminal. Bars are rivals, and the strongest bar is thick. A diamond is the
@@ -76,7 +76,7 @@ def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
 
 
 def _draw_row(axes: Axes, place: int, row: Reported) -> None:
-    """Draw a head over its rivals, with the number of its items at the right."""
+    """Draw the score of a row's head over the scores of its rivals, with the number of items at the right."""
     for kind, score in _list_others(row):
         axes.plot(score, place, **OTHERS[kind], zorder=2, gid=f"{kind} {row.label}")
     interval, value = draw_interval(axes, row.score, place, row.verdict, COLOUR, "o")

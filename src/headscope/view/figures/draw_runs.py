@@ -77,7 +77,7 @@ def draw_class_heatmaps(
     *,
     variable: str,
 ) -> Figure:
-    """Draw each head's attention to classes of tokens before, after and its change (Kovaleva et al. 2019, figure 6).
+    """Draw each head's attention to classes of tokens before and after tuning (Kovaleva et al. 2019, figure 6).
 
     Args:
         before: A head table with the variable, over layer, head and token_class.
@@ -119,7 +119,7 @@ def draw_class_heatmaps(
 
 
 def pair_comparisons(comparisons: Mapping[str, xr.Dataset], which: str = "best") -> pd.DataFrame:
-    """Return the data of `draw_pairs` from comparisons: a row for each comparison, group and run.
+    """Return the data frame for `draw_pairs` from comparisons: a row for each comparison, group and run.
 
     Args:
         comparisons: The comparisons by the title of their panel.
@@ -155,9 +155,9 @@ def pair_classes(
     variable: str,
     layer: int | None = None,
 ) -> pd.DataFrame:
-    """Return the data of `draw_pairs` from classes of tokens: the mean over heads of the attention to each class.
+    """Return the data frame for `draw_pairs` from classes of tokens: the mean attention of heads to each class.
 
-    With ``token_class_attention_from_cls`` and the last layer, it is figure 7 of Kovaleva et al. 2019.
+    With ``token_class_attention_from_cls`` and the last layer, the figure is figure 7 of Kovaleva et al. 2019.
 
     Args:
         before: The head table of the model before.
@@ -185,7 +185,7 @@ def pair_classes(
 def draw_pairs(
     frame: pd.DataFrame, about: xr.Dataset, what: str, *, units: str = "", one_scale: bool = False
 ) -> Figure:
-    """Draw before and after, a panel for each entry: by group, runs as thin lines and their mean as a thick line.
+    """Draw lines from values before to values after tuning: thin for runs, thick for means; a panel for each entry.
 
     Args:
         frame: A data frame with the columns ``entry``, ``group`` (``task`` or ``control``), ``run``, ``before`` and
@@ -240,7 +240,7 @@ def _slopes(axes: Axes, rows: pd.DataFrame, group: str) -> None:
 
 
 def _layer_means(axes: Axes, values: xr.DataArray, group: str, lowest: float) -> None:
-    """Draw the mean of each layer next to its row of heads, and the mean of each run."""
+    """Draw the mean similarity of each layer next to its row of heads: thick for all runs, thin for each run."""
     layers = values["layer"].values
     for row in values.mean("head").transpose("run", "layer").values if values.sizes["run"] > 1 else ():
         axes.plot(row, layers, color=COLOURS[group], linewidth=0.6, alpha=0.5, gid="run")

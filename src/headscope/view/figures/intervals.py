@@ -1,4 +1,4 @@
-"""Shared parts of charts of dots with intervals: a line for each row, and marks whose look shows their verdict."""
+"""Shared parts of charts of dots with intervals: a line for each row, and marks with a look for each verdict."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ PALE = 0.4
 
 
 def lay_out_rows(axes: Axes, labels: Sequence[str]) -> None:
-    """Give each row a line, the first at the top, over a grid for the values."""
+    """Set the axes for a line of the chart for each label, the first at the top, over a grid for the values."""
     axes.set_yticks(np.arange(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.grid(axis="x", color="0.92", linewidth=0.8)
@@ -26,7 +26,7 @@ def lay_out_rows(axes: Axes, labels: Sequence[str]) -> None:
 def draw_interval(
     axes: Axes, interval: Interval, place: int | float, verdict: str, colour: str, marker: str
 ) -> tuple[Line2D, Line2D]:
-    """Draw an interval at a height, and its value in the look of its verdict; return the line and the mark."""
+    """Draw an interval as a line at the height `place`, and its value as a mark; return the line and the mark."""
     look = look_like(verdict, colour)
     line: dict[str, Any] = {"color": colour, "alpha": look["alpha"], "linewidth": 1.6, "solid_capstyle": "butt"}
     (ends,) = axes.plot([interval.lower, interval.upper], [place] * 2, **line, zorder=3)
@@ -35,7 +35,7 @@ def draw_interval(
 
 
 def look_like(verdict: str, colour: str) -> dict[str, Any]:
-    """Return the look of a mark: full if the verdict is that the head beats all its rivals, pale if it is undecided."""
+    """Return the look of a mark by its verdict: full if the head beats all rivals, pale if undecided, else hollow."""
     full = verdict in {STANDS_OUT, SURVIVES}
     return {
         "color": colour, "markerfacecolor": colour if full else "white", "markeredgewidth": 1.4,

@@ -1,6 +1,6 @@
 """The style and the shared parts of all figures: panels by attention type, ticks, captions; `save` writes a figure.
 
-The module uses no global state of pyplot, and shows nothing.
+The module does not use pyplot, and opens no window.
 """
 
 import io
@@ -45,15 +45,15 @@ STYLE: dict[Any, Any] = {
 COLOURS, DIVERGING = "viridis", "RdBu_r"
 
 ABOVE: dict[str, Any] = {"loc": "outside upper left", "frameon": False}
-"""The settings of a subfigure's legend: above its panels, where it covers no point and takes none of their width."""
+"""The settings of a legend above the panels of a subfigure, where it covers no point of them."""
 
 TITLE, CAPTION = "title", "caption"
-"""The ids of the title and of the caption."""
+"""The ids of the title and of the caption of a figure."""
 
 Arguments = ParamSpec("Arguments")
 
 FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-"""The formats of a figure, and the dates that are left out of each file."""
+"""The file formats of a figure, each with the metadata that is left out (dates), so that files are reproducible."""
 
 
 class NotebookFigure(Figure):
@@ -98,7 +98,7 @@ def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False, p
 
 @contextmanager
 def _laid_out(figure: Figure) -> Iterator[None]:
-    """Lay out the figure once and keep the layout: a new layout for each file would take longer than writing it."""
+    """Lay out the figure once for all files in the block, since each layout takes longer than writing a file."""
     layout = figure.get_layout_engine()
     if layout is not None:
         layout.execute(figure)
@@ -113,7 +113,7 @@ def _laid_out(figure: Figure) -> Iterator[None]:
 
 @contextmanager
 def _without_words(figure: Figure) -> Iterator[None]:
-    """Hide the title and the caption within the context, and reduce the height of the figure by theirs."""
+    """Hide the title and the caption in the block, and reduce the height of the figure by their heights."""
     words, height = [text for text in figure.texts if text.get_gid() in {TITLE, CAPTION}], figure.get_figheight()
     layout = figure.get_layout_engine()
     room = 2 * layout.get()["h_pad"] if layout else 0.0  # the padding of matplotlib around each of them
@@ -134,7 +134,7 @@ def file_stem(name: str) -> str:
 
 
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Return a function that draws the same figure in the style of all figures."""
+    """Wrap a drawing function so that its figure has the style of all figures (`STYLE`)."""
 
     @wraps(draw)
     def draw_styled(*arguments: Arguments.args, **settings: Arguments.kwargs) -> Figure:
@@ -150,7 +150,7 @@ def list_attention_types(table: xr.Dataset) -> list[str]:
 
 
 def select_type(values: xr.DataArray, attention_type: str) -> xr.DataArray:
-    """Return the values of one attention type, layer before head, up to the last layer and head with a value."""
+    """Return the values of one attention type, layer first, without the last layers and heads that have no value."""
     if "attention_type" in values.dims:
         values = values.sel(attention_type=attention_type)
     values = values.transpose("layer", ...)
@@ -161,7 +161,7 @@ def select_type(values: xr.DataArray, attention_type: str) -> xr.DataArray:
 
 
 def set_integer_ticks(axes: Axes, which: str, positions: np.ndarray) -> None:
-    """Set at most about twelve ticks at whole numbers."""
+    """Set at most twelve ticks on an axis (``x`` or ``y``), at some of the positions at equal distances."""
     step = math.ceil(len(positions) / 12) if len(positions) else 1
     (axes.set_xticks if which == "x" else axes.set_yticks)(positions[::step])
 
@@ -174,7 +174,7 @@ def height_of_cells(table: xr.Dataset, wide: float = 2.9) -> float:
 def add_colour_bar(
     figure: FigureBase, panels: Any, scale: Normalize, colours: str, label: str, **look: Any
 ) -> Colorbar:
-    """Add the colour bar of some panels, without a frame, and return it."""
+    """Add a colour bar without a frame to some panels of a figure, and return the bar."""
     bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, **{"pad": 0.02, "aspect": 18, **look})
     bar.set_label(label)
     bar.outline.set_visible(False)
@@ -182,26 +182,26 @@ def add_colour_bar(
 
 
 def annotate(figure: Figure, table: xr.Dataset, what: str, note: str, *keys: str) -> Figure:
-    """Return a figure with a caption and, above it, a title, the model and the key of the marks."""
+    """Add a title (`what`, the model and the meaning of marks) and a caption to a figure, and return the figure."""
     title = "\n".join([what, name_model(table.attrs["model"]), *keys])
     return finish(figure, table.assign_attrs(model=""), title, note)
 
 
 def make_figure(width: float, height: float) -> tuple[Figure, SubFigure]:
-    """Return a figure of this size in inches, to which its title adds, and its body for panels and a legend."""
+    """Return a figure of a size in inches, which a title makes higher, and its part for panels and a legend."""
     figure = NotebookFigure(figsize=(width, height))
     return figure, add_body(figure)
 
 
 def finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Figure:
-    """Return a figure with its title, and with a caption that names its source."""
+    """Add a title, and a caption that names the source of the numbers, to a figure, and return the figure."""
     add_title(figure, title)
     add_caption(figure, table, note)
     return figure
 
 
 def centre(values: xr.DataArray | pd.DataFrame) -> Normalize:
-    """Return the scale that reaches the same distance below and above 0: the largest absolute value."""
+    """Return the scale from minus the largest absolute value to the largest absolute value."""
     most = float(np.nanmax(np.abs(values.to_numpy()))) or 1.0
     return Normalize(-most, most)
 
@@ -213,24 +213,24 @@ def hide_rest(grid: np.ndarray, used: int) -> None:
 
 
 def add_body(figure: FigureBase) -> SubFigure:
-    """Add the part of a figure below its title; there is room for a legend between the two (`ABOVE`)."""
+    """Add a subfigure below the title of a figure, with room for a legend above its panels (`ABOVE`)."""
     return figure.add_subfigure(figure.add_gridspec()[0])
 
 
 def add_title(figure: Figure, text: str) -> None:
-    """Add a title at the top left; long lines are wrapped, and the figure grows by the height of the lines."""
+    """Add a title at the top left of a figure; long lines are wrapped, and the figure gets higher by its lines."""
     text = wrap(text, int(12 * figure.get_figwidth()))
     figure.set_figheight(figure.get_figheight() + 0.19 * len(text.split("\n")))
     figure.suptitle(text, x=0.01, ha="left", fontsize="medium", gid=TITLE)
 
 
 def wrap(text: str, width: int) -> str:
-    """Return text whose lines have at most `width` characters."""
+    """Return a text in lines of at most `width` characters; words are broken only if they are longer."""
     return "\n".join(part for line in text.split("\n") for part in textwrap.wrap(line, width, break_on_hyphens=False))
 
 
 def add_caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
-    """Add model, corpus and size in small grey type at the bottom, so that a figure names its source."""
+    """Add the model, the corpus and the number of documents to a figure, in small grey type at the bottom."""
     # The names have no folders, which mean nothing elsewhere; the table has them.
     parts = [name_model(table.attrs.get("model", "")), name_corpus(table.attrs.get("corpus", ""))]
     if "documents" in table.attrs:

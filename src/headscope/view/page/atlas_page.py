@@ -56,10 +56,10 @@ from headscope.view.wording import describe_single_labels
 
 @dataclass(frozen=True)
 class Live:
-    """The settings with which a page asks the model behind it.
+    """The settings of a live page, which asks a server for the attention of a model.
 
     Attributes:
-        token: The token without which the server answers no question.
+        token: The secret text that the server requires with each question.
         max_tokens: The largest number of tokens in a text.
     """
 
@@ -68,7 +68,7 @@ class Live:
 
 
 ASKS = "; connect-src 'self'"
-"""The addition to the policy of a live page."""
+"""The addition to `POLICY` for a live page, which lets the page send questions to its server."""
 
 POLICY = (
     "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; base-uri 'none'; "
@@ -93,13 +93,13 @@ def render_page(
     """Return the atlas page of a head table, as HTML.
 
     Args:
-        table: A head table; the page leaves out what the table lacks.
+        table: A head table; the page leaves out parts for which the table has no values.
         figures: The figures as SVG text by title, in the order to show them. If it is empty, the page says how to draw
             them.
         views: The tables of the same heads through views, by name; the grid can be switched to them.
         probes: The probes of the same model, whose figures are among `figures`.
         examples: Texts with the attention of all heads (`headscope.examples`).
-        distances: The distances between heads, ``js_distance`` in nats, for the nearest heads of each.
+        distances: A table with the distances between heads (``js_distance``, in nats), to list the nearest heads.
         live: The settings of a page that a server answers (`headscope.explore`).
 
     Raises:
@@ -125,11 +125,11 @@ def fill_page(
     distances: xr.Dataset | None = None,
     live: Live | None = None,
 ) -> str:
-    """Return an HTML page about the heads of the first view; its grid can be switched to the other views.
+    """Return a page (HTML) about the heads of the first table in `views`; its grid can also show the other tables.
 
     Args:
-        views: Views of the same heads.
-        against: The name of the view with which the grid compares the first when the page opens.
+        views: Tables of the same heads that the grid can show.
+        against: The name of the view with which the grid compares the first view when the page opens.
         figures: As in `render_page`; None for a page without a gallery.
         probes: As in `render_page`.
         examples: As in `render_page`.
@@ -198,7 +198,7 @@ def write_page(
     examples: xr.Dataset | None = None,
     distances: xr.Dataset | None = None,
 ) -> Path:
-    """Write the atlas page, either whole or not at all; the arguments are those of `render_page`.
+    """Write the atlas page to a file, completely or not at all; the other arguments are explained in `render_page`.
 
     Raises:
         TableError: the table does not follow the schema.
@@ -223,7 +223,7 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the hash by which a policy allows a script or a style; in the page, its text begins with a new line."""
+    """Return the hash that allows a script or a style in a policy; in the page, the text follows a line break."""
     return base64.b64encode(hashlib.sha256(f"\n{text}".encode()).digest()).decode()
 
 
@@ -232,7 +232,7 @@ def _escape(text: object) -> str:
 
 
 def _write_json(data: Any) -> str:
-    """Return JSON for a script element; "<" is escaped, since it could end the element."""
+    """Return data as JSON for a script element; "<" is escaped, since it could end the element."""
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -244,7 +244,7 @@ def _sentences(examples: xr.Dataset | None) -> str:
 
 
 def _write_element(name: str, data: Any) -> str:
-    """Return a script element with JSON, which scripts find by its name."""
+    """Return a script element with data as JSON; scripts find the element by its name."""
     return f'<script type="application/json" id="{name}">{_write_json(data)}</script>'
 
 
@@ -271,7 +271,7 @@ def _parsed(text: object) -> Any:
 
 
 def _summary(table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame, probes: xr.Dataset | None) -> str:
-    """Return paragraphs on the rows with heads that stand out, needed heads and probes, with links to the sections."""
+    """Return paragraphs on heads that stand out, needed heads and probes, with links to the sections about them."""
     sentence = " ".join(filter(None, (describe_verdicts(reports), describe_replication(table, reports))))
     sentences = {"reported": sentence, "needed": describe_need(table, needed)}
     sentences["figures"] = "" if probes is None else f"Probes of all heads: {describe_gain(probes)}"
@@ -287,7 +287,10 @@ UNDRAWN = (
 
 
 def _figures(figures: Mapping[str, str] | None) -> str:
-    """Return each figure as an image with its bytes in the page; nothing inside an SVG can reach the page around it."""
+    """Return the section with the figures as images whose SVG is in the page; an empty string for None.
+
+    A script or style inside of an image cannot access the page around it.
+    """
     if figures is None:
         return ""
     parts = ['<section aria-labelledby="figures"><h2 id="figures">Figures</h2>']
@@ -300,7 +303,7 @@ def _figures(figures: Mapping[str, str] | None) -> str:
 
 
 def _provenance(attrs: Mapping[str, Any]) -> str:
-    """Return a row for each attribute of the table, except the descriptions of its scores."""
+    """Return a row (HTML) for each attribute of a table, except the descriptions of its scores."""
     rows = []
     for key, value in attrs.items():
         if key == ATTRIBUTE:

@@ -13,12 +13,12 @@ MISSING = 255
 
 
 def find_maps(table: xr.Dataset) -> xr.DataArray | None:
-    """Return the first variable of a head table with a map of parts of texts for each head, or None without one."""
+    """Return the first variable of a head table with an average map for each head; None if the table has none."""
     return next((values for values in table.data_vars.values() if {*DIMS[1:]} <= {*values.dims}), None)
 
 
 def describe_maps(table: xr.Dataset) -> dict[str, Any] | None:
-    """Return the maps of a head table, or None for a table without maps.
+    """Return the average maps of a head table for the page, or None for a table without maps.
 
     Each cell holds the square root of its value, in 254 steps: most values are small, and must remain distinguishable.
     """

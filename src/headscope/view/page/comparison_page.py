@@ -25,14 +25,15 @@ def write_comparison_page(
     *,
     changes: Mapping[str, xr.Dataset] = MappingProxyType({}),
 ) -> Path:
-    """Write a page whose grid shows a model after tuning less the model before; it can also show each table alone.
+    """Write a page whose grid shows the values after tuning minus the values before, or the values of each table.
 
     Args:
         before: A head table.
         after: A table of the same heads. For several runs, the page opens with their mean, and each run can be chosen.
         control: A table of the same heads after tuning on the task's control.
         path: The path of the page, which is written whole or not at all.
-        changes: How surely each variable of a single model after differs (`headscope.view.difference.compare_tables`).
+        changes: The tested differences of each variable, for a single model after tuning
+            (`headscope.view.difference.compare_tables`).
 
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
@@ -57,7 +58,7 @@ def write_comparison_page(
 
 
 def _list_views(name: str, table: xr.Dataset) -> Iterator[PageView]:
-    """Yield a table as a view; for a table of runs, yield the mean of the runs and then each run."""
+    """Yield a table as a view of the page; for a table of runs, yield the mean of the runs and then each run."""
     python = _read(table, name)
     if "run" not in table.dims:
         yield PageView(name, table, python)
@@ -72,6 +73,6 @@ def _list_views(name: str, table: xr.Dataset) -> Iterator[PageView]:
 
 
 def _read(table: xr.Dataset, otherwise: str) -> str:
-    """Return the Python code that reads a table from its file; for a table in memory, a name."""
+    """Return the Python code that reads a table from its file; for a table in memory, the name `otherwise`."""
     source = table.encoding.get("source")
     return f"headscope.read_table({str(source)!r})" if source else otherwise

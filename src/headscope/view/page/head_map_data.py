@@ -8,7 +8,7 @@ import xarray as xr
 from headscope.view.page.nested import list_by_head, round_number
 
 NEIGHBOURS = 5
-"""The number of heads that are listed as nearest to a head."""
+"""The number of nearest heads that are listed for each head."""
 
 DISTANCE = "js_distance"
 
@@ -34,7 +34,7 @@ def describe_map(table: xr.Dataset, distances: xr.Dataset | None) -> dict[str, A
 
 
 def _list_neighbours(distances: xr.DataArray) -> Any:
-    """Return the nearest heads of each, ``[attention_type][layer][head]``: layer and head, from 0, and distance."""
+    """Return, at ``[attention_type][layer][head]``, the layer and head (from 0) and distance of each nearest head."""
     if "attention_type" not in distances.dims:
         distances = distances.expand_dims("attention_type")
     values = distances.transpose("attention_type", "layer", "head", "layer_other", "head_other").values
@@ -50,5 +50,5 @@ def _list_neighbours(distances: xr.DataArray) -> Any:
 
 
 def _list_known(row: np.ndarray, order: np.ndarray, heads: int) -> list[list[int | float | None]]:
-    """Return layer, head and distance of heads in an order, without heads that have no distance, which sort last."""
+    """Return layer, head and distance of each head in `order`; heads without a distance are left out."""
     return [[int(at) // heads, int(at) % heads, round_number(float(row[at]))] for at in order if np.isfinite(row[at])]

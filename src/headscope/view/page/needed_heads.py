@@ -42,7 +42,7 @@ COLUMNS: Mapping[str, str] = {
 
 
 def render_needed_heads(table: xr.Dataset, heads: pd.DataFrame) -> str:
-    """Return the section of the page as HTML; an empty string for a table without effects."""
+    """Return the section on needed heads as HTML; an empty string for a table without effects."""
     if read_metric(table) is None:
         return ""
     rows = _render_rows(heads)
@@ -65,7 +65,7 @@ def render_needed_heads(table: xr.Dataset, heads: pd.DataFrame) -> str:
 
 
 def _render_rows(heads: pd.DataFrame) -> str:
-    """Return the content of the table, in parts by role; an empty string if no head stands out or is needed."""
+    """Return the content of the table in HTML, grouped by role; an empty string if no head belongs in it."""
     groups = group_by_role(heads)
     if not groups:
         return ""

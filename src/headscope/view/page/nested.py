@@ -7,12 +7,12 @@ import xarray as xr
 
 
 def round_number(value: float) -> float | None:
-    """Return a number with six significant digits, exact enough and a third of the size; None if it is not finite."""
+    """Round a number to six significant digits, to make the page smaller; None if the number is not finite."""
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 def list_by_head(values: xr.DataArray, *leading: str) -> Any:
-    """Return nested lists ``[leading...][attention_type][layer][head]``; a missing dimension has the length 1."""
+    """Return values as nested lists ``[leading...][attention_type][layer][head]``; a missing dimension has length 1."""
     for dim in (*leading, "attention_type"):
         if dim not in values.dims:
             values = values.expand_dims(dim)

@@ -31,18 +31,19 @@ from headscope.view.reports import Report, format_measure, row_key
 from headscope.view.verdicts import choose_opening
 
 MOST_LABELS = 64
-"""The largest number of labels of a further dimension of a variable; with more labels, the variable is left out."""
+"""The largest number of labels in the further dimension of a variable; a variable with more labels is left out."""
 
 
 @dataclass(frozen=True)
 class PageView:
-    """A table of the heads of a page, to which its grid can be switched.
+    """A head table that the grid of a page can show.
 
     Attributes:
         name: The name by which a reader chooses the view.
         table: A head table.
         python: A Python expression that reads the table.
-        changes: How surely scores differ from another view (`headscope.view.difference.compare_tables`), by variable.
+        changes: The tested differences of scores from another view (`headscope.view.difference.compare_tables`), by
+            variable.
     """
 
     name: str
@@ -58,14 +59,14 @@ def describe_numbers(
     distances: xr.Dataset | None,
     against: str = "",
 ) -> dict[str, Any]:
-    """Return the variables of all heads in the views of a page, with their names, units, sources and baselines.
+    """Return the data of a page: the variables of its views with names, units and baselines, and the reported rows.
 
     Args:
-        views: The views of the page; the first is the one that the rest of the page describes.
+        views: The views of the page. The page outside of the grid describes the first view.
         reports: The reports of the first view.
         needed: The heads of the first view with their effects (`headscope.view.need_report.list_needed_heads`).
         distances: A table with ``js_distance``, for the neighbours of each head.
-        against: The view that the first is compared with when the page opens.
+        against: The name of the view with which the first view is compared when the page opens.
     """
     table = views[0].table
     return {
@@ -87,10 +88,10 @@ def describe_numbers(
 
 
 def _find_opening(table: xr.Dataset, reports: Sequence[Report]) -> str:
-    """Return the address with which the page opens: the roles of heads or, without roles, a reported row.
+    """Return the address that the page shows first: the roles of heads or, without roles, a reported row.
 
-    Among the roles, it selects the head with the largest lift. The most frequent role is passed over, since it says
-    little.
+    With roles, the address selects the head with the largest lift in a role other than the most frequent role. It is
+    empty if there are neither roles nor reported rows.
     """
     if ROLE in table:
         lift = table[f"{ROLE}_lift"].where(table[f"{ROLE}_has"] == 1).transpose("layer", "head", "role")
@@ -105,7 +106,7 @@ def _find_opening(table: xr.Dataset, reports: Sequence[Report]) -> str:
 
 
 def _numbers(view: PageView) -> dict[str, Any]:
-    """Return the parts of the data that differ from view to view."""
+    """Return the data of one view: its name, statistics, scores and maps."""
     return {
         "name": view.name,
         "python": view.python,
@@ -117,7 +118,7 @@ def _numbers(view: PageView) -> dict[str, Any]:
 
 
 def name_shares(table: xr.Dataset) -> str:
-    """Return the unit of the weights of a table in the plural, such as shares of attention."""
+    """Return the unit of the weights of a table in the plural, such as ``shares of attention``."""
     return heads.get_share(table).replace("share", "shares", 1)
 
 
@@ -126,7 +127,7 @@ def _labels(table: xr.Dataset | xr.DataArray, dim: str) -> list[str]:
 
 
 def _score_rows(table: xr.Dataset, changes: Mapping[str, xr.Dataset]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all scores; scores by which heads are reported come first."""
+    """Yield the data of the rows of all scores; scores by which heads are reported come first."""
     scores = sorted(read_scores(table), key=lambda score: not score.has_report)
     titles = [score.title for score in scores]
     for score in scores:
@@ -137,13 +138,13 @@ def _score_rows(table: xr.Dataset, changes: Mapping[str, xr.Dataset]) -> Iterato
 
 
 def _rows_of_score(table: xr.Dataset, score: Score, alone: str, change: xr.Dataset | None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a score: names, count, baseline, and the values and intervals by direction.
+    """Yield the data of each row of a score: names, count, baseline, values and intervals by direction.
 
     Args:
         table: A head table.
         score: A score of the table.
-        alone: The name of the row of a score without rows.
-        change: How surely the score differs from the same score of another view.
+        alone: The name that is shown if the score has no rows.
+        change: The tested difference from the same score of another view; None if it was not tested.
     """
     values = table[score.variable]
     layers, held_out = table.get(f"{score.report_prefix}reported_layer"), score_held_out(table, score)
@@ -186,7 +187,7 @@ def _rows_of_score(table: xr.Dataset, score: Score, alone: str, change: xr.Datas
 
 
 def _describe_change(change: xr.Dataset) -> dict[str, Any]:
-    """Return the verdicts on the change of a row, as indices into a list of words, and the ends of its interval."""
+    """Return the verdict on the change of each head, as an index into a list of words, and its interval."""
     words, codes = np.unique(change["verdict"].values.astype(str), return_inverse=True)
     verdicts = change["verdict"].copy(data=codes.reshape(change["verdict"].shape))
     numbers = {"verdict": verdicts, "lower": change["difference_lower"], "upper": change["difference_upper"]}
@@ -194,7 +195,7 @@ def _describe_change(change: xr.Dataset) -> dict[str, Any]:
 
 
 def _count_role(table: xr.Dataset, place: Mapping[str, str]) -> str:
-    """Return a sentence with the number of heads that have a role, since even the best head may not have it."""
+    """Return a sentence with the number of heads that have a role; even the best head of a role may not have it."""
     has, least = (table[f"{ROLE}_{name}"].sel(place) for name in ("has", "from"))
     count = int((has == 1).sum())
     heads = f"{count} head{'s have' if count > 1 else ' has'}" if count else "no head has"
@@ -202,14 +203,14 @@ def _count_role(table: xr.Dataset, place: Mapping[str, str]) -> str:
 
 
 def _baseline_of_score(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tuple[float | None, str]:
-    """Return the baseline of a description of where attention goes, and its name; None for other scores."""
+    """Return the baseline of a row and its name; None and an empty name if the score has no single baseline."""
     if score.control not in table or table[score.control].sel(place).ndim:
         return None, ""
     return round_number(float(table[score.control].sel(place))), score.baselines[score.control]
 
 
 def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """Yield the variables with a number for each head: those with a title, which its profile lists, then the others."""
+    """Yield the data of each variable with a number for each head: first variables with a title, then others."""
     known = {name for score in read_scores(table) for name in _name_variables(score)}
     titled = [name for name in table.data_vars if table.variables[name].attrs.get("title")]
     others = [name for name in table.data_vars if name not in known and name not in titled]
@@ -233,8 +234,8 @@ def _has_numbers(values: xr.DataArray) -> bool:
 def _list_places(table: xr.Dataset, values: xr.DataArray) -> list[dict[str, Any]]:
     """Return the labels at which a variable without a title has one number for each head.
 
-    A variable without a further dimension has a single, empty place. Folds and the rows of scores are left out, and so
-    are labels for which every head has 0 or no value.
+    A variable without a further dimension has a single, empty place. Variables with folds, runs, directions or rows of
+    scores have no place. Labels for which every head has 0 or no value are left out.
     """
     rows = {score.row_dimension(table) for score in read_scores(table)} | {"direction", "fold", "run"}
     further = [dim for dim in values.dims if dim not in ("attention_type", "layer", "head")]
@@ -281,7 +282,7 @@ def _statistic(table: xr.Dataset, name: str, values: xr.DataArray, place: Mappin
 
 
 def _name_plainly(table: xr.Dataset, name: str, place: Mapping[str, Any]) -> str:
-    """Return a statistic in plain words; an empty string if it has no plain name."""
+    """Return the plain name of a statistic of heads; an empty string if it has no plain name."""
     match place:
         case {"distance": distance}:
             return gloss_distance(distance, table["distance"].values.tolist())
@@ -289,7 +290,7 @@ def _name_plainly(table: xr.Dataset, name: str, place: Mapping[str, Any]) -> str
 
 
 def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | None], str]:
-    """Return the value under uniform attention for each attention type, and a sentence about it; empty without one."""
+    """Return the baseline (uniform attention) for each attention type, and a sentence about it; empty without one."""
     name = values.attrs.get("baseline", "")
     if name not in table:
         return [], ""
@@ -307,7 +308,7 @@ def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | Non
 
 
 def _describe_heads(table: xr.Dataset, reports: Sequence[Report], needed: pd.DataFrame) -> list[list[list[str]]]:
-    """Return sentences about each head, by attention type, layer and head."""
+    """Return the sentences about each head, as nested lists by attention type, layer and head."""
     sentences = describe_heads(table, reports, needed)
     layers, in_layer = table["layer"].values.tolist(), table["head"].values.tolist()
     return [

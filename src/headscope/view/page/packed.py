@@ -7,12 +7,12 @@ from typing import Any
 
 
 def pack_bytes(content: bytes, *, quick: bool = False) -> str:
-    """Return the packed bytes; the same bytes always give the same text."""
+    """Pack bytes with gzip and base64; the same bytes always give the same text."""
     return base64.b64encode(gzip.compress(content, compresslevel=1 if quick else 6, mtime=0)).decode("ascii")
 
 
 def pack_json(data: Any) -> str:
-    """Return data as packed JSON.
+    """Write data as JSON, and pack it with gzip and base64.
 
     Raises:
         ValueError: the data have a number that is not finite.

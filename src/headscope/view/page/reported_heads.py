@@ -23,10 +23,10 @@ NONE = "–"
 """The content of a cell without a value."""
 
 HELD_OUT, ALL_TEXTS = "held out", "all texts"
-"""The texts from which the numbers of a column come."""
+"""The two kinds of texts on which the numbers of a column are measured."""
 
 FARTHEST, BAR = 6, 8
-"""The length of the outermost bar, which also has all longer links, and the width of a bar."""
+"""The link length of the outermost bar, which includes all longer links, and the width of a bar."""
 
 _SCORES = '<svg class="scores" viewBox="-4 0 108 16" width="112" height="17" aria-hidden="true">'
 _SCALE = f'{_SCORES}<text x="0" y="13">0</text><text x="100" y="13">1</text></svg>'
@@ -34,7 +34,7 @@ _SCALE = f'{_SCORES}<text x="0" y="13">0</text><text x="100" y="13">1</text></sv
 
 @dataclass(frozen=True)
 class Column:
-    """A column.
+    """A column of the table of reported heads.
 
     Attributes:
         heading: The name of the column.
@@ -42,9 +42,9 @@ class Column:
         content: The content of the cell of a row, as HTML.
         value: The value by which rows are sorted, as HTML if it is text; None for a picture.
         has_content: True for a row with something to show in the column; a column without such a row is left out.
-        right: True for numbers that readers compare, which are set to the right.
+        right: True for numbers that readers compare; they are right-aligned.
         picture: HTML that is shown in place of the name.
-        texts: The texts from which its numbers come; empty if it has none, or if its name says it.
+        texts: `HELD_OUT` or `ALL_TEXTS`, the texts on which its numbers are measured; empty if this needs no mention.
     """
 
     heading: str
@@ -58,7 +58,7 @@ class Column:
 
     @property
     def title(self) -> str:
-        """The name of the column, with the texts from which its numbers come."""
+        """The name of the column, followed by the texts on which its numbers are measured."""
         return ", ".join(filter(None, (self.heading, self.texts)))
 
 
@@ -81,7 +81,7 @@ def _optional(
 
 
 def format_address(row: Reported) -> str:
-    """Return the address on the page with which the grid shows a row, in its direction, and its head."""
+    """Return the address (the part after #) at which the grid of the page shows a row and its head."""
     places = {
         "variable": row.key,
         "direction": row.direction,
@@ -92,13 +92,13 @@ def format_address(row: Reported) -> str:
 
 
 def _head(row: Reported) -> str:
-    """Return the head and its mark, with a link to the head in the grid."""
+    """Return the name of a row's head as a link to the grid, followed by its mark."""
     link = f'<a href="#{escape(format_address(row))}">{escape(row.where)}</a>{row.mark}'
     return f"<strong>{link}</strong>" if row.stands_out else link
 
 
 def _name(row: Reported) -> str:
-    """Return the row in plain words, if it has any, followed in small type by its code and the codes folded into it."""
+    """Return the plain name of a row, if it has one, followed by its code and the folded codes in small type."""
     title, code = (row.name, "") if row.plain.title == row.label else (row.plain.title, f" {row.name}")
     return escape(title) + (f"<small>{escape(code + row.pooled)}</small>" if code + row.pooled else "")
 
@@ -223,7 +223,7 @@ NAME = Column(
 
 
 def render_rows(reports: Sequence[Report]) -> str:
-    """Return the table as HTML; an empty string if no row has a head."""
+    """Return the content of the table of reported heads as HTML; an empty string if no row has a head."""
     columns = list_columns(reports)
     if not columns:
         return ""
@@ -235,7 +235,7 @@ def render_rows(reports: Sequence[Report]) -> str:
 
 
 def render_rare_rows(reports: Sequence[Report]) -> str:
-    """Return the rows without heads as HTML, folded away below their number; an empty string if there are none."""
+    """Return the rows without heads as HTML, hidden until a reader opens them; an empty string without such rows."""
     return "\n".join(
         f'<details class="rare"><summary>{escape(describe_rare(report))}</summary><div class="scroll"><table>'
         f'<thead><tr><th scope="col">{NAME.heading}</th><th scope="col">{escape(report.score.items)} in all</th></tr>'
@@ -251,7 +251,7 @@ def list_columns(reports: Sequence[Report]) -> list[Column]:
 
 
 def draw_parts(parts: Sequence[Part], offset: int) -> str:
-    """Draw a bar for each length of link, as high as the head's score, and below it a mark at the best offset."""
+    """Return an SVG with a bar for each length of link, as high as the head's score, and a mark at the best offset."""
     if not parts:
         return NONE
     marks, lines = [f'<path class="axis" d="M0 18.5H{_place(FARTHEST) + BAR}"/>'], []
@@ -271,7 +271,7 @@ def draw_parts(parts: Sequence[Part], offset: int) -> str:
 
 
 def _place(length: int) -> int:
-    """Return the left edge of the bar of a length; there is a gap between back and ahead."""
+    """Return the left edge of the bar of a length; a gap divides negative lengths from positive lengths."""
     return BAR * (length + FARTHEST) if length < 0 else BAR * (length + FARTHEST - 1) + 4
 
 
@@ -284,7 +284,7 @@ def _heading(column: Column) -> str:
 
 
 def _group(report: Report, columns: int) -> str:
-    """Return the heading of a score: its definition, how its gold is permuted, and its baselines."""
+    """Return the heading row of a score: its title, definition, permutation of the gold, and baselines."""
     definition = f"Score: {report.score.definition} ({report.source}). {report.permuted}".strip()
     notes = "".join(f"<p>{escape(note)}</p>" for note in (definition, report.comparison, report.remark) if note)
     details = f"<details><summary>How it is scored</summary>{notes}</details>"
@@ -293,7 +293,7 @@ def _group(report: Report, columns: int) -> str:
 
 
 def _row(row: Reported, columns: Sequence[Column]) -> str:
-    """Return a row with a head."""
+    """Return the HTML of a row with a head, with the value of each cell for sorting."""
     cells = [f'<th scope="row" data-code="{escape(row.name + row.pooled)}">{NAME.content(row)}</th>']
     for column in columns[1:]:
         value = column.value(row) if column.value else ""
@@ -306,7 +306,7 @@ def _row(row: Reported, columns: Sequence[Column]) -> str:
 
 
 def _rare_row(row: Reported) -> str:
-    """Return a row without a head: its name, linked to the grid if it has any items, and the number of items."""
+    """Return the HTML of a row without a head: its name (a link to the grid if it has items) and number of items."""
     name = f'<a href="#{escape(format_address(row))}">{_name(row)}</a>' if row.count else _name(row)
     return f'<tr><th scope="row">{name}</th><td>{row.count:,}</td></tr>'
 
@@ -332,7 +332,7 @@ def _list_rivals(row: Reported) -> str:
 
 
 def _scores(row: Reported) -> str:
-    """Draw a line from 0 to 1: score (dot), interval, rivals (bars), untrained model (ring), permuted (cross)."""
+    """Return an SVG line from 0 to 1 with score (dot), interval, rivals (bars), untrained (ring), permuted (cross)."""
     score, permuted = row.score, row.permuted
     marks = ['<line class="axis" x1="0" x2="100" y1="8" y2="8"/>']
     for rival in row.rivals:

@@ -11,11 +11,11 @@ from headscope.view.page.nested import round_number
 from headscope.view.reports import Interval, Report, Reported, format_measure
 
 VERDICTS = {STANDS_OUT: "stands_out", DOES_NOT: "does_not", UNDECIDED: "undecided", NOT_YET: "not_yet"}
-"""The verdicts by the keys under which the terms of the page explain them."""
+"""For each verdict, the key of its explanation in `headscope.view.glosses.TERMS`."""
 
 
 def describe_rows(reports: Sequence[Report]) -> Iterator[dict[str, Any]]:
-    """Yield the rows with a head, each with its numbers, their meaning, and the answer in a sentence.
+    """Yield the data of each row with a head: its numbers, its names, and the sentences on its verdict.
 
     A score, a rival's score and a lift are a list of a number and the ends of its interval; a missing value is None.
     """

@@ -13,7 +13,7 @@ from headscope.view.page.packed import pack_bytes
 
 
 def describe_texts(examples: xr.Dataset) -> dict[str, Any]:
-    """Return the texts, what they are examples of, and their weights by attention type, layer after layer.
+    """Return the data of the texts with their weights and scored items, and the examples that refer to the texts.
 
     Raises:
         TableError: the examples are damaged.
@@ -43,7 +43,7 @@ def measure_texts(examples: xr.Dataset) -> list[int]:
 
 
 def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
-    """Return a text with its weights, one byte each, in gzip and base64: packed quickly, or as small as possible."""
+    """Return the data of a text; its weights, one byte each, are packed quickly (`quick`) or as small as possible."""
     weights = {name: np.ascontiguousarray(each).tobytes() for name, each in text.weights.items()}
     return {
         "id": text.id,
@@ -62,9 +62,9 @@ def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
 
 
 def _describe_items(text: Text, rows: Sequence[str]) -> dict[str, Any]:
-    """Return the items of a text on which heads are scored, and which of them each head gets right, in a byte each.
+    """Return the scored items of a text, and for each head the items that it gets right, one byte each.
 
-    An item is its source, its targets, and the indices of its rows in the list of the page.
+    Each item is a list of its source, its targets, and the indices of its rows in `rows`.
     """
     place = {row: number for number, row in enumerate(rows)}
     return {

@@ -6,15 +6,15 @@ Colours with a hue stay as they are, and so do the cells of heatmaps, whose colo
 import re
 
 GROUND_AND_INK = (0x14, 0x17, 0x1B), (0xE6, 0xE9, 0xED)
-"""The colours for white and black in the page's dark theme: its ground and its ink (``page.css``)."""
+"""The colours that replace white and black in the dark theme: the background and the text (``page.css``)."""
 
 _GREY = re.compile(r"\b(fill|stroke)(: ?|=\")(#([0-9a-f]{2})\4\4)\b")
 _NOT_CELLS = {"fill": ":not([id^=QuadMesh] *)", "stroke": ""}
-"""CSS selectors that leave out the cells of heatmaps and colour bars, as matplotlib names them, but not their lines."""
+"""CSS selectors that leave out the cells of heatmaps and colour bars, by their names in matplotlib, but not lines."""
 
 
 def follow_theme(svg: str) -> str:
-    """Return a figure of matplotlib that is dark for readers with a dark theme; any other SVG is returned as it is."""
+    """Return the SVG of a matplotlib figure with rules for a dark theme; an SVG without greys or text is unchanged."""
     rules = []
     for name, separator, grey, level in sorted(set(_GREY.findall(svg))):
         given = f'[{name}="{grey}"]' if separator.startswith("=") else f'[style*="{name}{separator}{grey}"]'
@@ -28,6 +28,6 @@ def follow_theme(svg: str) -> str:
 
 
 def _darken(level: int) -> str:
-    """Return the colour of a grey in the dark theme: black becomes the ink, white the ground."""
+    """Return the colour of a grey in the dark theme: black becomes the colour of text, white the background."""
     ends = zip(*GROUND_AND_INK, strict=True)
     return "#" + "".join(f"{round(ink + (ground - ink) * level / 255):02x}" for ground, ink in ends)
