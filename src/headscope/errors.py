@@ -31,7 +31,7 @@ class HeadscopeError(Exception):
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of another library's error, without final punctuation, to quote it in a sentence.
+    """Return the first line of an error message, without final punctuation; "no reason given" if the message is empty.
 
     A line that ends in a colon is joined with the next.
     """

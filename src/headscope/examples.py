@@ -115,7 +115,7 @@ class Text:
         words: the words as annotated.
         content: the text as a string.
         offsets: for each word, the index of its first character in `content`, and the index after its last character.
-        boundary: the first word of the second segment of a pair; else None.
+        boundary: the index of the first word of the second segment, if the text is a pair; else None.
         sides: the tokens of the encoder, of the decoder, or of both, by name.
         links: source, target and label of each link, as indices of words.
         spans: first word, the word after the last, label and kind of each span.

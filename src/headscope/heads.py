@@ -31,7 +31,7 @@ FORMAT = 4
 """The version of the schema, stored in each file. `read_table` rejects a file of another version."""
 
 SUMS = "sums"
-"""The group of a file with the variables that have a fold or permutation dimension. The root group has the others."""
+"""The group of a file with the variables by fold or permutation. The root group has all other variables."""
 
 _STORED = {"zlib": True, "complevel": 4, "fletcher32": True}
 
@@ -109,7 +109,7 @@ KEY_VALUE_HEADS_BY_LAYER = f"{KEY_VALUE_HEADS}_by_layer"
 """The attribute of a table with the number of key/value heads in each layer, if these numbers differ."""
 
 EDITED = "edited"
-"""The attribute of a table that describes the edits of its model: the edited heads, and what replaced their output."""
+"""The attribute of a table that describes the edits of its model: the edited heads, and how they were edited."""
 
 SHARE = "share of attention"
 """The unit of attention weights."""
@@ -138,7 +138,7 @@ def variable(
         units: the unit of the values, such as ``nats`` or ``share of attention``.
         source: the paper and section that define it.
         title: a short name under which the page shows each head's value. Without a title the value is only in files.
-        target: the tokens whose share of attention the variable is. The terminal ranks the heads by this share.
+        target: the tokens whose share of a head's attention is measured. The terminal ranks the heads by this share.
         baseline: the name of the variable that has the value under uniform attention, in the same unit; or of the
             entropy of uniform attention, from which the share of one token follows.
     """

@@ -27,7 +27,7 @@ REMARKS = frozenset({GPU_UNUSED, PLACEMENT})
 """Attributes that have no influence on numbers: measurements that differ only in these count as the same."""
 
 DIFFERS_IN = "differs_in"
-"""The attribute of a comparison of two models: the parts of their identity in which they differ, in words."""
+"""The attribute of a comparison of two models with the parts in which they differ, such as ``weights``."""
 
 
 def list_differences(attributes: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:

@@ -37,7 +37,7 @@ _FILLED = {"_FillValue", "missing_value"}
 """Attributes with the number that marks missing values. In files of headscope only arrays of floats may have them."""
 
 Encoding = Mapping[Any, Mapping[str, Any]]
-"""How each variable is stored, as in the argument ``encoding`` of `xarray.Dataset.to_netcdf`."""
+"""The storage settings of each variable, as in the argument ``encoding`` of `xarray.Dataset.to_netcdf`."""
 
 
 class _File(h5py.File):  # type: ignore[misc]  # h5py is untyped to mypy

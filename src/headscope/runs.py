@@ -57,7 +57,7 @@ class Run:
 
     @property
     def scores(self) -> Mapping[str, Mapping[str, float]]:
-        """The scores of the best epoch."""
+        """The scores of each split in the best epoch, by name of the split and of the score."""
         return self.epochs[self.best_epoch - 1]
 
 
@@ -196,8 +196,8 @@ def write(runs: Runs) -> Path:
 def selectivity(task: Runs, control: Runs) -> dict[int, float]:
     """Return the accuracy on the task minus the accuracy on its control, on the test splits, by seed.
 
-    The difference is a share of the examples (Hewitt and Liang 2019, section 2). Runs are paired by their seeds. A seed
-    that only one side has is left out, and so is a run without an accuracy, as in a regression.
+    The difference is a share of the examples (Hewitt and Liang 2019, section 2). Runs are paired by their seeds. Seeds
+    that only one of the two has, and runs without an accuracy (regressions), are left out.
     """
     task_scores, control_scores = (
         {run.seed: run.scores[TEST]["accuracy"] for run in runs.runs if "accuracy" in run.scores.get(TEST, {})}

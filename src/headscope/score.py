@@ -27,7 +27,7 @@ _INNER = ("run", "fold", "permutation", "offset", *HEAD)
 
 @dataclass(frozen=True)
 class Rival:
-    """A rule that predicts the same items as a head without the model; a head that stands out beats all its rivals.
+    """A rule that needs no model and predicts the same items as a head; a head that stands out beats all its rivals.
 
     A rival may also be another sum of the same head, such as its attention to the tokens next to the scored ones.
 
@@ -64,7 +64,7 @@ class Rival:
             ) from error
 
     def applies(self, table: xr.Dataset) -> bool:
-        """Return whether a table has the sums of this rival."""
+        """Return True if a table has the variables of this rival."""
         return {*self.numerator, *self.denominator} <= {*table.data_vars}
 
     def describe(self, options: Mapping[str, str]) -> str:
@@ -146,12 +146,12 @@ class Score:
 
     @property
     def stem(self) -> str:
-        """The beginning of its variable's name. Its other variables begin with it too."""
+        """The beginning of the names of the score's variables, such as ``relation``; a report may have another."""
         return self.variable.rpartition("_")[0] or self.variable
 
     @property
     def measure(self) -> str:
-        """The last part of its variable's name, such as ``accuracy``."""
+        """The last part of the name of the score's variable, such as ``accuracy``."""
         return self.variable.rpartition("_")[2]
 
     @property
@@ -220,7 +220,7 @@ def write_scores(scores: Iterable[Score]) -> str:
 
 
 def read_scores(table: xr.Dataset) -> list[Score]:
-    """Return the scores that a table describes, without scores whose variable the table lacks.
+    """Return the scores that a table describes; scores without a variable in the table are left out.
 
     Raises:
         TableError: the description is damaged.

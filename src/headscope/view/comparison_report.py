@@ -79,7 +79,7 @@ def render_markdown(
         figures: The path of each figure, relative to the page, by its caption.
         other: The name of the second corpus of `agreements`.
         differences: For a single run, the data frame of `headscope.difference`.
-        placebo: The changes by an adapter against those by placebos, if there are placebos.
+        placebo: The test of the changes by an adapter against the changes by placebos, if there are placebos.
 
     Raises:
         TableError: `comparisons` has a table that is not a comparison.
@@ -250,7 +250,7 @@ def _heads(comparison: xr.Dataset) -> Iterator[str]:
 
 
 def _count_standing(comparison: xr.Dataset) -> str:
-    """Return a sentence with the numbers of heads that have a small q, and lie above and below the reference."""
+    """Return a sentence with the number of heads with a small q, and the numbers above and below the reference."""
     above, below = count_sides(comparison)
     count, standing = int((select_outcome(comparison, "q") <= LEVEL).sum()), int(select_standing(comparison).sum())
     sentence = f"{count} of {comparison.attrs['heads']} heads have q ≤ {LEVEL}"

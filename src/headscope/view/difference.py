@@ -19,7 +19,7 @@ from headscope.identity import DIFFERS_IN, name_differences
 from headscope.score import HEAD, Score, read_scores
 
 _TEXTS = ("row", "attention_type", "direction")
-"""The columns that are empty for a score without such a dimension."""
+"""The columns with labels, which are empty for a score without such a dimension."""
 
 _NUMBERS = (
     "a", "b", "difference", "difference_lower", "difference_upper", "count", "clusters", "p", "p_corrected", "verdict",
@@ -28,7 +28,7 @@ _NUMBERS = (
 
 @explained
 def difference(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None = None) -> pd.DataFrame:
-    """Return how much each head differs between two tables of the same texts, with intervals, p-values and verdicts.
+    """Return the difference of each head between two tables of the same texts, with intervals, p-values and verdicts.
 
     >>> model = headscope.load("minilm")
     >>> before = headscope.measure(model, "grammar:211", "relations")
@@ -37,10 +37,10 @@ def difference(a: xr.Dataset, b: xr.Dataset, scores: str | Iterable[str] | None 
     >>> frame = headscope.difference(before, after)
 
     The tables come from a model before and after an edit, or from two models of one shape, such as a model with and
-    without an adapter. If a score has sums by fold, its difference is paired: what both tables have in common in a fold
-    cancels. The p-value is corrected for all heads, directions and rows of the score: if nothing differs, at most one
-    score in twenty has a head with the verdict higher or lower. Other variables, such as ``entropy`` and ``mass_cls``,
-    have no sums by fold; the frame has only their difference.
+    without an adapter. If a score has sums by fold, its difference is paired: variation that both tables share in a
+    fold cancels. The p-value is corrected for all heads, directions and rows of the score: if nothing differs, at most
+    one score in twenty has a head with the verdict higher or lower. Other variables, such as ``entropy`` and
+    ``mass_cls``, have no sums by fold; the frame has only their difference.
 
     Args:
         a: A head table, as `headscope.measure` or `headscope.read_table` returns it.

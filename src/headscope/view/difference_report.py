@@ -22,7 +22,9 @@ def select_sure(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarize_sure(frame: pd.DataFrame) -> str:
-    """Return a sentence about how many scores surely differ, and which differs most; empty if no score was decided.
+    """Return a sentence on the number of scores that surely differ, and the largest difference.
+
+    It is empty if no score has the verdict higher, lower, or not shown to differ.
 
     Args:
         frame: The data frame of `headscope.difference`.
@@ -41,7 +43,7 @@ def summarize_sure(frame: pd.DataFrame) -> str:
 
 
 def list_sure(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield the lines of a section about the scores that surely differ; nothing if no score was decided.
+    """Yield the lines of a section about the scores that surely differ; nothing if `summarize_sure` is empty.
 
     Args:
         frame: The data frame of `headscope.difference`.

@@ -33,7 +33,7 @@ SHOWN = 5
 """The number of heads, of layers, of key/value heads and of pairs that the terminal shows."""
 
 BRIEF = {"no effect seen": "", "no more than its placebos": "as placebos"}
-"""The text in the last column on the terminal, for verdicts that have a shorter one."""
+"""Shorter texts for some verdicts, for the last column on the terminal."""
 
 HEADINGS = {"head": "head", "layer": "layer", "group": "key/value", "pair": "pair"}
 
@@ -138,9 +138,8 @@ def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
 def print_effects(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
     """Print the heads (and layers, key/value heads, pairs) that are needed, and the largest effects on a metric.
 
-    This is the first metric of the table. For runs, the means over runs are printed. With `whole`, all effects are
-    printed, also on the last metric,
-    followed by rank agreement, self-repair and first-order estimates.
+    The metric is the first one of the table. For runs, the means over runs are printed. With `whole`, all effects are
+    printed, also on the last metric, followed by rank agreement, self-repair and first-order estimates.
     """
     if "run" in table.dims:
         table = summarize_effects(table)

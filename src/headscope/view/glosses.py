@@ -24,7 +24,7 @@ FINDS_BACK = "finds {share} of {count} {items} from {finds}"
 
 
 class RowName(NamedTuple):
-    """A row of a score in plain words.
+    """The plain name of a row of a score, with the texts that explain it.
 
     Attributes:
         title: The name of the row: ``object → its verb``.
@@ -48,7 +48,7 @@ class RowName(NamedTuple):
 
 
 ROWS: Mapping[str, RowName] = {key: RowName(**row) for key, row in read_names("rows.tsv").items()}
-"""The rows of scores that are not relations, by key."""
+"""The plain names of the rows that are not relations, by key of the row."""
 
 STATISTICS: Mapping[str, str] = {
     "mass_self": "attention to the word itself", "mass_previous": "attention to the token before",
@@ -113,7 +113,7 @@ def gloss_row(key: str, direction: str = "", label: str = "", items: str = "item
 
     Args:
         key: The key of the row among the rows of all scores.
-        direction: The direction in which the row is scored. By default, it leads from the dependent.
+        direction: The direction in which the row is scored; by default, from the dependent to its syntactic head.
         label: The name of a row without a plain name, such as a row of your own.
         items: The name of the items of such a row.
     """
@@ -164,8 +164,7 @@ def gloss_rule(name: str, label: str, options: Mapping[str, str], direction: str
         name: The name of the rival.
         label: The label of the rival, for a rule without a plain name.
         options: The options that were chosen, by dimension.
-        direction: The direction of the row. An offset leads from the dependent; it is turned if the row leads to the
-            dependent.
+        direction: The direction of the row. If it leads to the dependent (`BACK`), the sign of an offset is reversed.
     """
     match options:
         case {"offset": offset}:

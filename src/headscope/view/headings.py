@@ -22,7 +22,7 @@ def name_corpus(corpus: object) -> str:
 
 
 def name_model(model: object) -> str:
-    """Return the name of a model: of a path, the last folder; a hub id, ``owner/name``, stays as it is.
+    """Return the name of a model for readers: the last folder of a path, or a hub id (``owner/name``) unchanged.
 
     Words before the name stay too, as in ``adapter of /models/bert``.
     """
@@ -35,7 +35,7 @@ def name_model(model: object) -> str:
 
 
 def name_head(layer: int, head: int, attention_type: str = "") -> str:
-    """Return the name of a head, after its attention type if there are several: ``decoder 2-3``."""
+    """Return the name of a head, preceded by its attention type if there is one: ``decoder 2-3``."""
     return f"{attention_type} {head_name(layer, head)}".strip()
 
 
@@ -90,7 +90,7 @@ def describe_start(about: Mapping[Any, Any]) -> str:
 
 
 def describe_measured(table: xr.Dataset) -> str:
-    """Return sentences on edits, view and sample of a table, and on the form and source of its texts."""
+    """Return sentences on edits, view and sample of a table, and on form and source of its texts; or an empty text."""
     parts = (describe_edits(table), describe_view(table), _describe_sample(table), describe_reading(table.attrs))
     return " ".join(filter(None, parts))
 

@@ -27,13 +27,13 @@ If there is no answer, it raises a `HeadscopeError` with the reason.
 
 
 def frame_page(page: str, title: str) -> str:
-    """Return an HTML element that holds a whole page.
+    """Return an HTML frame that contains a whole page.
 
     The element contains the page itself, which needs no server and stays in an exported notebook. The frame lets the
     page run its script and save files, but does not let it access the rest of the notebook.
 
     Args:
-        page: HTML that loads nothing from elsewhere.
+        page: HTML that loads no other files.
         title: the name of the frame, for screen readers.
     """
     content = html.escape(page, quote=False).replace("'", "&#39;")
@@ -71,7 +71,7 @@ def make_widget(page: str, title: str, answer: Answer) -> Any:
     """Return an anywidget widget that shows a page and answers its questions.
 
     Args:
-        page: HTML that loads nothing from elsewhere; its questions are ``{"id": ..., "name": ..., "question": ...}``.
+        page: HTML that loads no other files; its questions are ``{"id": ..., "name": ..., "question": ...}``.
         title: the name of the frame, for screen readers.
         answer: the function that answers a question.
 

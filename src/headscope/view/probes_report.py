@@ -42,7 +42,7 @@ def list_probes(table: xr.Dataset) -> pd.DataFrame:
 
 
 def list_lengths(table: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each probe and length of link: ``probe``, ``length`` (in words), ``choices``, ``accuracy``."""
+    """Return the accuracy of each probe on links of each length (in words), as a data frame."""
     columns = {"choices": table["probe_length_count"], "accuracy": table["probe_length_accuracy"]}
     frame = xr.Dataset(columns).to_dataframe(dim_order=["probe", "length"]).reset_index()
     return frame[["probe", "length", *columns]]
@@ -62,7 +62,7 @@ def describe_gain(table: xr.Dataset) -> str:
 
 
 def _list_all(table: xr.Dataset) -> pd.DataFrame:
-    """Return the rows of `list_probes` that pool all choices."""
+    """Return the rows of `list_probes` for the relation `ALL`, which pools all choices."""
     return list_probes(table).query("relation == @ALL")
 
 

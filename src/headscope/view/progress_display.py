@@ -47,7 +47,7 @@ the bar at the left of the line that folds outputs."""
 
 
 def _spell_time(seconds: float) -> str:
-    """Return a time as ``0:01:30``."""
+    """Return a number of seconds as a time: ``0:01:30``."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 

@@ -26,7 +26,7 @@ LEVEL = 0.05
 
 
 class Interval(NamedTuple):
-    """A score and the ends of its 95 % interval; missing ends are NaN."""
+    """A number, such as a score, and the ends of its 95 % interval; missing ends are NaN."""
 
     value: float
     lower: float
@@ -129,7 +129,7 @@ class Reported:
 
     @property
     def caption(self) -> str:
-        """The row in plain words, followed by its code if that differs."""
+        """The plain name of the row, followed by its code if the two differ."""
         return self.label if self.plain.title == self.label else f"{self.plain.title} ({self.label})"
 
     @property
@@ -161,7 +161,7 @@ class Reported:
 
 @dataclass(frozen=True)
 class Report:
-    """All rows of one score.
+    """The rows of one score, with their baselines.
 
     Attributes:
         score: The score by which heads are chosen.
@@ -169,7 +169,7 @@ class Report:
         rows: The rows, the most frequent relations first.
         baselines: Other scores to compare with, on all documents: the values of the rows, by the name of the baseline.
         left_out: The annotation that the corpus lacks for each rival that does not apply, by the title of the rival.
-        remark: What the regression of the score shows; empty if it has none.
+        remark: A sentence with the result of the regression of the score; empty without a regression.
     """
 
     score: Score
@@ -235,7 +235,7 @@ def list_rows(reports: Sequence[Report]) -> list[Reported]:
 
 
 def group_by_head(reports: Sequence[Report]) -> dict[tuple[str, int, int], list[Reported]]:
-    """Return the rows that each head is reported for, by attention type (empty for a single one), layer and head."""
+    """Return the rows that each head is reported for, by attention type (empty if only one), layer and head."""
     rows: dict[tuple[str, int, int], list[Reported]] = {}
     for row in list_rows(reports):
         rows.setdefault((row.attention_type, row.layer, row.head), []).append(row)

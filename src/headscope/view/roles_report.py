@@ -84,7 +84,7 @@ def describe_roles(table: xr.Dataset) -> list[str]:
 
 
 def list_clearest(table: xr.Dataset) -> list[str]:
-    """Return the names of the clearest heads of the roles, without the resting role; empty without roles."""
+    """Return the name of the clearest head of each role, except the resting role; empty without roles in the table."""
     if ROLE not in table:
         return []
     frame = list_roles(table)
@@ -93,7 +93,7 @@ def list_clearest(table: xr.Dataset) -> list[str]:
 
 
 def _find_clearest(frame: pd.DataFrame, role: str) -> dict[Any, Any] | None:
-    """Return the row of the best head with a role: as its main role or, if no head has that, as another; or None."""
+    """Return the row of the best head with a role, as main role or, failing that, as another role; None without one."""
     also = frame["also"].str.split(", ").map(lambda names: role in names)
     rows = next((rows for rows in (frame[frame["role"] == role], frame[also]) if len(rows)), None)
     return None if rows is None else rows.sort_values(role, ascending=False, kind="stable").iloc[0].to_dict()

@@ -19,7 +19,7 @@ SHOWN = 12
 
 
 def print_runs(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print the average head and the best head of the runs by each score, as mean and deviation over the runs."""
+    """Print the average and the best value of the heads by each score, as mean and standard deviation over the runs."""
     count = table.sizes["run"]
     if PLACEBO_OF in table.attrs:
         which = f"{count} placebo{'s' * (count > 1)} of its adapter: random ones that change as much"

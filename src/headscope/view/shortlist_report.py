@@ -22,7 +22,7 @@ PLACE = ("attention_type", "layer", "head")
 
 
 def list_shortlist(table: xr.Dataset) -> pd.DataFrame:
-    """Return a line for each head and row of the only score of a table, row by row, the best head first.
+    """Return the scores and the verdict of each head in each row of a table's only score, the best head first.
 
     Columns are ``attention_type`` (if there are several), ``layer``, ``head``, the dimension of the rows, and the score
     on all texts (such as ``accuracy``) with ``lower``, ``upper`` and ``count``. For the half of the texts on which no
@@ -67,7 +67,7 @@ def list_shortlisted(table: xr.Dataset, row: str, top: int | None = None) -> Hea
 
 
 def print_shortlist(table: xr.Dataset, console: Console, *, whole: bool = False) -> None:
-    """Print, for each row of the score, how many heads stand out, and the best of them, or all if `whole`."""
+    """Print, for each row of the score, the number of heads that stand out, and the best of them (all if `whole`)."""
     score, frame = main_score(table), list_shortlist(table)
     dim = score.row_dimension(table)
     for row in table[dim].values:

@@ -187,7 +187,7 @@ def _choose_rows(reports: Sequence[Report], *, whole: bool) -> list[Reported]:
 
 
 def _print_notes(table: xr.Dataset, reports: Sequence[Report], console: Console) -> None:
-    """Print what a causal model can show, how the gold was permuted, and the further baselines of the scores."""
+    """Print notes on causal models, on the permutation of the gold, and on further baselines of the scores."""
     if sentence := describe_causality(table):
         console.print(sentence)
     for report in reports:

@@ -141,7 +141,7 @@ def _name_columns(table: xr.Dataset, score: Score) -> list[str]:
 
 
 def _list_held_out(table: xr.Dataset, row: Row, n: int) -> Iterator[dict[str, Any]]:
-    """Yield the heads of a row of a score in the order of one half of the texts, each scored on the other half."""
+    """Yield the `n` best heads for a row of a score, ranked on one half of the texts and scored on the other half."""
     score, place = row
     if f"{score.report_prefix}reported_verdict" not in table:
         table = add_report(add_significance(table))

@@ -59,7 +59,7 @@ def format_scores(runs: Runs, split: str) -> dict[str, str]:
 
 
 def _list_scores(runs: Runs, split: str) -> dict[str, list[float]]:
-    """Return each score that all scored runs have on a split, run by run."""
+    """Return the values of each score on a split, run by run; scores that a run lacks are left out."""
     scores = [run.scores[split] for run in runs.runs if split in run.scores]
     common = [name for name in SHORT if scores and all(name in values for values in scores)]
     return {name: [values[name] for values in scores] for name in common}

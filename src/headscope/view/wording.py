@@ -27,7 +27,7 @@ simulations at a ratio of 2, and in 12 of 100 at a ratio of 4 (docs/howto/compar
 
 
 def check_comparison(comparison: xr.Dataset) -> xr.Dataset:
-    """Return the comparison after checking that it can be shown.
+    """Return a comparison unchanged if it can be shown; otherwise raise an error.
 
     Raises:
         TableError: the table is not a comparison, or its model has several attention types.
@@ -112,7 +112,7 @@ def count_digits(comparison: xr.Dataset) -> int:
 
 
 def is_of_score(comparison: xr.Dataset) -> bool:
-    """Return True unless the compared variable only describes where attention goes, and does not judge heads."""
+    """Return False if the compared variable only describes where attention goes; True for any other variable."""
     score = find_score(comparison, str(comparison.attrs["variable"]))
     return score is None or score.is_ratio
 
@@ -188,7 +188,7 @@ def name_outcome(comparison: xr.Dataset, name: str, prefix: str = "") -> str:
 
 
 def count_sides(comparison: xr.Dataset) -> tuple[int, int]:
-    """Return how many heads that `select_standing` selects lie above the reference, and how many below it.
+    """Return the numbers of surely changed heads (`select_standing`) that lie above and below the reference.
 
     The reference is the control or, without a control, the model before.
     """

@@ -21,7 +21,7 @@ RANDOM: Mapping[str, dict[str, Any]] = {
     "as many random heads": {"color": "0.3", "marker": "o", "markerfacecolor": "white"},
     "as many random heads in each layer": {"color": "0.3", "marker": "s", "markerfacecolor": "white"},
 }
-"""The marks of random sets, in the order of the tables of `draw_drops`."""
+"""The label and the look of the marks for each kind of random sets, in the order of the tables of `draw_drops`."""
 
 
 @styled

@@ -284,10 +284,10 @@ def _draw_heatmap(axes: Axes, panel: Panel, attention_type: str, title: str, sca
 
 
 def draw_cells(axes: Axes, values: xr.DataArray, scale: Normalize, colours: str) -> float:
-    """Draw a cell for each head of ``(layer, head)``, layer 1 at the top; cells without a value are hatched.
+    """Draw a cell for each head in `values` (layer by head), layer 1 at the top; cells without a value are hatched.
 
     Returns:
-        The factor for the width of lines next to cells of this size, at most 1.
+        A factor of at most 1 for the width of lines, which would cover small cells.
     """
     layers, heads = values["layer"].values, values["head"].values
     fine = min(1.0, 14 / len(heads))  # thicker lines would cover small cells

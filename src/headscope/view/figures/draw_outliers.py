@@ -25,7 +25,7 @@ _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 
 
 class Points(NamedTuple):
-    """The values of ``(layer, head)`` that a panel shows, and the coordinates of the layers on its axis."""
+    """The values of heads (layer by head) that a panel shows, and the coordinates of the layers on its axis."""
 
     values: xr.DataArray
     places: np.ndarray

@@ -42,7 +42,7 @@ def draw_replication(table: xr.Dataset) -> Figure:
     corpora, so a hollow mark may lie above 0.
 
     Args:
-        table: A head table with `headscope.analyse.add_replication`.
+        table: A head table with the variables of `headscope.analyse.add_replication`.
 
     Raises:
         TableError: the table has no reported head with a lift on another corpus.
@@ -75,7 +75,7 @@ def _list_rows(table: xr.Dataset) -> list[Reported]:
 
 
 def _draw_row(axes: Axes, place: int, row: Reported) -> None:
-    """Draw the lift of a head here and there, joined by a thin line."""
+    """Draw the lift of a row's head on both corpora, joined by a thin line."""
     there = row.replication
     assert there is not None
     lifts = {"here": (row.lift, row.verdict, HERE, -APART), "there": (there.lift, there.verdict, THERE, APART)}

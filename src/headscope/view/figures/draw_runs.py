@@ -167,7 +167,7 @@ def pair_classes(
         layer: The layer whose heads are used; by default, all layers.
 
     Raises:
-        TableError: a table lacks the variable, a class that the table before has, or the layer.
+        TableError: a table lacks the variable, the layer, or a class of tokens that `before` has.
     """
     tables = {"task": after} | ({} if control is None else {"control": control})
     for table in (before, *tables.values()):
@@ -228,7 +228,7 @@ def draw_pairs(
 
 
 def _slopes(axes: Axes, rows: pd.DataFrame, group: str) -> None:
-    """Draw the runs of a group as thin lines, and their mean; task and control end side by side, so that both show."""
+    """Draw the runs of a group as thin lines and their mean as a thick line; task and control are shifted apart."""
     ends = np.array([0.0, 1.0 + (0.06 if group == "control" else -0.06)])
     look: dict[str, Any] = {"color": COLOURS[group], "marker": MARKERS[group], "clip_on": False}
     for _, row in rows.iterrows():

@@ -68,7 +68,7 @@ class NotebookFigure(Figure):
 
 
 def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False, pdf: bool = True) -> list[Path]:
-    """Write a figure as ``name.png`` (150 dpi), ``name.svg`` and ``name.pdf``, each either whole or not at all.
+    """Write a figure as ``name.png`` (150 dpi), ``name.svg`` and ``name.pdf``, each completely or not at all.
 
     In SVG and PDF, text stays text. The same figure gives the same bytes. Characters that some system forbids in a file
     name (as in the relation ``nsubj:*``) become ``_``; the returned paths have the actual names.

@@ -96,7 +96,7 @@ def render_page(
         table: A head table; the page leaves out parts for which the table has no values.
         figures: The figures as SVG text by title, in the order to show them. If it is empty, the page says how to draw
             them.
-        views: The tables of the same heads through views, by name; the grid can be switched to them.
+        views: For each further view, by name, a table of the same heads that the grid can show.
         probes: The probes of the same model, whose figures are among `figures`.
         examples: Texts with the attention of all heads (`headscope.examples`).
         distances: A table with the distances between heads (``js_distance``, in nats), to list the nearest heads.

@@ -31,7 +31,7 @@ def write_comparison_page(
         before: A head table.
         after: A table of the same heads. For several runs, the page opens with their mean, and each run can be chosen.
         control: A table of the same heads after tuning on the task's control.
-        path: The path of the page, which is written whole or not at all.
+        path: The path of the page, which is written completely or not at all.
         changes: The tested differences of each variable, for a single model after tuning
             (`headscope.view.difference.compare_tables`).
 

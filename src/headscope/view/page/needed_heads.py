@@ -1,6 +1,7 @@
 """The table on the page of the heads that stand out for a row or are needed, with the effect of disabling them.
 
-It is HTML that can be read without a script; ``scripts/tables.js`` sorts it, and shows the effect of a row in the grid.
+The table is HTML that can be read without a script; ``scripts/tables.js`` sorts the rows, and shows the effect of a row
+in the grid.
 """
 
 import math

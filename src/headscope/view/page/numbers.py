@@ -232,7 +232,7 @@ def _has_numbers(values: xr.DataArray) -> bool:
 
 
 def _list_places(table: xr.Dataset, values: xr.DataArray) -> list[dict[str, Any]]:
-    """Return the labels at which a variable without a title has one number for each head.
+    """Return the labels at which a variable has one number for each head, by dimension: ``{"distance": 4}``.
 
     A variable without a further dimension has a single, empty place. Variables with folds, runs, directions or rows of
     scores have no place. Labels for which every head has 0 or no value are left out.

@@ -1,6 +1,7 @@
 """The table of reported heads on the page: a heading for each score, its rows, and below them the rows without heads.
 
-It is HTML that can be read without a script; ``scripts/tables.js`` sorts it, and shows the head of a row in the grid.
+The table is HTML that can be read without a script; ``scripts/tables.js`` sorts the rows, and shows the head of a row
+in the grid.
 """
 
 import math
@@ -39,9 +40,9 @@ class Column:
     Attributes:
         heading: The name of the column.
         about: The meaning of the column, in one sentence, with its source.
-        content: The content of the cell of a row, as HTML.
-        value: The value by which rows are sorted, as HTML if it is text; None for a picture.
-        has_content: True for a row with something to show in the column; a column without such a row is left out.
+        content: A function that returns the content of a row's cell, as HTML.
+        value: A function that returns the value by which rows are sorted, as HTML if it is text; None for a picture.
+        has_content: A function that returns True for a row with content; a column without such a row is left out.
         right: True for numbers that readers compare; they are right-aligned.
         picture: HTML that is shown in place of the name.
         texts: `HELD_OUT` or `ALL_TEXTS`, the texts on which its numbers are measured; empty if this needs no mention.
