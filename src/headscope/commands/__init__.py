@@ -1,1 +1,1 @@
-"""The commands, a folder each: a request, which is checked without torch, and functions that run and print it."""
+"""The commands, one folder each: a request, which is checked before torch is loaded, and functions that run it."""

@@ -1,4 +1,4 @@
-"""The task of an evaluation, by name, file or folder: examples with labels, minimal pairs, texts, or last words."""
+"""The examples of an evaluation, by name, file or folder: labelled examples, minimal pairs, texts, or last words."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,26 +28,26 @@ if TYPE_CHECKING:  # a command reads its task before torch is loaded
 T = TypeVar("T")
 
 BLIMP = "blimp"
-"""The name of the minimal pairs of Warstadt et al. (2020), and of their folder and format."""
+"""The name of the minimal pairs of Warstadt et al. (2020), and the name of their folder and format."""
 
 LAST_WORDS = "last-word:"
-"""How the name of texts begins whose last word is predicted: ``last-word:lambada.jsonl``."""
+"""The prefix for a file of texts whose last words are predicted: ``last-word:lambada.jsonl``."""
 
 
 @dataclass(frozen=True)
 class EvaluationSource:
-    """The examples of an evaluation, before a model is loaded.
+    """The examples of an evaluation, before a model is loaded. Only one of `task`, `pairs` and `corpus` is given.
 
     Attributes:
-        name: for people.
-        task: examples with labels, of which those of `split` are taken; or none.
-        pairs: minimal pairs; or none.
-        corpus: texts; or none.
-        last_words: of the texts the last word alone is predicted.
-        split: of the task.
-        seed: of the sample of examples.
-        limit: Take at most this number of examples, of texts, or of pairs of each paradigm. None: all.
-        label_names: the task's label for each of the model's, where their names differ.
+        name: The name of the examples in messages.
+        task: A task with labels; None for other examples.
+        pairs: Minimal pairs; empty for other examples.
+        corpus: Texts; None for other examples.
+        last_words: Whether only the last word of each text is predicted.
+        split: The split of the task whose examples are used.
+        seed: The seed of the random sample of examples.
+        limit: The maximum number of examples, of texts, or of pairs of each paradigm. None: no limit.
+        label_names: The label of the task for each label of the model, if their names differ.
     """
 
     name: str
@@ -62,16 +62,16 @@ class EvaluationSource:
 
     @property
     def head(self) -> str:
-        """The task head that a model needs for it, as `headscope.load` names it."""
+        """The task head that a model needs for the examples, in the words of `headscope.load`."""
         if self.task is None:
             return OWN_HEAD
         return "tagging" if self.task.kind == "tagging" else "classification"
 
     def check_runs(self, runs: Runs) -> None:
-        """Raise an error for runs that were not tuned on this task.
+        """Raise an error for runs that were not tuned on the task of this evaluation.
 
         Raises:
-            HeadscopeError: they were tuned on another task or on a control, or nothing is tuned on these texts.
+            HeadscopeError: The runs were tuned on another task or on a control, or the examples have no labels.
         """
         if self.task is None:
             raise HeadscopeError(
@@ -88,16 +88,16 @@ class EvaluationSource:
     def prepare(
         self, model: "Model", *, start: str | None = None, text: str | None = None, **settings: Any
     ) -> "Evaluation":
-        """Return the evaluation of a model.
+        """Return the evaluation of a model on the examples.
 
         Args:
-            model: with its task head.
-            start: the token from which a causal model predicts the first one of a text.
-            text: how texts without labels are read, ``written`` or ``spaced``; those with labels are read as in tuning.
-            settings: ``batch_tokens``, and ``max_tokens``, which minimal pairs do not take.
+            model: The model, with its task head.
+            start: The token from which a causal model predicts the first token of a text.
+            text: How to read texts without labels, ``written`` or ``spaced``. Texts with labels are read as in tuning.
+            settings: ``batch_tokens`` and ``max_tokens``; minimal pairs do not accept ``max_tokens``.
 
         Raises:
-            HeadscopeError: the examples cannot be scored with this model.
+            HeadscopeError: The examples cannot be scored with this model.
         """
         from headscope.intervene.labels import prepare_task
         from headscope.intervene.language import prepare_last_words, prepare_pairs, prepare_texts
@@ -121,11 +121,11 @@ class EvaluationSource:
         return prepare_pairs(reader, self.pairs, name=self.name, **settings)
 
     def _sample(self, task: Task) -> Task:
-        """Return the task with at most `limit` examples of the split."""
+        """Return the task with a random sample of at most `limit` examples in its split."""
         return replace(task, splits={**task.splits, self.split: self._choose(task.splits.get(self.split, ()))})
 
     def _choose(self, examples: Sequence[T]) -> tuple[T, ...]:
-        """Select `limit` examples at random, in their order."""
+        """Choose `limit` examples at random, in their original order; without a limit, return all."""
         if self.limit is None or self.limit >= len(examples):
             return tuple(examples)
         return tuple(examples[number] for number in sorted(Random(self.seed).sample(range(len(examples)), self.limit)))
@@ -144,18 +144,18 @@ def find_evaluation(
     """Read the examples that a user names.
 
     Args:
-        task: a task of `headscope tune`, by name or as a `Task`, or a folder of its TSV files; minimal pairs, as
+        task: A task of `headscope tune`, by name or as a `Task`; a folder with its TSV files; minimal pairs, as
             ``blimp`` or as a file or folder in its format; ``last-word:`` and the path of texts whose last word is
-            predicted; or anything else that `headscope.read` takes: texts.
-        data: the file or folder of a task or of ``blimp``.
-        split: of a task.
-        paradigms: of the minimal pairs. Default: all.
-        limit: Take this number of random examples or last words, of first texts, or of first pairs of each paradigm.
-        seed: of the random sample.
-        labels: which label of the model is which of the task (`headscope.intervene.label_names`).
+            predicted; or texts, as anything that `headscope.read` reads.
+        data: The file or folder of a task or of ``blimp``.
+        split: The split of a task.
+        paradigms: The paradigms of minimal pairs. Default: all.
+        limit: The number of random examples or last words, of first texts, or of first pairs of each paradigm.
+        seed: The seed of the random sample.
+        labels: The label of the task for each label of the model (`headscope.intervene.label_names`).
 
     Raises:
-        HeadscopeError: there is no such task, split, file, paradigm or label, or it cannot be read.
+        HeadscopeError: The task, a split, a file, a paradigm or a label is unknown, or the examples cannot be read.
     """
     if limit is not None and limit < 2:
         raise HeadscopeError(f"{limit} examples say nothing about a head; take 2 or more.")
@@ -166,10 +166,10 @@ def find_evaluation(
 
 
 def name_labels(source: EvaluationSource, labels: str | Mapping[str, str] | None) -> EvaluationSource:
-    """Rename the labels of examples to the labels of a model; None keeps the names of the task.
+    """Record which label of the task each label of a model means; without `labels`, return the source unchanged.
 
     Raises:
-        HeadscopeError: the examples have no labels or not these, or not all of them are named.
+        HeadscopeError: The examples have no labels, a label is unknown, or a label is not named.
     """
     if labels is None:
         return source
@@ -202,7 +202,7 @@ def _find(task: Any, data: Path, split: str, paradigms: Sequence[str], limit: in
 
 
 def _has_pairs(where: Any) -> bool:
-    """Return True for a file or folder of minimal pairs; the folder may hold other files too."""
+    """Return True for a file of minimal pairs, or a folder whose files in that format are all minimal pairs."""
     if not isinstance(where, str | Path) or not Path(where).expanduser().exists():
         return False
     try:
@@ -218,7 +218,7 @@ def _read_beginning(file: Path) -> list[str]:
 
 
 def _is_labelled(task: Any) -> bool:
-    """Return True for a task with labels."""
+    """Return True for a task with labels: a `Task`, the name of a task, or a folder of TSV files."""
     if isinstance(task, Task):
         return True
     if not isinstance(task, str | Path):
@@ -228,7 +228,7 @@ def _is_labelled(task: Any) -> bool:
 
 
 def _take_each(pairs: Iterable[MinimalPair], limit: int | None) -> list[MinimalPair]:
-    """Return the first `limit` pairs of each paradigm."""
+    """Return the first `limit` pairs of each paradigm, or all pairs without a limit."""
     counts: Counter[str] = Counter()
     chosen = []
     for pair in pairs:

@@ -1,4 +1,4 @@
-"""The output of a job, a folder or a file, which one command writes at a time and a killed one can go on with."""
+"""The output folder or file of a command. Only one command writes to it at a time; a killed command can be resumed."""
 
 import json
 import re
@@ -47,21 +47,21 @@ if TYPE_CHECKING:  # a folder is checked before anything is imported that takes 
     """The content of a file, or a function that writes it to a path."""
 
 OUTPUT_SUFFIXES = (".nc", ".html", ".csv", ".md", ".png", ".svg", ".pdf", ".json")
-"""The files that commands write, besides their manifests."""
+"""The suffixes of the files that commands write, besides their manifests."""
 
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """The folder that a job fills, in a ``with`` block: no other command writes to it meanwhile.
+    """The output folder of a command. In its ``with`` block no other command can write to the folder.
 
-    When the block ends well, the sums that were kept for resuming are removed; after an error they stay for --resume.
+    If the block ends without an error, the sums for resuming are removed; after an error they stay for --resume.
 
     Attributes:
-        contents: what is written to it.
-        path: the folder.
-        resume: continue what a killed job left there.
-        progress: called as the work advances.
-        kept: False for a folder of sums alone, to which no results are written.
+        contents: The files of the folder.
+        path: The folder.
+        resume: Whether to continue from the sums of a killed command.
+        progress: A function that is called as the work advances.
+        kept: False for a temporary folder that holds only sums, and no results.
     """
 
     contents: Contents
@@ -72,10 +72,10 @@ class OutputFolder:
     _reserved: ExitStack = field(default_factory=ExitStack, init=False, repr=False, compare=False)
 
     def __enter__(self) -> "OutputFolder":
-        """Check the folder and reserve it.
+        """Check and reserve the folder, and return it.
 
         Raises:
-            HeadscopeError: it is refused (`check`), or another command is writing to it.
+            HeadscopeError: The folder cannot be used (`check`), or another command is writing to it.
         """
         self.check()
         self._reserved.enter_context(reserve(self.path, self.path / LOCK))
@@ -90,8 +90,8 @@ class OutputFolder:
         """Raise an error for an unusable folder before any work is done.
 
         Raises:
-            HeadscopeError: the folder is a file, cannot be written to, or has a table or a manifest that headscope did
-                not write.
+            HeadscopeError: The folder is a file, cannot be written to, or has a table, a manifest or another output
+                file that headscope did not write.
         """
         check_regular(self.path)
         if self.path.exists() and not self.path.is_dir():
@@ -113,10 +113,20 @@ class OutputFolder:
         runs: Runs | None = None,
         trust_remote_code: bool = False,
     ) -> "xr.Dataset":
-        """Measure a model, or all `runs` tuned from it, as the table of a name in `Contents.tables`.
+        """Measure a model, or all `runs` tuned from it, as one of the tables in `Contents.tables`.
 
-        Its sums stay in the folder until everything is written. `label` is the step that progress shows.
-        `trust_remote_code` allows the Python code in the folders of the runs.
+        The sums stay in the folder until everything is written.
+
+        Args:
+            table: The name of the table.
+            model: The model.
+            documents: The documents to measure on.
+            reducers: The reducers.
+            label: The name of this step in the progress.
+            plan: How the model reads the texts.
+            summary: The summary of the documents.
+            runs: The runs to measure in place of the model.
+            trust_remote_code: Whether Python code in the folders of the runs may be executed.
         """
         from headscope.runner import measure, measure_runs
 
@@ -130,12 +140,12 @@ class OutputFolder:
 
     @property
     def out(self) -> Path | None:
-        """The folder; None for one that is not kept."""
+        """The folder; None for a temporary folder."""
         return self.path if self.kept else None
 
     @property
     def listed(self) -> frozenset[str]:
-        """The files that the manifest lists."""
+        """The names of the files that the manifest lists."""
         return frozenset(self._read_manifest()[1])
 
     def finish(
@@ -146,14 +156,15 @@ class OutputFolder:
         files: "Mapping[str, Content] | None" = None,
         draw: "Callable[[], Mapping[str, Figure]]" = dict,
     ) -> "xr.Dataset":
-        """Write head tables with their request, and other files; return the first of the tables.
+        """Write head tables with the request that made them, and other files; return the first table.
 
         Args:
-            request: that was run.
-            names: of the inputs that it was run on, by field.
-            tables: without the request, by name.
-            files: by name, as `write` takes them.
-            draw: returns figures by name; called where they are asked for, once the table is shown.
+            request: The request that was run.
+            names: The names of the inputs, by field of the request.
+            tables: The head tables, by name.
+            files: Other files, as for `write`.
+            draw: A function that returns figures by name. It is called only if figures are requested, after the table
+                is shown.
         """
         recorded = record_request(request, **names)
         tables = {name: table.assign_attrs(recorded) for name, table in tables.items()}
@@ -167,18 +178,18 @@ class OutputFolder:
         return table
 
     def write(self, files: "Mapping[str, Content]", about: Mapping[str, Any]) -> tuple[str, ...]:
-        """Write all files, and return their names relative to the folder; none to a folder that is not kept.
+        """Write all files, and return their names relative to the folder; a temporary folder gets none.
 
-        They are written to a temporary folder first, so that a failure leaves older results as they were. Files that an
-        older job listed in the same manifest and this one does not write are removed, and so is what a job left that
-        was killed while it wrote; no other files are touched.
+        The files are written to a subfolder first, so that a failure leaves older results as they were. Files that the
+        old manifest lists and that are not written again are removed, and so are leftovers of a killed command. No
+        other files are touched.
 
         Args:
-            files: by their names in the folder, written in this order.
-            about: what the manifest records beside the hashes.
+            files: The contents of the files by name, written in this order.
+            about: The information that the manifest records in addition to the hashes.
 
         Raises:
-            HeadscopeError: the disk refuses a file.
+            HeadscopeError: The files cannot be written to the disk.
         """
         if not self.kept:
             return ()
@@ -199,16 +210,16 @@ class OutputFolder:
         pdf: bool = False,
         bare: bool = False,
     ) -> tuple[str, ...]:
-        """Add figures to the folder, and return the names of the files; a folder that is not kept gets none.
+        """Add figures to the folder, and return the names of their files; a temporary folder gets none.
 
         Args:
-            figures: or functions that draw them, by their names in ``figures/`` without suffix.
-            files: that change with the figures, as `write` takes them: written once these are drawn.
-            pdf: write figures as PDF too.
-            bare: leave out the titles of the figures, and the lines below them.
+            figures: The figures, or functions that draw them, by their names in ``figures/`` without suffix.
+            files: Files that show the figures, as for `write`; they are written after the figures.
+            pdf: Write figures as PDF too.
+            bare: Leave out the titles of the figures and the lines below them.
 
         Raises:
-            HeadscopeError: the disk refuses a file.
+            HeadscopeError: The files cannot be written to the disk.
         """
         if not (self.kept and figures):
             return ()
@@ -228,7 +239,11 @@ class OutputFolder:
 
     @contextmanager
     def _fill(self, what: str) -> Iterator[Path]:
-        """Yield a temporary folder, whose files take the place of those of the folder when the block ends well."""
+        """Yield a temporary subfolder; if the block ends without an error, move its files to the folder.
+
+        Args:
+            what: The name of the files in error messages.
+        """
         fresh = self._make_fresh()
         try:
             yield fresh
@@ -250,7 +265,7 @@ class OutputFolder:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def _make_fresh(self) -> Path:
-        """Open the temporary folder."""
+        """Make and return a new temporary subfolder; older ones, which killed commands left, are removed."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             for unfinished in self.path.glob(f".{self.contents.manifest}.new-*"):
@@ -262,16 +277,16 @@ class OutputFolder:
             ) from error
 
     def sums(self, table: str) -> Path:
-        """Return the file with the sums that a killed run has measured so far."""
+        """Return the path of the file of sums from which a killed command resumes the table of this name."""
         return self.path / f".{table}.partial.npz"
 
     @property
     def _pending(self) -> Path:
-        """The list of files that are being moved to the folder, and that no manifest lists yet."""
+        """The file with the names of files that are being moved to the folder and that no manifest lists yet."""
         return self.path / f".{self.contents.manifest}.pending"
 
     def _read_pending(self) -> list[str]:
-        """Return the files that a killed command was about to move to the folder; none if their list is damaged."""
+        """Return the names of the files that a killed command was moving; empty if their list is missing or damaged."""
         try:
             names = parse_json(read_bytes(self._pending, MANIFEST))
         except (HeadscopeError, ValueError):
@@ -279,7 +294,7 @@ class OutputFolder:
         return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
     def _refuse_foreign(self, names: Iterable[str]) -> None:
-        """Raise an error for a file of one of these names that headscope did not write."""
+        """Raise an error if the folder has a file with one of these names that headscope did not write."""
         own = {self.contents.manifest, *self._read_manifest()[1], *self._read_pending()}
         if foreign := [name for name in names if name not in own and (self.path / name).exists()]:
             raise describe_foreign(self.path / foreign[0], "move it, or choose another folder")
@@ -295,10 +310,13 @@ class OutputFolder:
         write_text(f"{content}\n", fresh / self.contents.manifest)
 
     def _read_manifest(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """Read the manifest in the folder with the hashes of the files that it lists; empty without a manifest.
+        """Read the manifest of the folder; without a manifest, both results are empty.
+
+        Returns:
+            What the manifest records, and the hashes of the files by name.
 
         Raises:
-            HeadscopeError: it is no manifest that `write` wrote, and would be overwritten.
+            HeadscopeError: The file of this name is not a manifest that `write` wrote, and would be overwritten.
         """
         path = self.path / self.contents.manifest
         if not path.exists():
@@ -327,13 +345,13 @@ class OutputFolder:
 
 @contextmanager
 def reserve_file(path: Path) -> Iterator[Path]:
-    """Where the sums of the table in the file `path` are kept for resuming, while no other command writes the file.
+    """Reserve an output file in the block, and yield the path of its sums for resuming.
 
-    When the block ends well, they are removed, and so is what a killed process left of the file; after an error they
-    stay for --resume.
+    No other command can write the file in the block. If the block ends without an error, the sums and the leftovers of
+    killed commands are removed; after an error they stay for --resume.
 
     Raises:
-        HeadscopeError: the file cannot be written, or another command is writing it.
+        HeadscopeError: The file cannot be written, or another command is writing it.
     """
     writable(path)
     sums = path.with_name(f".{path.name}.partial.npz")
@@ -344,7 +362,7 @@ def reserve_file(path: Path) -> Iterator[Path]:
 
 
 def remove_sums(sums: Path) -> None:
-    """Remove the sums of a table and of its parts, and the temporary files of a killed process."""
+    """Remove a file of sums, the sums of its parts, and their temporary files."""
     parts = f"{escape(sums.stem)}.*{escape(sums.suffix)}"
     for pattern in (escape(sums.name), parts, f".{parts}"):
         for path in sums.parent.glob(pattern):
@@ -352,7 +370,7 @@ def remove_sums(sums: Path) -> None:
 
 
 def _is_listed(entry: tuple[str, object]) -> bool:
-    """Return True for the name of a file in the folder with a SHA-256."""
+    """Return True for a file name inside the folder with a valid SHA-256."""
     name, digest = entry
     parts = PurePosixPath(name).parts
     inside = not PurePosixPath(name).is_absolute() and ".." not in parts and bool(parts)
@@ -361,7 +379,7 @@ def _is_listed(entry: tuple[str, object]) -> bool:
 
 
 def write_content(content: "Content", path: Path) -> None:
-    """Write a head table, a data frame as CSV or a text, whole or not at all; or call a function that writes."""
+    """Write a head table, a data frame (as CSV) or a text to a file in one step; a function writes the file itself."""
     from xarray import Dataset
 
     from headscope.heads import write_table

@@ -1,4 +1,4 @@
-"""The function of a request: its signature and its docstring, which type checkers and editors read alike."""
+"""The Python function of a request, with the signature and the docstring that type checkers and editors show."""
 
 import dataclasses
 import inspect
@@ -18,11 +18,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 WIDTH = 116
-"""Columns of a docstring."""
+"""The maximum number of columns of a docstring."""
 
 
 def make_function(record: Callable[P, Request[R]]) -> Callable[P, R]:
-    """Return the function that makes a request and runs it."""
+    """Return a function that makes a request from its arguments and runs the request."""
     cls = cast(type[Request[R]], record)
 
     def call(*arguments: P.args, **named: P.kwargs) -> R:
@@ -50,12 +50,12 @@ def make_function(record: Callable[P, Request[R]]) -> Callable[P, R]:
 
 
 def list_parameters(record: type[Request[Any]]) -> "list[dataclasses.Field[Any]]":
-    """Return the fields that are parameters of the function."""
+    """Return the fields of a request that are parameters of its function."""
     return [each for each in order_fields(record) if record.options[each.name].in_python]
 
 
 def describe(record: type[Request[Any]]) -> str:
-    """Return the docstring of the function: that of the request, with a line for each field."""
+    """Return the docstring of the function: the docstring of the request, with an entry for each parameter."""
     prose, heading, rest = inspect.cleandoc(record.__doc__ or "").partition("\nReturns:\n")
     lines = ["Args:"]
     for each in list_parameters(record):
@@ -70,7 +70,10 @@ def describe(record: type[Request[Any]]) -> str:
 
 
 def _wrap(text: str) -> Iterator[str]:
-    """Yield the lines of an argument; `textwrap` takes five times as long, which every command would wait for."""
+    """Yield the lines of the text of a parameter, wrapped at `WIDTH`.
+
+    `textwrap` takes five times as long, and every command would wait for it.
+    """
     line = "   "
     for word in text.split():
         if len(line) + 1 + len(word) > WIDTH:

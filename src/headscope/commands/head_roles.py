@@ -1,4 +1,4 @@
-"""The roles of the heads of a decoder, measured on generated texts beside the same model untrained.
+"""The roles of the heads of a decoder, measured on generated texts, in comparison with the untrained model.
 
 corpora --measure, untrained too--> tables by corpus --find_head_roles--> head table
 """
@@ -24,17 +24,23 @@ from headscope.reducers import REDUCERS
 from headscope.runner import Plan, measure
 
 _ADDED = ("documents", "documents_repeated", "tokens", "tokens_unknown", "words", "units")
-"""The attributes of a table that are counts of its texts."""
+"""The attributes of a table that are counts, and are added when tables are joined."""
 
 
 UNTRAINED_PART, FEWEST_UNTRAINED = 4, 20
-"""The untrained model reads every fourth text, which is enough for heads that know nothing, but at least 20 texts."""
+"""The untrained model reads every fourth text, which is enough for heads without roles, but at least 20 texts."""
 
 
 def read_generated(repeats: int, needles: int, seed: int) -> dict[str, Corpus]:
-    """Return the corpora of roles by table; each role is measured on the first corpus that shows it.
+    """Return the generated corpora for measuring roles, by the name of their table.
 
-    Needles stand in short texts: one token of an answer is scored in each, so that many are needed.
+    Each role is measured on the first corpus that has its annotation. The texts with needles are short and many, since
+    only one token of each answer is scored.
+
+    Args:
+        repeats: The number of texts of repeated random tokens.
+        needles: The number of texts with needles.
+        seed: The seed of both.
     """
     short = read([*generate_needles(needles, seed, others=SHORT)])
     return {
@@ -44,7 +50,7 @@ def read_generated(repeats: int, needles: int, seed: int) -> dict[str, Corpus]:
 
 
 def is_decoder(model: Model) -> bool:
-    """Return True for a causal model: each token sees only itself and earlier tokens. False for saved attention."""
+    """Return True for a model that is only a decoder; False for other models and for saved attention."""
     return set(model.layers) == {"decoder"} and model.saved is None
 
 
@@ -52,7 +58,7 @@ def require_decoder(model: Model) -> None:
     """Raise an error for a model whose heads have no roles.
 
     Raises:
-        ModelError: the model is no decoder alone, or saved attention.
+        ModelError: The model is not a decoder alone, or it is saved attention.
     """
     model.require_weights("the untrained model")
     if not is_decoder(model):
@@ -65,17 +71,17 @@ def require_decoder(model: Model) -> None:
 def measure_head_roles(
     model: Model, untrained: Model, folder: OutputFolder, corpora: Mapping[str, Corpus], plan: Plan
 ) -> xr.Dataset:
-    """Measure the roles of all heads.
+    """Measure the roles of all heads of a decoder.
 
     Args:
-        model: a decoder, with its head if it has one.
-        untrained: the same with random weights.
-        folder: of the job, in which the sums are kept for resuming.
-        corpora: as `read_generated` gives them.
-        plan: how to batch.
+        model: The decoder, with its head for language modelling if it has one.
+        untrained: The same architecture with random weights.
+        folder: The output folder, in which sums are kept for resuming.
+        corpora: The corpora from `read_generated`.
+        plan: How to batch the texts.
 
     Raises:
-        HeadscopeError: no role can be measured of it.
+        HeadscopeError: No role can be measured.
     """
     wanted = [name for name, reducer in REDUCERS.items() if any(score.roles for score in reducer.scores)]
     beside = _Beside(model, untrained, folder, plan)
@@ -103,7 +109,7 @@ def measure_head_roles(
 
 @dataclass(frozen=True)
 class _Beside:
-    """A model and the same model untrained, which are measured alike."""
+    """A model and the untrained model, which are measured in the same way."""
 
     model: Model
     untrained: Model
@@ -111,7 +117,7 @@ class _Beside:
     plan: Plan
 
     def measure(self, stem: str, corpus: Corpus, names: Sequence[str]) -> tuple[xr.Dataset, xr.Dataset]:
-        """Return the table of the model, and that of the untrained model on some of the texts."""
+        """Measure the model on a corpus, and the untrained model on some of its texts; return both tables."""
         by_length = _sort(corpus)
         some = by_length[:: max(1, min(UNTRAINED_PART, len(by_length) // FEWEST_UNTRAINED))]
         step = f"finding the roles of heads on {corpus.name}"
@@ -125,7 +131,10 @@ class _Beside:
         return table, control
 
     def find_refused(self, corpus: Corpus, names: Sequence[str]) -> dict[str, HeadscopeError]:
-        """Return the reducers that cannot be measured of either, as the shortest text of a corpus shows, and why."""
+        """Return the reducers that cannot be measured on one of the models, each with the error.
+
+        This is tried with the shortest text of the corpus.
+        """
         shortest = _sort(corpus)[0]
         refused: dict[str, HeadscopeError] = {}
         for model in (self.untrained, self.model):
@@ -141,12 +150,12 @@ class _Beside:
 
 
 def _sort(corpus: Corpus) -> list[Document]:
-    """Return the documents of a corpus, the shortest first."""
+    """Return the documents of a corpus from the shortest to the longest."""
     return sorted(corpus, key=lambda document: len(document.words))
 
 
 def _join_sources(tables: Sequence[xr.Dataset]) -> dict[str, Any]:
-    """Return the attributes of the first table, with the corpora of all tables."""
+    """Return the attributes of the first table, with the counts and the corpora of all tables."""
     every = [table.attrs for table in tables]
     skipped = sum((Counter(json.loads(attrs["skipped"])) for attrs in every), Counter[str]())
     return every[0] | {

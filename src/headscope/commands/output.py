@@ -1,4 +1,4 @@
-"""The output of a command, a folder or a file: checked before any work is done, and reserved while it is written."""
+"""The options for the output of a command, and the checks of its folder or file before any work is done."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 FIGURES = "figures"
-"""The folder of the figures within that of the results."""
+"""The name of the subfolder of a results folder that holds the figures."""
 
 PDF_HELP = "Draw the figures as PDF too, for a paper."
 
@@ -27,10 +27,11 @@ class Contents:
     """The files of a folder of results.
 
     Attributes:
-        name: what messages call them, such as ``the alignment``.
-        manifest: the file that lists the others.
-        tables: the head tables that are measured for it, whose sums are kept for resuming.
-        others: further files whose names are known beforehand: a file of the user's is seen before any work is done.
+        name: The name of the results in messages, such as ``the alignment``.
+        manifest: The name of the file that lists the others.
+        tables: The names of the head tables that are measured for the results, whose sums are kept for resuming.
+        others: Further file names that are known in advance, so that a file of the user's with such a name is found
+            before any work is done.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Contents:
 
 
 class Resumable(Options):
-    """Going on with a killed run."""
+    """The option to continue a killed command."""
 
     resume: bool = option(
         OUTPUT,
@@ -53,7 +54,7 @@ class Resumable(Options):
 
 
 class Drawing(Options):
-    """Figures of the results, which take longer to draw than all else takes to write."""
+    """The options for figures, which take longer to draw than all other results take to write."""
 
     figures: bool = option(
         OUTPUT, "Draw figures too, into figures/ in the folder.", default=False, unset="none", recorded=False
@@ -76,17 +77,17 @@ class Drawing(Options):
 
     @property
     def has_figures(self) -> bool:
-        """True where figures are asked for."""
+        """Whether figures are requested."""
         return self.figures or self.pdf
 
     def hand_over(self, result: Any) -> None:
-        """Show a result that is written, if anybody wants to see it."""
+        """Pass a result that is written to the function `show`, if the request has one."""
         if self.show is not None:
             self.show(result)
 
 
 class Listing(Options):
-    """The part of the results that is printed."""
+    """The option for printing all results, and not only a part."""
 
     whole: bool = option(
         OUTPUT,
@@ -99,7 +100,7 @@ class Listing(Options):
 
 
 class WritesFolder(Protocol):
-    """A request whose results are a folder."""
+    """A request whose results are written to a folder."""
 
     @property
     def contents(self) -> Contents:
@@ -107,23 +108,26 @@ class WritesFolder(Protocol):
 
     @property
     def out(self) -> str | Path | None:
-        """The folder; None if nothing is to be written."""
+        """The folder; None if nothing is written."""
 
 
 @contextmanager
 def open_folder(request: WritesFolder, progress: Progress) -> Iterator["OutputFolder"]:
-    """Yield the folder `out`, which no other command writes to meanwhile; without `out`, one that is not kept."""
+    """Yield the output folder of a request, reserved for this command; without `out`, a temporary folder.
+
+    Results are not kept in a temporary folder.
+    """
     with ExitStack() as opened:
         path = opened.enter_context(TemporaryDirectory()) if request.out is None else request.out
         yield opened.enter_context(_make_folder(request, Path(path), progress))
 
 
 def check_folder(request: WritesFolder) -> None:
-    """Raise an error for a folder that cannot be written.
+    """Raise an error for an output folder that cannot be used.
 
     Raises:
-        HeadscopeError: it is a file, cannot be written to, or has a file of the name of the manifest that headscope did
-            not write; another command is writing to it; or no folder is named that could be continued.
+        HeadscopeError: The folder is a file, cannot be written to, or holds a file of the name of an output file that
+            headscope did not write; another command is writing to it; or `resume` is set and no folder is named.
     """
     if request.out is not None:
         from headscope.files import LOCK, reserve
@@ -137,11 +141,11 @@ def check_folder(request: WritesFolder) -> None:
 
 
 def check_file(out: Path) -> None:
-    """Raise an error for a file that cannot be written.
+    """Raise an error for an output file that cannot be written.
 
     Raises:
-        HeadscopeError: it is a folder or a file of the user's, its folder cannot be written to, or another command is
-            writing it.
+        HeadscopeError: It is a folder or a file that headscope did not write, its folder cannot be written to, or
+            another command is writing it.
     """
     from headscope.files import reserve, writable
     from headscope.own_files import refuse_foreign

@@ -1,10 +1,10 @@
-"""The progress of a command."""
+"""The type of functions that show the progress of a command."""
 
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
-"""Called with the name of a step, how much of it is done and how much there is (0 if not known)."""
+"""A function that is called with the name of a step, the amount done and the total amount (0 if unknown)."""
 
 
 def ignore_progress(step: str, done: int, total: int) -> None:
-    """Show nothing."""
+    """Show no progress."""

@@ -44,7 +44,7 @@ else:
 R_co = TypeVar("R_co", covariant=True)
 
 _COMPLETE = "_complete"
-"""The attribute of a request that is checked, and is not changed any more."""
+"""The attribute that marks a request as checked; such a request cannot be changed."""
 
 
 @dataclass_transform(
@@ -53,18 +53,21 @@ _COMPLETE = "_complete"
     field_specifiers=(option, argument, reducer_option, table_option, output_file, output_folder),
 )
 class Options:
-    """Fields that several requests share. Requests are composed of them by inheritance, and of nothing else."""
+    """A group of fields that several requests share; a request is composed by inheriting from such groups."""
 
     options: ClassVar[Mapping[str, Option]]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Raise an error for a change; methods that a frozen dataclass has for that are made anew for each class."""
+        """Raise an error if a checked request is changed.
+
+        The methods of a frozen dataclass would do the same, but Python would make them anew for each class.
+        """
         if _COMPLETE in self.__dict__:
             raise dataclasses.FrozenInstanceError(f"{name} of a request cannot be changed")
         super().__setattr__(name, value)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Make the class a dataclass, and find out the type of each option."""
+        """Make the class a dataclass, and set the option of each field."""
         super().__init_subclass__(**keywords)
         # Only requests are made: `__init__` is compiled for each class, which takes most of the time of an import.
         dataclass(init=hasattr(cls, "__post_init__"), eq=False, repr=False, match_args=False)(cls)
@@ -78,13 +81,14 @@ class Request(Options, Generic[R_co]):
     result.
 
     Attributes:
-        command: its name on the terminal; none if it is for Python alone.
-        function: its name in Python.
-        module: in the folder of the request, whose function ``run`` runs it.
-        printer: in the folder of the request, whose function ``show`` prints its result.
-        loading: the step that is shown while that module is imported; none if it takes no time.
-        usage: examples for the help.
-        example: the lines of one in Python, for the docstring and for what is said of a call without an argument.
+        command: The name on the terminal; empty for a request that only Python has.
+        function: The name of the Python function.
+        module: The module in the folder of the request whose function ``run`` runs the request.
+        printer: The module in the folder of the request whose function ``show`` prints the result.
+        loading: The progress step that is shown while `module` is imported; empty if the import takes no time.
+        usage: Examples for the help.
+        example: The lines of a Python example, for the docstring and for the error message of a call without an
+            argument.
     """
 
     command: ClassVar[str] = ""
@@ -115,7 +119,7 @@ class Request(Options, Generic[R_co]):
         loading: str | None = None,
         **keywords: Any,
     ) -> None:
-        """Note the names of the request and the type of its result; the others are inherited."""
+        """Set the names of the request and the type of its result; names that are not given are inherited."""
         super().__init_subclass__(**keywords)
         cls.command = command
         if function or not cls.function:
@@ -126,7 +130,7 @@ class Request(Options, Generic[R_co]):
         cls.result = next((get_args(base)[0] for base in bases if get_origin(base) is Request), cls.result)
 
     def __post_init__(self) -> None:
-        """Raise an error for a value that is not possible; a value that is the default is not checked."""
+        """Check and convert each value that is not the default, and mark the request as checked."""
         for each in dataclasses.fields(self):
             value = getattr(self, each.name)
             if value is not each.default:
@@ -135,15 +139,15 @@ class Request(Options, Generic[R_co]):
 
     @classmethod
     def locate(cls, module: str) -> str:
-        """Return the whole name of a module in the folder of the request."""
+        """Return the full name of a module in the folder of the request."""
         return f"{cls.__module__.rpartition('.')[0]}.{module}"
 
     @classmethod
     def parse(cls, typed: Mapping[str, Any]) -> "Request[R_co]":
-        """Return the request that was typed: texts by field, of which None was not given.
+        """Return the request for typed input: a text for each field, or None for an option that was not typed.
 
         Raises:
-            HeadscopeError: a value is not possible.
+            HeadscopeError: A value is not possible.
         """
         return cls(**{name: cls.options[name].parse(name, text) for name, text in typed.items() if text is not None})
 
@@ -151,14 +155,14 @@ class Request(Options, Generic[R_co]):
         """Raise an error for a request that cannot be run, and read the inputs that need no torch.
 
         Raises:
-            HeadscopeError: in one sentence, what is wrong.
+            HeadscopeError: The request cannot be run; the message says why in one sentence.
         """
 
     def run(self, progress: Progress = ignore_progress) -> R_co:
-        """Check the request and run it.
+        """Check the request, run it and return its result.
 
         Raises:
-            HeadscopeError: in one sentence, what is wrong.
+            HeadscopeError: The request cannot be run; the message says why in one sentence.
         """
         try:
             if not self.loading:
@@ -181,7 +185,7 @@ class Request(Options, Generic[R_co]):
 
 
 def order_fields(record: type[Options]) -> list["dataclasses.Field[Any]"]:
-    """Return the fields as they are shown: positional ones, then those of the command, then those that it shares."""
+    """Sort fields as they are shown: positional ones, then the request's own, then those of shared option groups."""
     ranks: dict[str, tuple[bool, int]] = {}
     for depth, cls in enumerate(reversed(record.__mro__)):
         rank = cls.__module__ != record.__module__, -depth
@@ -192,7 +196,7 @@ def order_fields(record: type[Options]) -> list["dataclasses.Field[Any]"]:
 
 
 def spell(text: str, record: type[Options]) -> str:
-    """Return a text as the terminal shows it: the fields of the request by the names that one types."""
+    """Replace the names of fields in a text by the option names that a user types."""
     described = record.options
     return re.sub(
         r"`(\w+)`", lambda name: spell_name(name[1], described[name[1]]) if name[1] in described else name[0], text

@@ -1,4 +1,4 @@
-"""The request that a table records, as JSON, and the request that is made from it again.
+"""The request that a table records as JSON, and its restoration.
 
 What was given in memory is recorded by its name, and has to be given again.
 """
@@ -16,17 +16,17 @@ from headscope.errors import TableError, quote
 R = TypeVar("R")
 
 COMMAND, IN_MEMORY, MAPPING = "command", "in_memory", "mapping"
-"""The keys of the name of the function, of the name of an object, and of the entries of a mapping."""
+"""The keys in the JSON: the name of the function, the name of an object in memory, and the entries of a mapping."""
 REQUEST = "request"
 """The attribute of a table that holds the request."""
 
 
 def record_request(request: Request[Any], **names: str) -> dict[str, str]:
-    """Return attributes of a table: ``request`` as JSON, ``call`` as a call in Python, and when it was ``created``.
+    """Return attributes of a table: ``request`` (JSON), ``call`` (Python code) and ``created`` (the present time).
 
     Args:
-        request: that was run.
-        names: of what was given in memory, by field.
+        request: The request that was run.
+        names: The names of inputs that were given in memory, by field.
     """
     fields = [each.name for each in order_fields(type(request)) if request.options[each.name].recorded]
     values = {name: _record(getattr(request, name), names.get(name)) for name in fields}
@@ -39,14 +39,14 @@ def restore_request(record: type[Request[R]], written: str, /, **given: Any) -> 
     """Return the request that a table records.
 
     Args:
-        record: its class.
-        written: the attribute ``request``.
-        given: fields that differ, or that were given in memory.
+        record: The class of the request.
+        written: The attribute ``request`` of the table.
+        given: Values of fields that differ from the recorded ones, or that were given in memory.
 
     Raises:
-        TableError: it is no request of this command, has fields that the command does not have, or something that was
-            given in memory is not given again.
-        HeadscopeError: a value is not possible.
+        TableError: The request is not one of this command, it has unknown fields, or an input that was given in memory
+            is missing.
+        HeadscopeError: A value is not possible.
     """
     recorded = read_request(written)
     if recorded.pop(COMMAND) != record.function:
@@ -67,10 +67,10 @@ def restore_request(record: type[Request[R]], written: str, /, **given: Any) -> 
 
 
 def read_request(text: str) -> dict[str, Any]:
-    """Return the fields of a recorded request, and under `COMMAND` the name of the function.
+    """Parse a recorded request; return its fields, and the name of the function under the key `COMMAND`.
 
     Raises:
-        TableError: it is no such request.
+        TableError: The text is not a recorded request.
     """
     try:
         values = json.loads(text)
@@ -82,7 +82,7 @@ def read_request(text: str) -> dict[str, Any]:
 
 
 def find_dtype(attributes: Mapping[Any, Any]) -> str | None:
-    """Return the numerical type in which the request of a table had the model run; None for that of its weights."""
+    """Return the numerical type that the recorded request of a table names; None if it names none."""
     try:
         dtype = read_request(str(attributes.get(REQUEST, ""))).get("dtype")
     except TableError:
@@ -91,7 +91,7 @@ def find_dtype(attributes: Mapping[Any, Any]) -> str | None:
 
 
 def _record(value: Any, name: str | None = None) -> Any:
-    """Convert a value to JSON; objects that are not data, or that have a name, become their name."""
+    """Convert a value to JSON; an object that is not data, or that has a name, is replaced by its name."""
     if isinstance(value, Path):
         return str(value)
     if value is None or isinstance(value, str | int | float):
@@ -104,10 +104,10 @@ def _record(value: Any, name: str | None = None) -> Any:
 
 
 def _restore(field: str, value: Any) -> Any:
-    """Return a value that was recorded.
+    """Convert a recorded value from JSON.
 
     Raises:
-        TableError: it was given in memory.
+        TableError: The value was an object in memory.
     """
     if isinstance(value, list):
         return [_restore(field, each) for each in value]
@@ -123,7 +123,7 @@ def _restore(field: str, value: Any) -> Any:
 
 
 def _show(value: Any) -> Any:
-    """Return a recorded value as the call has it."""
+    """Return a recorded value in the form of the recorded call."""
     if isinstance(value, list):
         return [_show(each) for each in value]
     if isinstance(value, dict):

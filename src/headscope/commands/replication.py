@@ -1,4 +1,4 @@
-"""The second corpus of a job, on which the heads that are chosen on the first are scored again."""
+"""The second corpus of a command, on which the reported heads of the first corpus are scored again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replication:
-    """A corpus to replicate on, and the reducers that are measured there.
+    """A corpus to replicate on, and the reducers that are measured on it.
 
     Attributes:
-        name: the corpus as the user gave it, with the part of it that is taken.
-        documents: of this corpus.
-        summary: of the documents.
-        reducers: those that choose heads and whose annotation the corpus has, without permutations: the heads are
-            fixed in advance, so there is no choice to correct for.
+        name: The name of the corpus, with its measured part.
+        documents: The corpus.
+        summary: The summary of the corpus.
+        reducers: The reducers that choose heads and whose annotation the corpus has, without permutations: the heads
+            are fixed in advance, so there is no choice to correct for.
     """
 
     name: str
@@ -39,18 +39,18 @@ class Replication:
 def open_replication(
     request: "Atlas | Measure", reducers: Sequence[str | Reducer], resolved: Sequence[Reducer], progress: Progress
 ) -> Replication | None:
-    """Read and check the corpus to replicate on, before any model runs; None without `replicate`.
+    """Read and check the corpus to replicate on, before any model runs; return None without `replicate`.
 
     Args:
-        request: that names both corpora.
-        reducers: as they were named.
-        resolved: the same, made for the first corpus, in the same order. Those that were named are made anew for the
-            second one, whose labels may be others; those that were given as objects stay as they are.
-        progress: called as the work advances.
+        request: The request, which names both corpora.
+        reducers: The reducers as the user gave them, by name or as objects.
+        resolved: The reducers that were made from `reducers` for the first corpus, in the same order. Named reducers
+            are made anew for the second corpus, since its labels may differ; objects stay as they are.
+        progress: A function that is called as the work advances.
 
     Raises:
-        HeadscopeError: no reducer chooses heads; or the corpus cannot be read, is the same as the first, or lacks the
-            annotation of all reducers that do.
+        HeadscopeError: No reducer chooses heads; or the second corpus cannot be read, is the same as the first, or
+            lacks the annotation for all reducers that choose heads.
     """
     if request.replicate is None:
         return None

@@ -1,4 +1,4 @@
-"""Head tables from the folder of an atlas or the file of a table. No torch here."""
+"""Head tables, read from the folder of an atlas or from a file. This module needs no torch."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from headscope.heads import read_table, require_table
 
 
 def find_table(source: object) -> xr.Dataset | None:
-    """Read the head table in the folder of an atlas or in a ``.nc`` file; None for anything else, such as a model.
+    """Read the head table in an atlas folder or in a ``.nc`` file; return None for anything else, such as a model.
 
     Raises:
-        HeadscopeError: there is no such file, or it is damaged or no file at all.
+        HeadscopeError: The ``.nc`` file is missing or damaged, or the atlas is not complete.
     """
     if isinstance(source, xr.Dataset):
         return source
@@ -32,10 +32,10 @@ def find_table(source: object) -> xr.Dataset | None:
 
 
 def open_table(source: str | Path | xr.Dataset) -> xr.Dataset:
-    """Read the head table in the folder of an atlas or in a file.
+    """Read the head table in the folder of an atlas or in a ``.nc`` file.
 
     Raises:
-        TableError: there is none, or it is damaged.
+        TableError: There is no table, or it is damaged.
     """
     table = find_table(source)
     if table is None:
@@ -47,31 +47,31 @@ def open_table(source: str | Path | xr.Dataset) -> xr.Dataset:
 
 
 def name_source(table: xr.Dataset) -> str:
-    """Return the file that a table was read from, or words for a table in memory."""
+    """Return the file from which a table was read, or the words "the head table" for a table in memory."""
     return name_table(table, "the head table")
 
 
 def open_effects(effects: str | Path | xr.Dataset) -> xr.Dataset:
-    """Return the effects of disabling heads.
+    """Read a table of the effects of disabling heads.
 
     Args:
-        effects: the folder that `headscope disable` wrote, its ``effects.nc``, or the table itself.
+        effects: The folder that `headscope disable` wrote, its ``effects.nc``, or the table itself.
 
     Raises:
-        TableError: there is no such table, it is damaged, or it does not tell which heads are needed.
+        TableError: The table is missing or damaged, or does not say which heads are needed.
     """
     table, name = _open_written(effects, "effects.nc", "effects are written by `headscope disable`")
     return check_effects(table, name or "the table of effects")
 
 
 def open_probes(probes: str | Path | xr.Dataset) -> xr.Dataset:
-    """Return the table of probes.
+    """Read a table of probes.
 
     Args:
-        probes: the folder that `headscope probe` wrote, its ``probe.nc``, or the table itself.
+        probes: The folder that `headscope probe` wrote, its ``probe.nc``, or the table itself.
 
     Raises:
-        TableError: there is no such table, or it is none of probes.
+        TableError: The table is missing or damaged, or is not a table of probes.
     """
     table, _ = _open_written(probes, "probe.nc", "probes are written by `headscope probe`")
     require_table(table)
@@ -81,7 +81,11 @@ def open_probes(probes: str | Path | xr.Dataset) -> xr.Dataset:
 
 
 def _open_written(source: str | Path | xr.Dataset, file: str, advice: str) -> tuple[xr.Dataset, str]:
-    """Return a table that a command wrote to its folder, and where it is; one that is given, as it is."""
+    """Read a table that a command wrote to its folder; a table in memory is returned unchanged.
+
+    Returns:
+        The table, and its path (empty for a table in memory).
+    """
     if not isinstance(source, str | Path):
         return source, ""
     path = Path(source).expanduser()

@@ -1,4 +1,4 @@
-"""The meanings of the words in results, for `headscope help lift`."""
+"""The explanations of the words in results, for `headscope help lift`."""
 
 from collections.abc import Sequence
 
@@ -6,5 +6,5 @@ from headscope.view.glosses import TERMS
 
 
 def explain_term(words: Sequence[str]) -> str:
-    """Return the meaning of a word in results, such as ``stands out``; an empty string for any other word."""
+    """Return the explanation of a word in results, such as ``stands out``; an empty string for an unknown word."""
     return TERMS.get("_".join(words), TERMS.get(" ".join(words), ""))

@@ -1,4 +1,4 @@
-"""Turns for work that cannot run twice at once, such as questions to a model.
+"""A queue for work that cannot run twice at once, such as questions to a model.
 
 work --`Turns.do`--> is done when all before it is; refused where too much waits, dropped where nobody waits for it
 """
@@ -11,26 +11,26 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 MOST_WAITING = 16
-"""How many may wait for their turn."""
+"""The maximum number of pieces of work that wait for their turn."""
 
 LOOK_SECONDS = 0.2
-"""Seconds between two looks whether a client that waits is still there."""
+"""The time in seconds between two checks whether a waiting client is still connected."""
 
 Result = TypeVar("Result")
 
 
 class BusyError(Exception):
-    """Too many wait already; the message says so."""
+    """The error for work that finds too many others waiting; the message is for the user."""
 
 
 class ClientLeftError(Exception):
-    """Who waited has left."""
+    """The error for work whose client has left before its turn."""
 
 
 class Turns:
-    """Does one piece of work after another, in the order in which they came.
+    """A queue that does one piece of work after another, in the order of arrival.
 
-    One thread does all of it, since each that computes with torch would keep memory of its own.
+    One thread does all the work, since each thread that computes with torch would keep memory of its own.
     """
 
     def __init__(self) -> None:
@@ -40,19 +40,19 @@ class Turns:
         threading.Thread(target=self._work, daemon=True).start()
 
     def __len__(self) -> int:
-        """Return how many work or wait."""
+        """Return the number of pieces of work that run or wait."""
         return len(self._open)
 
     def do(self, work: Callable[[], Result], has_left: Callable[[], bool]) -> Result:
-        """Wait for the turn, and return the result of the work.
+        """Wait for the turn, do the work, and return its result.
 
         Args:
-            work: that is done.
-            has_left: says whether nobody waits any more.
+            work: A function that does the work.
+            has_left: A function that returns True if nobody waits for the result any more.
 
         Raises:
-            BusyError: too many wait.
-            ClientLeftError: nobody waits any more.
+            BusyError: Too many others wait.
+            ClientLeftError: The client left before its turn.
         """
         future: Future[Result] = Future()
         until = time.monotonic() + 2 * LOOK_SECONDS  # those who have left are gone by then
@@ -68,11 +68,11 @@ class Turns:
         return future.result()
 
     def close(self) -> None:
-        """End the thread when it has done the waiting work."""
+        """End the thread after it has done the waiting work."""
         self._queue.put(None)
 
     def _enter(self, future: Future[Any]) -> bool:
-        """Return whether there was room to wait, which is then taken."""
+        """Add the work to the queue if there is room, and return whether there was."""
         with self._entrance:
             has_room = len(self._open) <= MOST_WAITING
             if has_room:

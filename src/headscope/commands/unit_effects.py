@@ -1,4 +1,4 @@
-"""The effects of disabling the units of one model on one evaluation. Outcomes are kept for resuming.
+"""The effects of disabling units (heads, layers, key/value heads) of a model in an evaluation. Outcomes can be resumed.
 
 units --list_ablations--> ablations --measure_outcomes--> outcomes --tabulate_effects--> head table
 """
@@ -50,7 +50,7 @@ from headscope.runner.provenance import identify_model, list_versions
 from headscope.view.headings import name_model
 
 TABLE, PAIRS = "effects", "pairs"
-"""The names under which outcomes of units, and of pairs of heads, are kept for resuming."""
+"""The names under which the outcomes of units and of pairs of heads are kept for resuming."""
 
 
 def measure_units(
@@ -63,19 +63,20 @@ def measure_units(
     seed: int,
     run: str = "",
 ) -> xr.Dataset:
-    """Measure the effects of disabling some units of a model, as a head table with its provenance.
+    """Measure the effects of disabling units of a model, as a head table with its provenance.
 
     Args:
-        folder: what is measured is kept there, from which a killed run goes on.
-        model: a loaded model.
-        evaluation: of that model.
-        units: heads, layers and key/value heads, disabled one by one.
-        request: how they are disabled.
-        seed: of placebos, samples and texts for ``resample``.
-        run: the name of the model among several that are measured into one folder.
+        folder: The folder in which outcomes are kept, so that a killed command can be resumed.
+        model: The loaded model.
+        evaluation: The evaluation of the model.
+        units: The heads, layers and key/value heads, which are disabled one by one.
+        request: The request, which says how units are disabled.
+        seed: The seed of placebos, samples and texts for ``resample``.
+        run: The name of the run, if several are measured into one folder.
 
     Raises:
-        HeadscopeError: the units make no pair; or the model has no direct effects, no placebos, or cannot be changed.
+        HeadscopeError: There are fewer than two heads to make pairs of, or the model has no direct effects or placebos,
+            or cannot be edited.
     """
     if request.pairs and sum(unit.kind == HEAD for unit in units) < 2:
         raise HeadscopeError("pairs are made of two heads, and fewer are disabled; name more heads, or no pairs.")
@@ -90,11 +91,11 @@ def measure_units(
 
 @dataclass(frozen=True, eq=False)
 class _Measuring:
-    """The measurement of one table. Its attributes are the arguments of `measure_units` and parts of the model.
+    """The measurement of one table. Its other attributes are the arguments of `measure_units`.
 
     Attributes:
-        projections: the output projection of each layer.
-        stream: the residual stream, where direct effects are measured.
+        projections: The output projection of each layer.
+        stream: The residual stream, on which direct effects are measured; None without direct effects.
     """
 
     folder: OutputFolder
@@ -107,7 +108,7 @@ class _Measuring:
     run: str
 
     def measure(self, units: Sequence[Unit]) -> xr.Dataset:
-        """Return the table without its provenance."""
+        """Return the table of effects, without its provenance."""
         how, pairs, evaluation = self.request.how, self.request.pairs, self.evaluation
         self.folder.progress("preparing what takes the place of heads", 0, 0)
         ways = prepare_ways(self.capture, evaluation, how, seed=self.seed)
@@ -137,7 +138,7 @@ class _Measuring:
         return table.assign_attrs(describe_predictions(evaluation, measured.whole))
 
     def _estimate(self, units: Sequence[Unit], ways: Ways) -> dict[str, Float[np.ndarray, "head item"]]:
-        """Return the first-order estimates of some heads, for each way of disabling them."""
+        """Return the first-order estimates of the effects of the given heads, for each way of disabling them."""
         step = "estimating the effects of heads"
         how, report = self.request.how, lambda done, total: self.folder.progress(step, done, total)
         changes = estimate_changes(self.capture, self.evaluation, how, ways, report)
@@ -145,7 +146,12 @@ class _Measuring:
         return {way: np.stack([changes[way, layer][head] for layer, head in places]) for way in how}
 
     def _choose(self, units: Sequence[Unit], estimates: Float[np.ndarray, "head item"]) -> tuple[list[Unit], list[str]]:
-        """Select the units to run, and the names of the heads among them that were not selected by their estimates."""
+        """Choose the units to run, by the size of their estimates if the request limits the number of heads.
+
+        Returns:
+            The units, and the names of the heads among them that are a random sample (all heads if the number is not
+            limited; none if only some heads are named).
+        """
         names, top = [unit.name for unit in units if unit.kind == HEAD], self.request.top
         if top is None or 2 * top >= len(names):
             return [*units], names if len(names) == len(estimates) else []
@@ -159,14 +165,14 @@ class _Measuring:
         return [unit for unit in units if unit.kind != HEAD or unit.name in {*ranked[:top], *sample}], sample
 
     def _evaluate(self, name: str, ablations: Sequence[Ablation], ways: Ways) -> Outcomes:
-        """Run some ablations, and return their outcomes; a killed run goes on where it was."""
+        """Run ablations, and return their outcomes; a killed command is resumed from saved outcomes."""
         return evaluate_ablations(
             self.folder, self.capture, self.evaluation, ablations, ways, self.projections, name=name,
             noun="pairs of heads" if name == PAIRS else "heads", stream=self.stream, seed=self.seed, run=self.run,
         )  # fmt: skip
 
     def _rank(self, ablations: Sequence[Ablation], outcomes: Outcomes) -> list[Unit]:
-        """Rank the heads by their effects on the smooth metric, in the first way."""
+        """Sort the heads by the size of their effects in the first way of disabling, the largest effect first."""
         metric = next(metric for metric in self.evaluation.metrics if metric.name == self.evaluation.smooth)
         chosen = [
             number
@@ -186,20 +192,20 @@ def evaluate_ablations(
     projections: Mapping[Layer, Projection], *, name: str, noun: str, stream: ResidualStream | None = None,
     seed: int = 0, run: str = "",
 ) -> Outcomes:  # fmt: skip
-    """Run some ablations, and return their outcomes; a killed run goes on where it was.
+    """Run ablations, and return their outcomes; a killed command is resumed from saved outcomes.
 
     Args:
-        folder: what is measured is kept there, under `name`.
-        capture: of the model.
-        evaluation: of that model.
-        ablations: what is disabled, one after the other.
-        ways: what takes the place of outputs.
-        projections: the output projection of each layer, as far as they are known.
-        name: of what is kept.
-        noun: what is disabled, for the progress.
-        stream: the residual stream, for direct paths.
-        seed: of placebos.
-        run: the name of the model among several.
+        folder: The folder in which outcomes are kept, under `name`.
+        capture: The capture of the model.
+        evaluation: The evaluation of the model.
+        ablations: The ablations, which are run one after the other.
+        ways: The replacements of the outputs of heads, for each way of disabling.
+        projections: The output projection of each layer; empty if they are unknown.
+        name: The name under which outcomes are kept.
+        noun: The name of the disabled units in the progress.
+        stream: The residual stream, for direct effects.
+        seed: The seed of placebos.
+        run: The name of the run, if several are measured into one folder.
     """
     labels = [
         f"{each.unit.name} {dict(each.unit.selection)} {each.how} {each.placebo} {each.path}" for each in ablations
@@ -222,7 +228,7 @@ def evaluate_ablations(
 
 
 def describe_predictions(evaluation: Evaluation, whole: Quantities) -> dict[str, str]:
-    """Return the attribute with the labels that the whole model predicts; empty if it predicts no labels."""
+    """Return an attribute with the counts of labels that the whole model predicts; empty if it predicts no labels."""
     if not evaluation.labels:
         return {}
     counts = count_predicted(whole, evaluation.labels)
@@ -230,10 +236,12 @@ def describe_predictions(evaluation: Evaluation, whole: Quantities) -> dict[str,
 
 
 def find_known_projections(capture: Capture, *, needed: bool) -> Mapping[Layer, Projection]:
-    """Return the output projections. Without them, apart from placebos and direct effects, passes begin at a block.
+    """Return the output projection of each layer; empty if they are unknown and not needed.
+
+    Without projections, passes through the model begin at a block, except for placebos and direct effects.
 
     Raises:
-        ModelError: they are needed, and the model has none.
+        ModelError: The projections are needed, and the model has none.
     """
     try:
         return find_projections(capture, collate_sample(capture.model))
@@ -246,21 +254,21 @@ def find_known_projections(capture: Capture, *, needed: bool) -> Mapping[Layer, 
 def _add_change(
     whole: Float[np.ndarray, "item quantity"], change: Float[np.ndarray, "estimate item"]
 ) -> Float[np.ndarray, "estimate item quantity"]:
-    """Return the quantities of items if the first of them changes by the given amount."""
+    """Return the quantities of items for each estimate, with the estimated change added to the first quantity."""
     estimated = np.broadcast_to(whole, (len(change), *whole.shape)).copy()
     estimated[..., 0] += change
     return estimated
 
 
 def count_units(model: Model) -> dict[str, int]:
-    """Return the sizes of the axes of a table."""
+    """Return the numbers of layers, heads and key/value heads of a model, as sizes of the dimensions of a table."""
     groups = max(model.shape.key_value_heads.values())
     sizes = {"layer": max(model.layers.values()), "head": max(model.shape.heads.values())}
     return sizes | {"key_value_head": groups}
 
 
 def _place(unit: Unit) -> Place:
-    """Where a unit stands in a table."""
+    """Return the position of a unit in a table."""
     if unit.kind == PAIR:
         return Place(unit.kind, unit.name)
     ((attention_type, layer), chosen), *_ = unit.selection.items()
@@ -270,7 +278,7 @@ def _place(unit: Unit) -> Place:
 
 
 def identify_evaluation(model: Model, evaluation: Evaluation) -> dict[str, Any]:
-    """Where a table comes from; a run that is resumed must have the same."""
+    """Return attributes that identify the model and the evaluation; a resumed command must have the same."""
     return identify_model(model) | {
         "corpus": evaluation.name, "corpus_sha256": evaluation.sha256, "documents": len({*evaluation.clusters}),
         "tokens": evaluation.tokens, "skipped": json.dumps(evaluation.skipped), **evaluation.reading,

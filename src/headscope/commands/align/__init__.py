@@ -1,1 +1,1 @@
-"""`headscope align`: which heads of the cross-attention are the word alignment."""
+"""`headscope align`: find the heads of the cross-attention that are the word alignment."""

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from headscope.corpora import Corpus
 
 FORMAT = "alignments"
-"""The format of pairs in a file."""
+"""The default format of a file of sentence pairs."""
 
 SETTINGS = "generation_config.json"
-"""The file that transformers reads."""
+"""The file in which transformers stores the settings for generation."""
 
 
 class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[HeadTable], command="align"):
@@ -102,10 +102,10 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
 
     @cached_property
     def documents(self) -> "Corpus":
-        """The pairs. All are read once, so that errors come before a model is loaded.
+        """Read the sentence pairs, all at once, so that errors come before a model is loaded.
 
         Raises:
-            CorpusError: there is no such file, a line is malformed, or no word is surely aligned.
+            CorpusError: The file is missing, a line is malformed, or no word has a sure link to its translation.
         """
         from headscope.corpora import read, summarize
 
@@ -119,7 +119,7 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
         return corpus
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for pairs without links, or for a folder that cannot be used."""
+        """Raise an error for a path without a model, an unusable folder, or pairs without links."""
         self.check_model()
         check_folder(self)
         _ = self.documents

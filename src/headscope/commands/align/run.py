@@ -1,4 +1,4 @@
-"""The word alignment of an encoder-decoder: which heads of its cross-attention it is.
+"""The command `align`: measure which heads of the cross-attention are the word alignment of an encoder-decoder.
 
 pairs --measure--> head table --assess, shortlist_heads--> verdict on each head --> files, alignment_heads
 """
@@ -33,7 +33,7 @@ from headscope.view.table_report import print_table
 
 
 def run(request: Align, progress: Progress) -> xr.Dataset:
-    """Measure the heads of the cross-attention, choose those that stand out, and write the folder."""
+    """Measure the heads of the cross-attention, choose the heads that stand out, and write the folder."""
     documents = request.documents
     with open_folder(request, progress) as folder:
         settings = read_generation_settings(request.model)
@@ -59,7 +59,7 @@ def run(request: Align, progress: Progress) -> xr.Dataset:
 
 
 def _check_cross_attention(model: Model) -> None:
-    """Raise an error for a model whose heads align nothing."""
+    """Raise an error for a model without cross-attention."""
     if CROSS not in model.layers:
         raise ModelError(
             f"{model.name!r} ({type(model.module).__name__}) has no cross-attention, so no head of it aligns a "
@@ -68,7 +68,7 @@ def _check_cross_attention(model: Model) -> None:
 
 
 def show(request: Align, table: xr.Dataset, console: Console) -> None:
-    """Print the table, which heads stand out, and where they are written."""
+    """Print the table, the heads that stand out, and the files in which the results are."""
     print_table(table, console, whole=request.whole)
     print_shortlist(table, console, whole=request.whole)
     out = Path(request.out or "")

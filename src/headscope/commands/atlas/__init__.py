@@ -1,1 +1,1 @@
-"""`headscope atlas`: everything that a corpus allows, measured, tested, drawn and put on a page."""
+"""`headscope atlas`: measure all that the annotation of a corpus allows, and show the results on one page."""

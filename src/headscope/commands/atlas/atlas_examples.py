@@ -1,4 +1,4 @@
-"""The texts that stand on the page of an atlas with the attention of all heads: clear examples, and failures.
+"""The example texts on the page of an atlas, with the attention of all heads: texts where heads do well, and failures.
 
 corpus --choose_candidates--> a few texts --measure_apart, score_reported, choose_examples--> examples --read_texts-->
 """
@@ -26,35 +26,48 @@ from headscope.view.reports import read_reports
 from headscope.view.verdicts import may_stand_out
 
 CANDIDATES = 4
-"""Times as many texts as are wanted are looked at."""
+"""The number of candidate texts for each text that is shown."""
 
 POOL = 5
-"""Times as many as are looked at are drawn at random, so that most of those can be of a good length."""
+"""The number of texts that are drawn at random for each candidate, so that most candidates can have a good length."""
 
 MANY_HEADS, SIZE, SIZE_OF_MANY = 300, 50, 24
-"""The number of texts where none is asked for: of a model with more heads than that, fewer."""
+"""A number of heads, and the default numbers of texts of a model with at most this number of heads, and with more."""
 
 GOOD_LENGTH = range(10, 25)
-"""Tokens of the texts that are preferred, special ones included: they can be read at once, and all their maps fit."""
+"""The preferred lengths of a text in tokens, including special tokens.
+
+A text of this length can be read at a glance, and all its maps fit on the page.
+"""
 
 MOST_WEIGHTS = 14_200_000
-"""Weights of all heads on all texts: 8 MB on the page at most, and mostly half of that."""
+"""The maximum number of attention weights of all heads on all texts, which need at most 8 MB on the page."""
 
 FEWEST_TOKENS, MOST_TOKENS = 16, 128
-"""Of a text, at which longer ones are cut: the fewer, the more heads and texts there are."""
+"""The lowest and the highest limit of tokens at which example texts are cut.
+
+The limit is lower if the model has more heads or the page has more texts.
+"""
 
 
 def make_examples(
     model: Model, documents: Iterable[Document], table: xr.Dataset, reducers: Sequence[Reducer], plan: Plan, *,
     size: int | None, seed: int, progress: Progress,
 ) -> xr.Dataset | None:  # fmt: skip
-    """Texts with the attention of all heads, as many as `size` or, if that is None, as suit the number of heads.
+    """Return example texts with the attention of all heads; None if the model can read no text.
 
-    None where the model can read none of them.
+    The texts are those on which the reported heads of the table do well or badly. Rows whose heads stand out, or may
+    stand out once the untrained model is measured, come first. If that gives too few texts, random texts are added.
 
-    Of the rows of the head table, the texts are those on which their reported heads do well and badly; first come rows
-    whose heads stand out, or may once the untrained model is measured. A table without reported heads gets texts at
-    random.
+    Args:
+        model: The model.
+        documents: The corpus.
+        table: The head table with the reported heads.
+        reducers: The reducers that score the reported heads on each text.
+        plan: How to read the texts.
+        size: The number of texts. None: fewer for a model with more than `MANY_HEADS` heads.
+        seed: The seed of the random choice.
+        progress: A function that is called as the work advances.
     """
     heads = model.shape.together
     size = (SIZE_OF_MANY if heads > MANY_HEADS else SIZE) if size is None else size
@@ -92,7 +105,7 @@ def make_examples(
 def choose_candidates(
     documents: Iterable[Document], size: int, seed: int, count_tokens: Callable[[Sequence[Document]], Sequence[int]]
 ) -> list[Document]:
-    """Draw `size` random documents; those with another length than `GOOD_LENGTH` only fill up the number."""
+    """Choose `size` random documents; documents outside `GOOD_LENGTH` are taken only if there are too few others."""
     places = Selection(sample=POOL * size, seed=seed).choose(documents)
     pool = [document for place, document in enumerate(documents) if places is None or place in places]
     order = np.random.default_rng(seed).permutation(len(pool))

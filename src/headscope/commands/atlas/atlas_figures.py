@@ -1,4 +1,4 @@
-"""The figures of an atlas, from its tables. This loads matplotlib, which takes seconds."""
+"""The figures of an atlas, drawn from its tables. Importing this module loads matplotlib, which takes seconds."""
 
 from functools import partial
 
@@ -10,14 +10,14 @@ from headscope.view.figures.style import file_stem
 
 
 def list_atlas_figures(atlas: AtlasResult) -> dict[str, tuple[str, draw_atlas.Drawing]]:
-    """Return the figures of an atlas by title, each with the name of its file; none is drawn yet."""
+    """Map the title of each figure of an atlas to its file name and to the function that draws it."""
     probes = atlas.tables.get(PROBES)
     listed = draw_atlas.list_figures(atlas.table) | ({} if probes is None else list_probe_figures(probes))
     return {title: (file_stem(name), draw) for title, (name, draw) in listed.items()}
 
 
 def draw_page_figures(folder: OutputFolder, atlas: AtlasResult, *, pdf: bool) -> tuple[str, ...]:
-    """Draw the figures, put them on the page, and return the names of the files."""
+    """Draw all figures of an atlas into its folder, add them to the page, and return the names of the files."""
     listed = list_atlas_figures(atlas)
     names = {title: name for title, (name, _) in listed.items()}
     return folder.draw(dict(listed.values()), {PAGE: partial(write_atlas_page, atlas, names)}, pdf=pdf)

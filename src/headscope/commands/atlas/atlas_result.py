@@ -1,4 +1,4 @@
-"""The results of an atlas. No torch here."""
+"""The results of an atlas. This module needs no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from headscope.view.page import Live
 
 TABLE, DISTANCES, PROBES = "heads.nc", "head-distances.nc", "probe.nc"
-"""The head table in the folder of an atlas, that of the distances between all heads, and that of probes."""
+"""The names of three tables in the folder of an atlas: the head table, the distances between heads, and the probes."""
 
 EXAMPLES = "examples.nc"
 
 PAGE = "atlas.html"
 
 ATLAS_FOLDER = Contents("the atlas", "manifest.json")
-"""An atlas that is complete: nothing of it is measured any more."""
+"""The folder of a complete atlas, for which nothing is left to measure."""
 
 
 def refuse_incomplete(folder: Path) -> None:
-    """Raise an error for the folder of an atlas whose untrained model is still to be measured.
+    """Raise an error for the folder of an atlas that is not complete, since the untrained model is not measured yet.
 
     Raises:
-        TableError: it has the page, and no head table.
+        TableError: The folder has the page but no head table.
     """
     if (folder / PAGE).is_file() and not (folder / TABLE).is_file():
         raise TableError(
@@ -47,12 +47,12 @@ class AtlasResult:
     """The results of `headscope.atlas`.
 
     Attributes:
-        table: the head table, which is in ``heads.nc``.
-        tables: further head tables, by their files.
-        examples: texts with the attention of all heads.
-        folder: the folder; None if nothing was written.
-        files: all files, relative to `folder`.
-        model: the model that was measured, if it was given in memory: `headscope.explore` runs it.
+        table: The head table, which is also in ``heads.nc``.
+        tables: Further head tables, by file name.
+        examples: The example texts with the attention of all heads; None if there are none.
+        folder: The folder; None if nothing was written.
+        files: The names of all files, relative to `folder`.
+        model: The measured model, if it was given in memory; `headscope.explore` runs it.
     """
 
     table: "xr.Dataset"
@@ -66,7 +66,7 @@ class AtlasResult:
         """Raise an error for a table of several runs.
 
         Raises:
-            TableError: it is.
+            TableError: The table has the dimension `run`.
         """
         if "run" in self.table.dims:
             names = ", ".join(map(str, self.table["run"].values.tolist()))
@@ -77,10 +77,13 @@ class AtlasResult:
 
     @classmethod
     def read(cls, source: str | Path) -> "AtlasResult":
-        """Return the atlas in a folder, or of a head table and the files beside it of its model and corpus.
+        """Read an atlas from its folder, or from a head table (``.nc``) and the files next to it.
+
+        Files next to a table of another name than ``heads.nc`` are ignored if they are of another model or corpus.
 
         Raises:
-            TableError: a file is missing or damaged, or one in the folder is of another model or corpus.
+            TableError: A file is missing or damaged, or a file in the folder is of another model or corpus than its
+                ``heads.nc``.
         """
         from headscope.examples import read_examples
         from headscope.heads import read_table
@@ -103,7 +106,11 @@ class AtlasResult:
         return cls(table, parts, examples, None, ())
 
     def render(self, live: "Live | None" = None) -> str:
-        """Return the page, as HTML; without the figures if it was not written, or is one that a server answers."""
+        """Return the page as HTML.
+
+        If the atlas was written to a folder and `live` is not given, this is the written page with its figures.
+        Otherwise the page is rendered anew, without figures.
+        """
         from headscope.view.page import render_page
 
         if self.folder is not None and live is None:
@@ -112,42 +119,42 @@ class AtlasResult:
 
     @property
     def parts(self) -> "dict[str, Any]":
-        """The data that the page shows besides the table and the figures."""
+        """The data that the page shows in addition to the head table and the figures, as arguments of `write_page`."""
         distances, probes = self.tables.get(DISTANCES), self.tables.get(PROBES)
         return {"views": self.views, "probes": probes, "examples": self.examples, "distances": distances}
 
     @property
     def views(self) -> "Mapping[str, xr.Dataset]":
-        """The tables that were measured through views, by the names of these."""
+        """The head tables that were measured through views, by the name of the view."""
         names = {name: name.removesuffix(".nc").removeprefix("heads-") for name in self.tables}
         return {view: self.tables[name] for name, view in names.items() if view in VIEWS}
 
     @property
     def facts(self) -> Facts:
-        """Of which model and corpus it is, and where."""
+        """The model and its size, the corpus, the number of documents, and the folder."""
         attrs, sizes = self.table.attrs, self.table.sizes
         about = {"model": attrs["model"], "layers": sizes["layer"], "heads": sizes["head"], "corpus": attrs["corpus"]}
         return {**about, "documents": int(attrs["documents"]), "folder": self.folder}
 
     @property
     def title(self) -> str:
-        """The name of the page."""
+        """The title of the page."""
         from headscope.view.headings import name_model
 
         return f"Head atlas of {name_model(self.table.attrs['model'])}"
 
     def show(self, *, whole: bool = False) -> "Cell":
-        """Return the page as a cell of a notebook shows it.
+        """Return the page for the output cell of a notebook.
 
         Args:
-            whole: the page with all texts and figures, however large it is. By default the cell has at most 1 MB: a
-                larger page is without figures, and has as many texts as fit, the short ones first.
+            whole: Return the page with all texts and figures, however large it is. By default the cell has at most 1
+                MB: a larger page loses its figures, and then its longest texts.
         """
         source = "atlas" if self.folder is None else f'"{self.folder}"'
         return self.make_cell(whole=whole, live=f"headscope.explore({source}).widget()")
 
     def make_cell(self, *, whole: bool, live: str) -> "Cell":
-        """Return what `show` does; `live` is the Python that shows the page with the model behind it."""
+        """Return the same cell as `show`; its note names `live`, Python code that adds a running model."""
         from headscope.view.notebook import LIMIT, Cell, frame_page
 
         notes = [f"`{live}` is this page with the model behind it: type texts of your own there."]
@@ -159,7 +166,7 @@ class AtlasResult:
         return Cell(self.title, content, tuple(notes))
 
     def _fit(self, limit: int) -> tuple[str, str]:
-        """Return HTML of at most `limit` bytes, and a sentence that names the parts left out."""
+        """Shorten the page to at most `limit` bytes; return its HTML and a sentence that names the omitted parts."""
         from headscope.examples import select_texts
         from headscope.view.notebook import frame_page
         from headscope.view.page import measure_texts
@@ -186,7 +193,7 @@ class AtlasResult:
         return bare, "Without figures and texts, so that the notebook stays small."
 
     def __repr__(self) -> str:
-        """Return the model, the corpus and the folder, on one line."""
+        """Return the facts about the atlas (model, corpus, folder) on one line."""
         return write_line("AtlasResult", self.facts)
 
     def _repr_html_(self) -> str:
@@ -195,7 +202,10 @@ class AtlasResult:
 
 
 def _find_difference(table: "xr.Dataset", part: "xr.Dataset", name: str) -> str:
-    """Return how a file of an atlas differs from the head table, as part of a sentence; empty if it does not."""
+    """Return how a file of an atlas disagrees with its head table, as part of a sentence; empty if it does not.
+
+    Reasons are another kind of table, more layers or heads, other weights, or another corpus.
+    """
     wanted = {DISTANCES: "js_distance", PROBES: "probe_count", EXAMPLES: "examples"}.get(name)
     view = name.removesuffix(".nc").removeprefix("heads-")
     if part.attrs.get("view") != view if wanted is None else wanted not in part:
@@ -212,7 +222,7 @@ def _find_difference(table: "xr.Dataset", part: "xr.Dataset", name: str) -> str:
 
 
 def write_atlas_page(atlas: AtlasResult, figures: Mapping[str, str], path: Path) -> None:
-    """Write the page of an atlas with its figures, given as file names by title, whose files are next to it."""
+    """Write the page of an atlas with its figures; `figures` maps titles to file names without suffix."""
     from headscope.view.page import write_page
 
     pictures = {title: (path.parent / FIGURES / f"{name}.svg").read_text("utf-8") for title, name in figures.items()}

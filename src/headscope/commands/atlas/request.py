@@ -134,7 +134,7 @@ class Atlas(
 
     @cached_property
     def disabled(self) -> "HeadTable | None":
-        """The effects of disabling heads; None if there are none."""
+        """The table of effects of disabling heads; None if none is given."""
         if self.effects is None:
             return None
         from headscope.commands.tables import open_effects  # it takes time to import
@@ -143,7 +143,7 @@ class Atlas(
 
     @cached_property
     def probes(self) -> "HeadTable | None":
-        """The table of probes; None if there is none."""
+        """The table of probes; None if none is given."""
         if self.probe is None:
             return None
         from headscope.commands.tables import open_probes  # it takes time to import
@@ -151,7 +151,7 @@ class Atlas(
         return open_probes(self.probe)
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for views, reducers, a model, a folder, corpora or tables that cannot be used."""
+        """Raise an error for views, reducers, a model, a folder, tables or corpora that cannot be used."""
         from headscope.reducers.reducer_names import check_names
 
         if len({*self.views}) < len(self.views):

@@ -62,11 +62,14 @@ from headscope.view.table_report import print_table
 from headscope.view.verdicts import describe_awaited
 
 MAP_TOKENS = 128
-"""Documents are cut to this length where all heads are compared with one another (Clark et al. 2019, section 3)."""
+"""The length in tokens to which documents are cut when all heads are compared with each other.
+
+Clark et al. 2019, section 3, use the same length.
+"""
 
 
 def run(request: Atlas, progress: Progress) -> AtlasResult:
-    """Measure the model on the corpus, with its controls, and write tables, the page and, where asked for, figures."""
+    """Measure the model on the corpus with its controls, and write tables, the page and the requested figures."""
     seed, permutations, views = request.seed, request.permutations, request.views
     documents, reducers = request.documents, list_reducers(request.reducers)
     disabled, probes = request.disabled, request.probes
@@ -161,14 +164,17 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
 
 
 def _open_page(result: AtlasResult, request: Atlas, folder: OutputFolder) -> None:
-    """Write the page alone and show it, but over no atlas that is complete: that one stays until the new one is."""
+    """Write a first page and show it, unless the folder holds a complete atlas.
+
+    A complete atlas stays as it is until the new one is finished.
+    """
     if folder.kept and folder.listed <= {PAGE}:
         folder.write({PAGE: partial(write_atlas_page, result, {})}, _describe_run(result.table))
         request.hand_over(result)
 
 
 def _load(request: Atlas, head: str | None, progress: Progress) -> tuple[Model, Model]:
-    """Load the model with its task head, and return which part of it is measured."""
+    """Load the model twice: with its task head, and the part of it that is measured (both can be the same object)."""
     progress("loading the model", 0, 0)
     if head is not None or not request.roles:
         model = request.load(progress, task=head)
@@ -182,7 +188,11 @@ def _assess(
     table: xr.Dataset, model: Model, untrained: Model, documents: Iterable[Document], scoring: Sequence[Reducer],
     measure: Callable[..., xr.Dataset], second: Replication | None, summary: CorpusSummary,
 ) -> tuple[xr.Dataset, dict[str, xr.Dataset]]:  # fmt: skip
-    """Add intervals, p-values and the replication on a second corpus; return the other tables by file."""
+    """Measure the untrained model; add intervals, p-values and the replication on a second corpus to the head table.
+
+    Returns:
+        The head table, and the tables of the untrained model and of the replication by file name.
+    """
     label = "measuring the untrained model"
     control = measure("untrained", untrained, documents, scoring, label=label, summary=summary)
     table, tables = assess(table, control), {"untrained.nc": control}
@@ -201,9 +211,9 @@ def _assess(
 
 
 def _add_roles(table: xr.Dataset, model: Model, untrained: Model, request: Atlas, folder: OutputFolder) -> xr.Dataset:
-    """Add the roles of all heads, from generated texts; if none can be measured, add only the reason.
+    """Add the roles of all heads of a decoder, measured on generated texts, or the reason why none can be measured.
 
-    Texts of the corpus would not do for the main role: a head that has nothing to look up there rests.
+    Texts of the corpus cannot show the main role, since a head that has nothing to look up in a text only rests.
     """
     plan = make_plan(request, max_tokens=None, cut=None, pair_tokens=None)
     corpora = read_generated(REPEATS, NEEDLES, request.seed)
@@ -218,7 +228,7 @@ def _compare_heads(
     measure: Callable[..., xr.Dataset], documents: Iterable[Document], reducers: Sequence[str], plan: Plan, size: int,
     seed: int,
 ) -> xr.Dataset:  # fmt: skip
-    """Measure the reducers that take long on random documents of a corpus, cut to `MAP_TOKENS`."""
+    """Measure slow reducers on a random sample of `size` documents, cut to `MAP_TOKENS` tokens."""
     chosen = Selection(sample=size, seed=seed).choose(documents)
     sample = [document for place, document in enumerate(documents) if chosen is None or place in chosen]
     table = measure(
@@ -231,7 +241,7 @@ def _compare_heads(
 
 
 def _list_files(result: AtlasResult) -> dict[str, Any]:
-    """List the files of the folder, without the figures."""
+    """Return the contents of the files of the folder by name, without the figures."""
     table = result.table
     files: dict[str, Any] = {**result.tables}
     if result.examples is not None:
@@ -243,14 +253,14 @@ def _list_files(result: AtlasResult) -> dict[str, Any]:
 
 
 def _describe_run(table: xr.Dataset) -> dict[str, Any]:
-    """Return the provenance of the table, for the manifest."""
+    """Return the attributes of the head table as plain values, with JSON parsed, for the manifest."""
     attrs = {str(key): value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
     parsed = ("skipped", "replication_skipped", "tree_faults", "versions", "patterns", "scores")
     return attrs | {key: json.loads(attrs[key]) for key in parsed if key in attrs}
 
 
 def show(request: Atlas, result: AtlasResult, console: Console) -> None:
-    """Print the findings, and the page to open."""
+    """Print the page to open and, for a complete atlas, also the findings."""
     assert result.folder is not None  # the terminal always names one
     if awaited := describe_awaited(result.table):
         console.print(f"\nOpen [bold]{escape(str(result.folder / PAGE))}[/]. {awaited}", soft_wrap=True)

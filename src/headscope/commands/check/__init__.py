@@ -1,1 +1,1 @@
-"""`headscope check`: do the heads of another model still do what they did?"""
+"""`headscope check`: check whether the heads of another model still do what they did."""

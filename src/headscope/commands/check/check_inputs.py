@@ -21,8 +21,10 @@ from headscope.files import expand_home
 def open_against(against: str | Path | xr.Dataset, *, every: bool = False) -> xr.Dataset:
     """Read the table whose reported heads are checked.
 
+    With `every`, all reported heads are checked, and not only the heads that stand out.
+
     Raises:
-        TableError: there is no such table, it holds runs, or it has no reported head to check.
+        TableError: The table is missing, has several runs, or has no reported head to check.
     """
     table = open_table(against)
     if "run" in table.dims:
@@ -33,11 +35,11 @@ def open_against(against: str | Path | xr.Dataset, *, every: bool = False) -> xr
 
 
 def open_new(new: object) -> xr.Dataset | None:
-    """Return the head table to check, or None for a model, which is loaded later.
+    """Read the head table of the new model; return None if `new` is a model, which is loaded later.
 
     Raises:
-        TableError: the file is not there, or is damaged.
-        ModelError: there is no such model.
+        TableError: The file is missing or damaged.
+        ModelError: There is no such model.
     """
     table = find_table(new)
     if isinstance(new, str | Path) and table is None:
@@ -48,17 +50,20 @@ def open_new(new: object) -> xr.Dataset | None:
 def open_corpus(
     old: xr.Dataset, corpus: str | Path | Iterable[Any] | None, format: str | None, patterns: str | Path | None
 ) -> tuple[Corpus, RecordedCall]:
-    """Read the corpus of a table as it was read then, and return it with the recorded call.
+    """Read the corpus of a head table in the same way as when the table was measured.
 
     Args:
-        old: the table.
-        corpus: where the corpus is now. Default: where it was. A `Corpus` is taken as it is, with its own part and
-            patterns.
-        format: of the corpus. Default: as the table says; where it says nothing, detected.
-        patterns: their file. Default: where it was, as far as the table says.
+        old: The head table.
+        corpus: The present path of the corpus. Default: the recorded path. A `Corpus` is used as it is, with its own
+            part and patterns.
+        format: The format of the corpus. Default: the recorded format, or else the detected one.
+        patterns: The file of patterns. Default: the recorded path.
+
+    Returns:
+        The corpus, and the recorded settings of the measurement.
 
     Raises:
-        CorpusError: the corpus is not there, or is not the one that was measured.
+        CorpusError: The corpus is missing, or has other contents than the one that was measured.
     """
     name, call = name_table(old, "the old table"), read_call(old)
     call = replace(call, format=format or call.format, patterns=str(patterns) if patterns else call.patterns)
@@ -95,6 +100,6 @@ def open_corpus(
 
 
 def _is_missing(corpus: str) -> bool:
-    """Return True if a corpus can only be a file or folder and does not exist."""
+    """Return True if a name can only be a file or folder, and that does not exist."""
     is_named = corpus.startswith(DOWNLOADED) or corpus.partition(":")[0] in GENERATED
     return not is_named and not expand_home(corpus).exists()

@@ -1,4 +1,4 @@
-"""The reducers that have the scores by which heads are checked."""
+"""The choice of the reducers that measure the scores by which heads are checked."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -15,12 +15,21 @@ from headscope.runner import resolve_reducers
 def choose_reducers(
     variables: Iterable[str], call: RecordedCall, own: Sequence[str | Reducer], summary: CorpusSummary, name: str
 ) -> list[Reducer]:
-    """Return the reducers that have scores of these variables, for a corpus, without permutations; a user's own first.
+    """Choose reducers for a corpus that measure the given variables, without permutations.
+
+    Reducers of the user are tried first, then those of the recorded call with settings, then the built-in ones.
+
+    Args:
+        variables: The names of the scores.
+        call: The recorded settings of the table.
+        own: The reducers that the user gives.
+        summary: The summary of the corpus.
+        name: The name of the table in error messages.
 
     Raises:
-        HeadscopeError: the call names a reducer of a user's own, and none was given; or no reducer that is known has
-            one of the scores.
-        CorpusError: the corpus lacks the annotation for one.
+        HeadscopeError: The call names a reducer of the user's own, and none is given; or no known reducer has one of
+            the scores.
+        CorpusError: The corpus lacks the annotation for one of the scores.
     """
     named = [reducer for reducer in call.reducers if is_own(reducer) and "(" not in reducer]
     if named and not own:
@@ -47,7 +56,7 @@ def choose_reducers(
 
 
 def _resolve(own: Sequence[str | Reducer], call: RecordedCall, summary: CorpusSummary) -> Iterator[Reducer]:
-    """Yield the reducers that may have a score: a user's own, those of the call with settings, the built-in ones."""
+    """Yield reducers for the corpus: the user's own, then those of the call with settings, then the built-in ones."""
     yield from resolve_reducers(own, summary) if own else ()
     for reducer in call.reducers:
         yield from resolve_reducers([reducer], summary) if split_settings(reducer)[1] is not None else ()

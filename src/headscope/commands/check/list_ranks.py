@@ -1,4 +1,4 @@
-"""The heads of a list, ranked among all heads of a model by the score that the list is about."""
+"""The ranks of the heads of a list among all heads of a model, by the score of the list."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,14 +27,17 @@ from headscope.score import read_scores
 from headscope.view.headings import name_model
 
 ROW = "row"
-"""The dimension of the table: a head of the list, and the row in which it is."""
+"""The dimension of the table of ranks: each entry is a head of the list in one row of the list."""
 
 
 def rank_list(request: Check, progress: Progress) -> xr.Dataset:
-    """Return a dataset over the heads of a list: the value there, the measured one, and its rank among all heads.
+    """Rank the heads of a list among all heads of a model.
+
+    Returns:
+        A dataset with the listed value, the measured value and the rank of each head of the list.
 
     Raises:
-        HeadscopeError: the model lacks a head of the list, or a row cannot be measured.
+        HeadscopeError: The model lacks a head of the list, or a row of the list cannot be measured.
     """
     head_list, name = request.head_list, name_list(request.heads)
     table = request.measured
@@ -57,7 +60,7 @@ def rank_list(request: Check, progress: Progress) -> xr.Dataset:
 
 
 def _measure(request: Check, progress: Progress) -> xr.Dataset:
-    """Return the head table of the model, with the scores that the list is about."""
+    """Measure the head table of the model, with the scores that the list contains."""
     assert not isinstance(request.new, xr.Dataset)
     name, documents = name_list(request.heads), request.list_corpus
     summary = summarize(documents)
@@ -89,7 +92,10 @@ def _read_sizes(table: xr.Dataset) -> Mapping[str, ListedModel]:
 
 
 def _list_measured(table: xr.Dataset, row: ListedRow, unit: str) -> Sequence[HeadEntry]:
-    """Return all heads, or key/value heads, with their measured scores, of which the highest is the best."""
+    """Return all heads with their measured scores, turned so that the highest score is the best.
+
+    If the unit of the list is `GROUP`, these are key/value heads.
+    """
     entries = _list_values(table, row)
     if row.is_turned:
         entries = [replace(entry, value=1 - entry.value) for entry in entries if entry.value is not None]
@@ -105,7 +111,7 @@ def _list_measured(table: xr.Dataset, row: ListedRow, unit: str) -> Sequence[Hea
 
 
 def _list_values(table: xr.Dataset, row: ListedRow) -> list[HeadEntry]:
-    """Return all heads that have a value in the row, in the direction and the attention type of the list."""
+    """Return all heads with their values in one row of a table, in the direction and the attention type of the list."""
     variable, _, label = row.key.partition(":")
     first = row.entries[0]
     score = next((score for score in read_scores(table) if score.variable == variable), None)
@@ -134,7 +140,7 @@ def _list_values(table: xr.Dataset, row: ListedRow) -> list[HeadEntry]:
 
 
 def _make_table(rows: Sequence[ListedRow], ranks: Sequence[RankedRow]) -> xr.Dataset:
-    """Return the ranks as a dataset with a row for each head of the list."""
+    """Return the ranks as a dataset with the dimension `ROW`, with an entry for each head of the list."""
     columns: dict[str, list[Any]] = {}
     for row, of_row in zip(rows, ranks, strict=True):
         for head in of_row.heads:

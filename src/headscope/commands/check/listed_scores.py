@@ -1,4 +1,4 @@
-"""The score of a list of heads: the row that headscope measures, and the corpus for it."""
+"""The scores of a list of heads: the corresponding rows of a head table, and a corpus to measure them on."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -22,16 +22,16 @@ _MEASURED: Mapping[str, tuple[str, str | None]] = {
     duo_attention.SCORE: (duo_attention.STREAMING, _NEEDLES),
     alignment_heads.FIELD: ("alignment_accuracy:predicting", None),
 }
-"""The row that is measured for a list of another tool, and the generated corpus that has it, if there is one."""
+"""For each score of another tool, the row that headscope measures, and a generated corpus for it (None: none)."""
 
 
 @dataclass(frozen=True)
 class ListedRow:
-    """A row of a list, and the row that is measured for it.
+    """A row of a list of heads, and the row of a head table that is measured for it.
 
     Attributes:
-        entries: of the list.
-        key: of the row that is measured, as `HeadEntry.key`.
+        entries: The heads of the row, with their listed values.
+        key: The name of the measured row, in the form of `HeadEntry.key`.
     """
 
     entries: tuple[HeadEntry, ...]
@@ -39,25 +39,25 @@ class ListedRow:
 
     @property
     def variable(self) -> str:
-        """The score that is measured."""
+        """The name of the score that is measured."""
         return self.key.partition(":")[0]
 
     @property
     def is_turned(self) -> bool:
-        """Return whether the score is high where the values of the list are low: DuoAttention's are."""
+        """Whether the measured score is high where the listed values are low, as for the values of DuoAttention."""
         return self.entries[0].score == duo_attention.SCORE
 
     @property
     def title(self) -> str:
-        """The row that is measured, as it is shown."""
+        """The name of the measured row in tables; it begins with ``1 −`` if the score is turned."""
         return f"1 − {self.key}" if self.is_turned else self.key
 
 
 def open_list(source: str | Path | HeadList) -> HeadList:
-    """Return the list in a file, or a list in memory as it is.
+    """Read a list of heads from a file; return a list in memory unchanged.
 
     Raises:
-        TableError: there is no such file, it is no list of heads, or it has none.
+        TableError: The file is missing or is not a list of heads, the list is empty, or a head has no score.
     """
     if not isinstance(source, str | Path | HeadList):
         raise TableError(f"`heads` is of type {type(source).__name__}; give a list of heads, or its file.")
@@ -70,12 +70,12 @@ def open_list(source: str | Path | HeadList) -> HeadList:
 
 
 def name_list(source: object) -> str:
-    """Return the path of a list, or that it is one in memory."""
+    """Return the path of a list of heads, or the words "the list of heads" for a list in memory."""
     return str(source) if isinstance(source, str | Path) else "the list of heads"
 
 
 def list_rows(heads: HeadList) -> list[ListedRow]:
-    """Return the rows of a list, by attention type and direction, each with the row that is measured for it."""
+    """Group the heads of a list by score, attention type and direction, and add the row to measure for each group."""
     rows: dict[tuple[str, str, str], list[HeadEntry]] = {}
     for entry in heads.entries:
         rows.setdefault((entry.key, entry.attention_type, entry.direction), []).append(entry)
@@ -89,10 +89,12 @@ def read_corpus(
     patterns: str | Path | None,
     name: str,
 ) -> Corpus:
-    """Return the corpus on which the heads are ranked: the given one, or one that is generated for the list.
+    """Read the corpus on which the heads of a list are ranked.
+
+    By default, this is the corpus that is generated for the score of the list.
 
     Raises:
-        CorpusError: none is given, and none is generated for this list; or it cannot be read.
+        CorpusError: The corpus cannot be read; or no corpus is given, and none can be generated for the list.
     """
     if isinstance(corpus, Corpus):
         return corpus
@@ -115,15 +117,15 @@ def _find_generated(heads: HeadList) -> str | None:
 
 
 def check_exists(heads: HeadList, sizes: Mapping[str, ListedModel], name: str) -> None:
-    """Raise an error for a list with a head that a model does not have, or of a model of another size.
+    """Raise an error if a head of a list is not in a model, or if the list is of a model of another size.
 
     Args:
-        heads: the list.
-        sizes: the numbers of layers and heads of each attention type of the model.
-        name: of the list.
+        heads: The list.
+        sizes: The numbers of layers and heads of the model, for each attention type.
+        name: The name of the list in error messages.
 
     Raises:
-        TableError: it is one.
+        TableError: The model lacks a head, or has another size.
     """
     for number, entry in enumerate(heads.entries, 1):
         where = f"entry {number} of {name}"

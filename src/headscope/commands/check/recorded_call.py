@@ -1,4 +1,4 @@
-"""How a head table was measured, as its attributes tell: the corpus, the part that was taken, and how it was read."""
+"""The settings with which a head table was measured, read from its attributes: corpus, part, and form of the texts."""
 
 import ast
 import json
@@ -17,10 +17,10 @@ from headscope.text_forms import GIVEN, find_form
 
 _PART = re.compile(r"(?P<name>.*) \((?:first (?P<limit>\d[\d,]{,20})|(?P<sample>\d[\d,]{,20})) documents?"
                    r"(?: at random, seed (?P<seed>\d{1,20}))?\)", re.DOTALL)  # fmt: skip
-"""The name of a corpus with the part that was taken (`headscope.corpora.corpus.Corpus.title`)."""
+"""The name of a corpus, followed by the measured part in brackets (`headscope.corpora.corpus.Corpus.title`)."""
 
 _LEFT_OUT = re.compile(r"documents (?:longer than|cut to) (\d[\d,]{,20}) tokens")
-"""A reason for which documents were skipped, or cut: the longest that was measured."""
+"""A reason for which documents were skipped or cut, with the limit of tokens."""
 
 _KINDS = {
     "max_tokens": int, "cut": bool, "pair_tokens": int, "batch_tokens": int, "view": str, "format": str, "patterns": str
@@ -30,17 +30,16 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """The settings with which a table was measured. Missing settings had their default.
+    """The settings with which a head table was measured; settings that the table does not record have their defaults.
 
     Attributes:
-        corpus: its name or path, as it was given.
-        limit, sample, seed: the part of it that was taken.
-        format, patterns, hops: of the corpus.
-        max_tokens, cut, pair_tokens, batch_tokens: how it was read (`headscope.runner.Plan`).
-        view: through which the model was measured; None for the weights.
-        text: the form in which it read texts; None where that has no say.
-        reducers: names of reducers that the call names, built-in ones and others, and those with settings that the
-            request names.
+        corpus: The name or path of the corpus, as the user gave it.
+        limit, sample, seed: The measured part of the corpus.
+        format, patterns, hops: How the corpus was read.
+        max_tokens, cut, pair_tokens, batch_tokens: How the model read the texts (`headscope.runner.Plan`).
+        view: The view through which the model was measured; None for attention weights.
+        text: The form in which the model read texts; None if its tokens were given.
+        reducers: The names of the reducers, with their settings if they have any.
     """
 
     corpus: str
@@ -60,7 +59,7 @@ class RecordedCall:
 
 
 def read_call(table: xr.Dataset) -> RecordedCall:
-    """How a table was measured; of a call that cannot be read, only the corpus is known."""
+    """Read the settings of a table from its attributes; arguments of a call that cannot be parsed are left out."""
     about = table.attrs
     part = _PART.fullmatch(str(about["corpus"]))
     selection: dict[str, Any] = {}
@@ -87,7 +86,7 @@ def read_call(table: xr.Dataset) -> RecordedCall:
 
 
 def _read_settings(about: Mapping[str, Any]) -> list[str]:
-    """Return the reducers with settings that the request of a table names, which its call does not."""
+    """Return the names of the reducers that have settings in the recorded request of a table."""
     try:
         reducers = read_request(str(about.get(REQUEST, ""))).get("reducers")
     except TableError:
@@ -97,7 +96,7 @@ def _read_settings(about: Mapping[str, Any]) -> list[str]:
 
 
 def _read_arguments(call: str) -> Mapping[str, Any]:
-    """Return the arguments of a call that are plain values, by name; a `Plan` is replaced by its own arguments."""
+    """Parse a call, and return its plain arguments by name; a `Plan` becomes a mapping of its own arguments."""
     try:
         tree = ast.parse(call, mode="eval").body
         return _read_keywords(tree) if isinstance(tree, ast.Call) else {}

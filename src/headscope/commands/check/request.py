@@ -28,7 +28,7 @@ else:
 
 
 TOLERANCE = 0.05
-"""The loss of a score that counts as none, by default."""
+"""The default tolerance: a smaller loss of a score does not count as a loss."""
 
 
 class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
@@ -140,21 +140,21 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
 
     @cached_property
     def measured(self) -> "xr.Dataset | None":
-        """The head table that is checked; None for a model, which is measured first."""
+        """The head table of the new model; None if `new` is a model, which is measured first."""
         from headscope.commands.check.check_inputs import open_new
 
         return open_new(self.new)
 
     @cached_property
     def corpus_and_call(self) -> "tuple[Corpus, RecordedCall]":
-        """The corpus, read as the old table was measured, and how that was."""
+        """The corpus, read as for the old table, and the recorded settings of the old table."""
         from headscope.commands.check.check_inputs import open_corpus
 
         return open_corpus(self.old, self.corpus, self.format, self.patterns)
 
     @cached_property
     def head_list(self) -> "HeadList":
-        """The list whose heads are looked for."""
+        """The list whose heads are ranked."""
         from headscope.commands.check.listed_scores import open_list
 
         assert self.heads is not None
@@ -169,7 +169,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         return read_corpus(self.head_list, self.corpus, self.format, self.patterns, name_list(self.heads))
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for a tolerance that is no loss, a folder, tables, a model or a corpus that cannot be used."""
+        """Raise an error for a tolerance outside 0 to 1, options that exclude each other, or unusable inputs."""
         if not 0 <= self.tolerance < 1:
             raise HeadscopeError(
                 f"`tolerance` is {self.tolerance:g}; give the loss of a score that counts as none, from 0 to below 1, "

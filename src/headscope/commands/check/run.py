@@ -1,4 +1,4 @@
-"""Heads of another model, checked against those that an atlas reports: do they still do what they did?
+"""The check of the heads that an atlas reports in another model: are their scores kept?
 
 atlas --corpus, reducers, plan--> the new model is measured likewise --> change of each reported head --> verdicts
 list --reducers--> the model is measured --> rank of each head of the list
@@ -37,7 +37,7 @@ from headscope.view.headings import name_model
 from headscope.view.ranks_report import make_ranks_frame, print_ranks
 
 HEADS_LOST, NOT_DECIDED = 3, 4
-"""Exit codes; 2 is that of an error."""
+"""The exit codes if a head is lost, and if a head is not decided; the exit code of an error is 2."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,10 +45,10 @@ class CheckResult(Result):
     """The verdicts of `check`.
 
     Attributes:
-        table: a dataset over the heads that were checked (`headscope.analyse.check.check_heads`), or over those of a
-            list, with their ranks.
-        folder: the folder that was written; None if none was asked for.
-        files: all files, relative to the folder.
+        table: A dataset over the checked heads (`headscope.analyse.check.check_heads`), or over the heads of a list
+            with their ranks.
+        folder: The folder; None if nothing was written.
+        files: The names of all files, relative to the folder.
     """
 
     table: xr.Dataset
@@ -57,7 +57,7 @@ class CheckResult(Result):
 
     @property
     def facts(self) -> Facts:
-        """Which heads still do what they did; of a list, how many heads were ranked."""
+        """The model, and the heads by verdict; for a list of heads, the number of ranked heads."""
         about = {"model": name_model(self.table.attrs.get("new_model") or self.table.attrs.get("model", ""))}
         if "verdict" not in self.table:
             return {**about, "ranked": len(make_ranks_frame(self.table)), "folder": self.folder}
@@ -67,17 +67,17 @@ class CheckResult(Result):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The heads that still do what they did, as ``obj 3-1``."""
+        """The heads whose score is kept, such as ``obj 3-1``."""
         return self._list(KEPT)
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """The heads that do not, as ``obj 3-1``."""
+        """The heads whose score is lost, such as ``obj 3-1``."""
         return self._list(LOST)
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """The heads of which the texts do not tell."""
+        """The heads that the texts cannot decide, such as ``obj 3-1``."""
         return self._list(UNDECIDED)
 
     def _list(self, verdict: str) -> tuple[str, ...]:
@@ -89,9 +89,9 @@ class CheckResult(Result):
 
 
 def run(request: Check, progress: Progress) -> CheckResult:
-    """Measure the new model as the old one was measured, unless there is a table of it, and judge each head.
+    """Measure the new model in the same way as the old one, unless its table is given, and judge each reported head.
 
-    The heads of a list are ranked.
+    For a list of heads, rank its heads and judge nothing.
     """
     if request.heads is not None:
         return _rank(request, progress)
@@ -112,7 +112,7 @@ def run(request: Check, progress: Progress) -> CheckResult:
 
 
 def _rank(request: Check, progress: Progress) -> CheckResult:
-    """Return the ranks of the heads of a list, and write them."""
+    """Rank the heads of a list, and write the ranks to the folder."""
     with open_folder(request, progress) as folder:
         table = rank_list(request, progress)
         frame = make_ranks_frame(table)
@@ -122,7 +122,7 @@ def _rank(request: Check, progress: Progress) -> CheckResult:
 
 
 def _measure(request: Check, progress: Progress) -> xr.Dataset:
-    """Measure the scores whose heads are checked in the new model."""
+    """Measure the new model, with the scores by which heads are checked."""
     assert not isinstance(request.new, xr.Dataset)
     old, (documents, call) = request.old, request.corpus_and_call
     summary = summarize(documents)
@@ -145,10 +145,11 @@ def _measure(request: Check, progress: Progress) -> xr.Dataset:
 def _refuse_other_model(
     model: Model, documents: Corpus, reducers: Sequence[Reducer], plan: Plan, old: xr.Dataset, summary: CorpusSummary
 ) -> None:
-    """Raise an error for a model of another shape than that of a table, or one that reads the corpus as other tokens.
+    """Raise an error for a model whose heads cannot be compared with the heads of a table.
 
     Raises:
-        ModelError: it is one.
+        ModelError: The model has another shape than the model of the table, or reads the corpus as other documents or
+            another number of tokens.
     """
     name, layers, heads = name_table(old, "the old table"), model.shape.layers, model.shape.heads
     types = [str(label) for label in old["attention_type"].values] if "attention_type" in old.dims else [*layers][:1]
@@ -171,7 +172,7 @@ def _refuse_other_model(
 
 
 def _describe(old: xr.Dataset, new: xr.Dataset) -> dict[str, Any]:
-    """Where the two tables came from."""
+    """Return the corpus, and the names and weights of both models, as attributes of the result."""
     about = {"corpus": str(old.attrs["corpus"]), "corpus_sha256": str(old.attrs["corpus_sha256"])}
     about |= {DIFFERS_IN: name_differences(old.attrs, new.attrs)}
     for side, table in (("old", old), ("new", new)):
@@ -186,7 +187,11 @@ def _drop_unknown(row: dict[Any, Any]) -> dict[str, Any]:
 
 
 def show(request: TypedCheck, result: CheckResult, console: Console) -> int | None:
-    """Print the verdict on each head, and warn of those that cannot be decided."""
+    """Print the verdicts or ranks of the heads, and warn of heads that cannot be decided.
+
+    Returns:
+        The exit code: `HEADS_LOST`, `NOT_DECIDED` (only with `strict`), or None for success.
+    """
     if request.heads is not None:
         print_ranks(result.table, console, whole=request.whole)
     else:

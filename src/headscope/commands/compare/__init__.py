@@ -1,1 +1,1 @@
-"""`headscope compare`: head tables before and after fine-tuning."""
+"""`headscope compare`: compare head tables before and after fine-tuning."""

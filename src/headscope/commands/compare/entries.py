@@ -1,4 +1,4 @@
-"""The variables that a comparison is about, each at its places along dimensions other than heads and runs."""
+"""The entries of a comparison: variables of head tables, with fixed labels for dimensions other than heads and runs."""
 
 import hashlib
 import re
@@ -15,24 +15,24 @@ from headscope.files import MAX_NAME_BYTES
 from headscope.score import HEAD, Score, over_directions, read_scores
 
 FREQUENT = 12
-"""Rows of a score that are compared unless some are named, most frequent first."""
+"""The number of rows of a score that are compared by default, the most frequent rows first."""
 
 BY_HEAD = ("run", "layer", "head")
-"""Dimensions that a comparison has itself; each attention type of an encoder-decoder is compared alone."""
+"""The dimensions that a comparison keeps; along all others it has one label for each entry."""
 
 Place = Mapping[str, str | int]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A variable to compare, and its place along the dimensions other than heads and runs."""
+    """A variable to compare, and its label along each dimension other than heads and runs."""
 
     variable: str
     where: Place
 
     @property
     def name(self) -> str:
-        """The name in file names: ``token_class_mass-noun``; the end of one that is too long for them is hashed."""
+        """The name of the entry in file names, such as ``token_class_mass-noun``; a long name ends in a hash."""
         name = re.sub(r"[^\w.-]", "_", "-".join([self.variable, *map(str, self.where.values())]))
         if len(name.encode()) <= MAX_NAME_BYTES:
             return name
@@ -42,13 +42,13 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """The name in texts: ``token_class_mass noun``."""
+        """The name of the entry in texts, such as ``token_class_mass noun``."""
         return " ".join([self.variable, *map(str, self.where.values())])
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The head tables of one corpus: of the model before tuning, of the runs, and of the runs of the control."""
+    """The head tables of one corpus: before tuning, of the runs on the task, and of the runs on the control."""
 
     before: xr.Dataset
     after: xr.Dataset
@@ -61,11 +61,14 @@ class Tables:
 
 
 def choose_entries(tables: Tables, variables: Sequence[str]) -> tuple[list[Entry], list[str]]:
-    """Return the entries to compare, and sentences about those that are left out.
+    """Choose the entries to compare: the named variables, or by default the scores that all tables have.
+
+    Returns:
+        The entries, and a sentence about each group of rows that is left out.
 
     Raises:
-        TableError: the tables have no score in common, or not the variable or the place that is named.
-        HeadscopeError: a place is not written as one.
+        TableError: The tables have no score in common, or a named variable or label is missing.
+        HeadscopeError: The selection of a row is malformed.
     """
     if variables:
         named = [entry for text in variables for entry in _parse_entries(tables.before, text)]
@@ -91,9 +94,9 @@ def choose_entries(tables: Tables, variables: Sequence[str]) -> tuple[list[Entry
 
 
 def _usual(before: xr.Dataset, score: Score) -> tuple[list[Place], int]:
-    """Return the rows of a score that are compared by default, and the number of rows that are left out.
+    """Return the labels of the rows of a score that are compared by default, and the number of rows that are left out.
 
-    Of a score with directions each row is compared in the direction of its reported head.
+    A score with directions is compared, in each row, in the direction of the reported head.
     """
     dim = score.row_dimension(before)
     if not dim:
@@ -110,7 +113,7 @@ def _usual(before: xr.Dataset, score: Score) -> tuple[list[Place], int]:
 
 
 def _direction(before: xr.Dataset, score: Score, place: Mapping[str, str]) -> str:
-    """Return the direction of a row's reported head or, if none is reported, of its best head."""
+    """Return the direction of the reported head of a row or, if no head is reported, of the best head."""
     reported = f"{score.report_prefix}reported_direction"
     if reported in before and (direction := str(before[reported].sel(place).item())):
         return direction
@@ -120,14 +123,14 @@ def _direction(before: xr.Dataset, score: Score, place: Mapping[str, str]) -> st
 
 
 def _places(before: xr.Dataset, variable: str, where: Place) -> list[Place]:
-    """All places of a variable that agree with `where`."""
+    """List all labels of a variable along dimensions other than heads and runs that agree with `where`."""
     dims = [str(dim) for dim in before[variable].dims if dim not in BY_HEAD]
     along = [[where[dim]] if dim in where else before[dim].values.tolist() for dim in dims]
     return [dict(zip(dims, labels, strict=True)) for labels in product(*along)]
 
 
 def _parse_entries(before: xr.Dataset, text: str) -> list[Entry]:
-    """Parse ``NAME:DIMENSION=PLACE,...`` into entries with values; without any, return one entry, which then fails."""
+    """Parse ``NAME:DIMENSION=LABEL,...`` into the entries that have values; if none has, return the first one."""
     variable, _, places = text.partition(":")
     name = name_table(before, "the table before")
     if variable not in before:
@@ -151,7 +154,7 @@ def _parse_entries(before: xr.Dataset, text: str) -> list[Entry]:
 
 
 def _list_head_variables(table: xr.Dataset) -> str:
-    """List the variables with a value for each head, without the sums by fold or permutation."""
+    """Return the names of the variables with a value for each head, except sums by fold or permutation, as text."""
     dims = {str(name): {*values.dims} for name, values in table.data_vars.items()}
     inner = {"fold", "permutation"}
     return ", ".join(name for name in dims if {"layer", "head"} <= dims[name] and not inner & dims[name])

@@ -96,25 +96,25 @@ class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", lo
 
     @cached_property
     def tables(self) -> "Tables":
-        """The head tables, read where they are paths."""
+        """The head tables of the first corpus; tables that are given as paths are read."""
         return _read_tables(self.before, self.after, self.control)
 
     @cached_property
     def others(self) -> "Tables | None":
-        """The head tables of the other corpus, read from their paths; None if one of the first two is missing."""
+        """The head tables of the other corpus; None if the table before or the table after is missing."""
         if self.other_before is None or self.other_after is None:
             return None
         return _read_tables(self.other_before, self.other_after, self.other_control)
 
     @cached_property
     def placebos(self) -> "list[xr.Dataset]":
-        """The tables of placebos, read where they are paths."""
+        """The tables of placebos, as a list; empty if none are given."""
         if self.placebo is None:
             return []
         return [*map(_read, self.placebo)] if isinstance(self.placebo, list) else [_read(self.placebo)]
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for tables without counterparts, for a folder, or for tables that cannot be read."""
+        """Raise an error for tables without their counterparts, an unusable folder, or tables that cannot be read."""
         if (self.other_before is None) != (self.other_after is None) or (
             self.other_control is not None and self.other_before is None
         ):

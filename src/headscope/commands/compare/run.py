@@ -1,4 +1,4 @@
-"""The comparison of head tables before and after fine-tuning, for all variables they share, written to a folder.
+"""The comparison of head tables before and after fine-tuning, for all variables that they share, written to a folder.
 
 before, after (runs), control (runs) --compare each variable--> comparisons --view--> figures, tables, page
 """
@@ -40,22 +40,22 @@ from headscope.view.wording import check_comparison, describe_comparison, is_of_
 
 @dataclass(frozen=True, repr=False)
 class ComparisonResult(Result):
-    """The results of `compare`, and the files that it wrote.
+    """The results of `compare`, and the names of the files that it wrote.
 
     Attributes:
-        comparisons: the result of `headscope.analyse.compare_variable` for each variable.
-        agreements: for the model before tuning and for each group of runs, the rank agreement of the heads between the
-            two corpora, variable by variable.
-        placebo: a row for each change of a head by an adapter, the largest first: the score, its row, the head, the
-            values before and after, the size of the change, how often a placebo changes any head as much (``p``), and
-            the verdict. Its ``attrs`` have a sentence (``verdict``), the largest change of each placebo (``largest``)
-            and the method (`headscope.analyse.placebos`). None without placebos.
-        other: name of the other corpus; empty if there is none.
-        differences: of a single run, the result of `headscope.difference` for the scores; None of several, and where
-            nothing can be paired.
-        left_out: sentences that say what was not compared, and why.
-        folder: the folder that was written; None if there is none.
-        files: all files, relative to `folder`.
+        comparisons: The result of `headscope.analyse.compare_variable` for each variable.
+        agreements: The rank agreement of heads between the two corpora, variable by variable, for the model before
+            tuning and for each group of runs.
+        placebo: A row for each change of a head by an adapter, the largest change first: the score, its row, the head,
+            the values before and after, the size of the change, how often a placebo changes any head as much (``p``),
+            and the verdict. Its ``attrs`` have a sentence (``verdict``), the largest change of each placebo
+            (``largest``) and the method (`headscope.analyse.placebos`). None without placebos.
+        other: The name of the other corpus; empty if there is none.
+        differences: For a single run, the scores compared text by text, as from `headscope.difference`; None for
+            several runs, and if the texts cannot be paired.
+        left_out: Sentences that name what was not compared, and why.
+        folder: The folder; None if nothing was written.
+        files: The names of all files, relative to the folder.
     """
 
     comparisons: tuple[xr.Dataset, ...]
@@ -69,14 +69,14 @@ class ComparisonResult(Result):
 
     @property
     def facts(self) -> Facts:
-        """What was compared."""
+        """The compared variables, the other corpus, what was left out, and the files."""
         variables = tuple(describe_comparison(comparison) for comparison in self.comparisons)
         about = {"variables": variables, "other": self.other, "left_out": self.left_out}
         return {**about, "folder": self.folder, "files": self.files}
 
 
 def run(request: Compare, progress: Progress) -> ComparisonResult:
-    """Compare each variable, and the corpora if there are two, and write the folder."""
+    """Compare each variable, and both corpora if a second is given, and write the results to the folder."""
     tables, others = request.tables, request.others
     with open_folder(request, progress) as folder:
         entries, left_out = choose_entries(tables, request.variables)
@@ -121,7 +121,10 @@ def run(request: Compare, progress: Progress) -> ComparisonResult:
 
 
 def _compare_with_placebos(request: Compare, entries: Sequence[Entry]) -> xr.Dataset | None:
-    """Compare the changes by an adapter with those by placebos, for all rows of a score unless some are named."""
+    """Compare the changes by an adapter with the changes by placebos; None without placebos.
+
+    This compares all rows of each score, unless the request names variables.
+    """
     if not request.placebos:
         return None
     whole: dict[str, Mapping[str, str | int]] = {entry.variable: {} for entry in entries}
@@ -130,16 +133,18 @@ def _compare_with_placebos(request: Compare, entries: Sequence[Entry]) -> xr.Dat
 
 
 def _record(request: Compare) -> dict[str, str]:
-    """Return the request as an attribute; each comparison adds a call of its own, with its variable."""
+    """Return the request as an attribute of a table, without its call: each comparison records a call of its own."""
     names = {name: name_table(value, name) for name, value in vars(request).items() if isinstance(value, xr.Dataset)}
     names |= {"placebo": "placebo"} if isinstance(request.placebo, list) else {}
     return {REQUEST: record_request(request, **names)[REQUEST]}
 
 
 def _pair(tables: Tables, entries: Sequence[Entry]) -> tuple[dict[str, xr.Dataset], pd.DataFrame | None, list[str]]:
-    """Return how the scores of each head differ on the same texts, as a frame too, and what was not judged.
+    """Compare the scores of each head before and after on the same texts, for a single model after.
 
-    Only of a single model after; several runs are compared with each other.
+    Returns:
+        The differences by variable, the differences as a frame, and sentences about what was not judged. Empty, None
+        and no sentences for several runs.
     """
     after, *others = split_runs(tables.after)
     if others:
@@ -160,7 +165,11 @@ def _pair(tables: Tables, entries: Sequence[Entry]) -> tuple[dict[str, xr.Datase
 def _compare_corpora(
     tables: Tables, others: Tables, entries: Sequence[Entry], first: xr.Dataset, progress: Progress
 ) -> tuple[dict[str, list[Consistencies]], list[str]]:
-    """Compare the ranks of heads between two corpora, for the entries that both have."""
+    """Compare the ranks of heads between two corpora, for the entries that both corpora have.
+
+    Returns:
+        The agreements, by side (``before``, the task, ``control``); and a sentence if entries were left out.
+    """
     task = str(first.attrs["task"]) or "task"
     sides = {"before": (tables.before, others.before), task: (tables.after, others.after)}
     if tables.control is not None and others.control is not None:
@@ -180,7 +189,7 @@ def _compare_corpora(
 
 
 def _list_files(comparisons: Mapping[str, xr.Dataset]) -> dict[str, Any]:
-    """List the files of each comparison."""
+    """Return the tables and CSV files of each comparison, by file name."""
     files: dict[str, Any] = {f"comparisons/{stem}.nc": comparison for stem, comparison in comparisons.items()}
     for stem, comparison in comparisons.items():
         files |= {f"tables/{stem}-{name}.csv": frame for name, frame in make_frames(comparison).items()}
@@ -188,7 +197,7 @@ def _list_files(comparisons: Mapping[str, xr.Dataset]) -> dict[str, Any]:
 
 
 def _list_figures(comparisons: Mapping[str, xr.Dataset]) -> dict[str, tuple[str, Callable[[], Figure]]]:
-    """List each figure by its title: the name of its file, and the function that draws it."""
+    """Map the title of each figure to its file name and to the function that draws it."""
     figures: dict[str, tuple[str, Callable[[], Figure]]] = {}
     for stem, comparison in comparisons.items():
         plots = [

@@ -1,1 +1,1 @@
-"""`headscope disable`: the effect of disabling each head of a model on a task."""
+"""`headscope disable`: measure the effect of disabling each head of a model on a task."""

@@ -121,7 +121,7 @@ class Disable(
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of the heads, key/value heads and layers to disable; none for all."""
+        """The names of the heads, key/value heads and layers to disable; an empty list means all."""
         from headscope.intervene.head_names import list_names
 
         return [*list_names(self.heads), *list_names(self.layers, of_layers=True)]
@@ -132,7 +132,7 @@ class Disable(
         return self.find_examples(self.task, seed=self.seed, split=self.split)
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for ways, numbers, heads, runs or a task with which nothing can be measured."""
+        """Raise an error for options, heads, runs, a folder or a task with which nothing can be measured."""
         if len({*self.how}) < max(1, len(self.how)):
             raise HeadscopeError("`how` names no way to disable heads, or one twice; name each once.")
         if self.placebos < 0 or self.placebos == 1:

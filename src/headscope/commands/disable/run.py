@@ -31,7 +31,7 @@ from headscope.view.figures.draw_effects import draw_effects
 
 
 def run(request: Disable, progress: Progress) -> xr.Dataset:
-    """Measure the effects of disabling units of the model, or of each of its runs, and write the folder."""
+    """Measure the effect of disabling each unit of the model, or of each of its runs, and write the folder."""
     source, runs = request.source, request.tuned
     settings: dict[str, Any] = {"start": request.start, "text": request.text}
     settings |= {"batch_tokens": request.batch_tokens or BATCH_TOKENS}
@@ -60,7 +60,11 @@ def run(request: Disable, progress: Progress) -> xr.Dataset:
 
 
 def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:
-    """Join the tables of runs into one."""
+    """Join the tables of the runs of a model into one table with the dimension `run`.
+
+    Raises:
+        ModelError: A run reads the examples as other tokens or labels than the first run.
+    """
     for run, table in zip(runs.runs, tables, strict=True):
         if table.attrs["corpus_sha256"] != tables[0].attrs["corpus_sha256"]:
             raise ModelError(
@@ -79,6 +83,6 @@ def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:
 
 
 def show(request: Disable, table: xr.Dataset, console: Console) -> None:
-    """Print the largest effects, and where all are written."""
+    """Print the largest effects, and the file with all effects."""
     print_effects(table, console, whole=request.whole)
     print_place("all effects", request.out, "effects.csv", console)

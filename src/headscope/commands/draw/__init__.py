@@ -1,1 +1,1 @@
-"""`headscope draw`: the figures of an atlas that is there."""
+"""`headscope draw`: draw the figures of an existing atlas."""

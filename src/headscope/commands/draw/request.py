@@ -47,10 +47,11 @@ class Draw(Request[tuple[str, ...]], command="draw", loading="loading matplotlib
     pdf: bool = option(OUTPUT, PDF_HELP, default=False, unset="PNG and SVG", basic=True)
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for figures of a page that would not be all of them, and for a folder that cannot be used.
+        """Raise an error for a missing atlas, options that need `out`, or a folder that cannot be used.
 
         Raises:
-            HeadscopeError: `figures` or `bare` are given without `out`, there is no atlas, or it cannot be written to.
+            HeadscopeError: There is no atlas; `figures`, `bare` or a single table is given without `out`; or the folder
+                cannot be written to.
         """
         from headscope.files import suggest_path
 

@@ -1,4 +1,4 @@
-"""The figures of an atlas, drawn from its tables: for its page, or into a folder of their own."""
+"""The figures of an atlas, drawn from its tables, for its page or for a separate folder."""
 
 from pathlib import Path
 
@@ -15,11 +15,11 @@ from headscope.errors import HeadscopeError, TableError, suggest
 
 
 def run(request: Draw, progress: Progress) -> tuple[str, ...]:
-    """Draw the figures, and return the names of the files.
+    """Draw figures of an atlas, and return the names of the files.
 
     Raises:
-        HeadscopeError: there is no figure of a name that was asked for.
-        TableError: a table is damaged, or has nothing that a figure shows.
+        HeadscopeError: A requested figure does not exist.
+        TableError: A table is damaged, or the atlas has nothing that a figure shows.
     """
     progress("reading the atlas", 0, 0)
     atlas = AtlasResult.read(request.source)
@@ -44,7 +44,7 @@ def run(request: Draw, progress: Progress) -> tuple[str, ...]:
 
 
 def show(request: Draw, files: tuple[str, ...], console: Console) -> None:
-    """Print how many figures were drawn, and where they are."""
+    """Print the number of figures that were drawn, and their folder."""
     count = len({Path(name).stem for name in files if name.startswith(f"{FIGURES}/")})
     folder = Path(request.source if request.out is None else request.out) / FIGURES
     page = ", and on the page" if request.out is None else ""

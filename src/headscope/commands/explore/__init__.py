@@ -1,1 +1,1 @@
-"""`headscope explore`: the page of an atlas on this machine, with the model behind it."""
+"""`headscope explore`: serve the page of an atlas on this machine, with a model that answers its questions."""

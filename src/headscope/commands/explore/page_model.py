@@ -1,4 +1,4 @@
-"""The model behind a page: the questions that the page may ask, and the answers.
+"""The model that answers the questions of a page.
 
 a question of the page, as JSON --`PageModel`--> the answer, as JSON
 """
@@ -25,21 +25,24 @@ from headscope.runner.query_key import read_query_key
 from headscope.view.page import describe_text
 
 MOST_WEIGHTS = 30_000_000
-"""The greatest number of weights of all heads on a typed text: a browser unpacks them while a reader waits."""
+"""The maximum number of attention weights of all heads on a typed text.
+
+A browser unpacks them while the reader waits.
+"""
 
 MOST_TOKENS = 512
 
 
 class PageModel:
-    """Answers one question of a page at a time, since the model is one.
+    """A model that answers the questions of a page, one at a time.
 
     Attributes:
-        max_tokens: the most tokens of a text; longer ones are cut.
+        max_tokens: The maximum number of tokens of a text; longer texts are cut.
 
     Args:
-        model: that answers.
-        text: how it reads texts, as those of the atlas.
-        start: the token with which a text begins; by default what the model was trained with, where that is known.
+        model: The model.
+        text: The form in which the model reads texts, the same as for the atlas.
+        start: The token with which a text begins. Default: the token that the model was trained with, if it is known.
     """
 
     def __init__(self, model: Model, text: str, start: str | None = None) -> None:
@@ -55,14 +58,14 @@ class PageModel:
         }
 
     def __contains__(self, name: str) -> bool:
-        """Return True if questions of this name have answers."""
+        """Return True if the page may ask questions of this name."""
         return name in self._answers
 
     def answer(self, name: str, question: Any) -> Any:
-        """Answer a question.
+        """Return the answer to a question of the page.
 
         Raises:
-            HeadscopeError: there is no such question, or no answer.
+            HeadscopeError: The name of the question is unknown, or the question has no answer.
         """
         if name not in self:
             raise HeadscopeError("there is no such question.")
@@ -71,13 +74,13 @@ class PageModel:
 
 
 def read_question(question: Any) -> Document:
-    """Return the text that a question is about.
+    """Read the text that a question is about.
 
-    It is ``{"text": ...}``, or a text of the page: ``{"words": [...], "content": ..., "offsets": [...], "boundary":
-    ..., "random_tokens": [...], "messages": [...]}``.
+    The question is ``{"text": ...}``, ``{"messages": [...]}``, or a text of the page: ``{"words": [...], "content":
+    ..., "offsets": [...], "boundary": ..., "random_tokens": [...]}``.
 
     Raises:
-        HeadscopeError: the question has no text.
+        HeadscopeError: The question has no text.
     """
     match question:
         case {"messages": [_, *_] as messages}:
@@ -117,15 +120,15 @@ def _read_place(given: Any) -> float:
 
 
 def show_attention(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
-    """Return a text with the attention of all heads on it, as the page has its texts, and how it was read.
+    """Return a text with the attention of all heads, in the format of the page, and a note on how the text was read.
 
     Args:
-        model: whose attention it is.
-        plan: how texts are read, and at which length they are cut.
+        model: The model.
+        plan: How to read texts, and the length at which they are cut.
         question: ``{"text": ...}``.
 
     Raises:
-        HeadscopeError: it is no text, or the model cannot read it.
+        HeadscopeError: The question has no text, or the model cannot read it.
     """
     document = read_question(question)
     texts = read_texts(model, [document], plan)
@@ -140,7 +143,7 @@ def show_attention(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
 
 
 def explain_start(model: Model, text: Aligned) -> str:
-    """Return a sentence about the beginning of a decoder's text; empty for other models."""
+    """Return a sentence about the token with which a decoder's text begins; empty for other models."""
     if {*model.layers} != {"decoder"}:
         return ""
     if front := spell_front(model, text):
@@ -149,18 +152,18 @@ def explain_start(model: Model, text: Aligned) -> str:
 
 
 def show_neurons(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
-    """Return the query of a token and the key of another one, neuron by neuron.
+    """Return the query vector of one token and the key vector of another, neuron by neuron.
 
     Args:
-        model: whose head it is.
-        plan: how texts are read, and at which length they are cut.
-        question: a text of the page, with the number of its tokens, at which it is cut, and ``{"attention_type":
-            "cross", "head": "3-1", "from": 2, "to": 5}``, tokens counted from 0; the attention type is empty of a model
-            with one.
+        model: The model.
+        plan: How to read texts, and the length at which they are cut.
+        question: A text of the page, its number of tokens (at which it is cut), and ``{"attention_type": "cross",
+            "head": "3-1", "from": 2, "to": 5}``. Tokens are counted from 0. The attention type is empty for a model
+            with only one.
 
     Raises:
-        HeadscopeError: there is no such head or token, or the text is empty.
-        ModelError: the queries of the model cannot be reached.
+        HeadscopeError: There is no such head or token, or the text is empty.
+        ModelError: The queries of the model cannot be captured.
     """
     document = read_question(question)
     match question:
@@ -174,14 +177,14 @@ def show_neurons(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
 
 
 def show_what_if(model: TextModel, question: Any) -> dict[str, Any]:
-    """Return the predictions of the model for a text, with and without heads.
+    """Return the predictions of the model for a text, with and without the given heads.
 
     Args:
-        model: that is asked.
-        question: a text, and ``{"heads": ["3-1"], "how": "zero"}``.
+        model: The model.
+        question: A text, and ``{"heads": ["3-1"], "how": "zero"}``.
 
     Raises:
-        HeadscopeError: the text is empty, no such head or way is known, or the heads cannot be edited.
+        HeadscopeError: The text is empty, a head or the way to disable heads is unknown, or the heads cannot be edited.
     """
     document = read_question(question)
     match question:

@@ -1,4 +1,4 @@
-"""The page of an atlas served to a browser on this machine, with the model behind it.
+"""The page of an atlas, served to a browser on this machine, with a model that answers its questions.
 
 atlas, or model --atlas--> tables, examples --render_page--> page --browser--> a text --read_texts--> its attention
 """
@@ -47,13 +47,13 @@ from headscope.view.page import Live
 
 
 class Explorer:
-    """The page of an atlas, served until it is closed; a context manager, and a frame in a notebook.
+    """The page of an atlas, served until it is closed. It is a context manager, and a notebook shows it as a frame.
 
     Attributes:
-        address: where a browser on this machine finds the page.
-        page: the page without the model, as HTML: what a notebook shows and keeps.
-        title: of the page.
-        notes: sentences about what the page cannot do, and why.
+        address: The address of the page for a browser on this machine.
+        page: The page without a model, as HTML; a notebook shows and keeps it.
+        title: The title of the page.
+        notes: Sentences about what the page cannot do, and why.
     """
 
     def __init__(
@@ -74,17 +74,17 @@ class Explorer:
         self._thread.start()
 
     def close(self) -> None:
-        """End the server; the address leads nowhere from then on."""
+        """Close the server; its address stops working."""
         self._server.shutdown()
         self._server.server_close()
         self._closing.close()
 
     def open_browser(self) -> None:
-        """Open the page in the browser of this machine."""
+        """Open the page in a browser on this machine."""
         self._closing.callback(open_browser(self.address).cleanup)
 
     def wait(self) -> None:
-        """Serve until the process is interrupted (Ctrl-C), and close."""
+        """Serve until the process is interrupted (Ctrl-C), then close the server."""
         try:
             while self._thread.is_alive():
                 self._thread.join(1)
@@ -94,7 +94,7 @@ class Explorer:
             self.close()
 
     def __enter__(self) -> "Explorer":
-        """Return the explorer, which is closed at the end of the block."""
+        """Return the explorer; it is closed at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -102,23 +102,26 @@ class Explorer:
         self.close()
 
     def __repr__(self) -> str:
-        """Return the model, the corpus and the port, on one line, without the token, which a notebook would keep."""
+        """Return the facts about the atlas and the port on one line.
+
+        The token is left out, since a notebook would save it.
+        """
         return write_line("Explorer", {**self._atlas.facts, "port": urlsplit(self.address).port})
 
     def _repr_html_(self) -> str:
-        """Show the page in a notebook, where it needs no server."""
+        """Return the page for a notebook; it needs no server."""
         return self.show()._repr_html_()
 
     def show(self, *, whole: bool = False) -> Cell:
-        """Return the page without the model as a cell shows it; `whole` is that of an atlas's `show`."""
+        """Return the page without a model for the output cell of a notebook; for `whole`, see `AtlasResult.show`."""
         cell = self._atlas.make_cell(whole=whole, live=".widget()")
         return cell if self._model is not None else replace(cell, notes=(*cell.notes[:-1], *self.notes))
 
     def widget(self) -> Any:
-        """Return the page as a widget of a notebook, whose kernel answers in place of the server.
+        """Return the page as a widget; the kernel of the notebook answers its questions in place of the server.
 
         Raises:
-            HeadscopeError: anywidget is not installed (extra ``notebook``), or the model is not there.
+            HeadscopeError: anywidget is not installed (extra ``notebook``), or there is no model.
         """
         if self._model is None:
             raise HeadscopeError(f"there is no model behind this page: {' '.join(self.notes) or 'none was loaded.'}")
@@ -126,7 +129,7 @@ class Explorer:
 
 
 def run(request: Explore, progress: Progress) -> Explorer:
-    """Open the atlas, or make one of the model, load its model, and serve the page."""
+    """Open the atlas, or make one for the given model; load the model, and serve the page."""
     notes: tuple[str, ...] = ()
     opened = open_atlas(request.source)
     if opened is not None:
@@ -152,10 +155,10 @@ def run(request: Explore, progress: Progress) -> Explorer:
 
 
 def open_atlas(source: object) -> AtlasResult | None:
-    """Open the atlas in a folder, file or table; return None for anything else, which is a model.
+    """Open the atlas in a folder, a ``.nc`` file or a table; return None for anything else, such as a model.
 
     Raises:
-        TableError: a file is missing or damaged, or the table is of several runs.
+        TableError: A file is missing or damaged, or the table is of several runs.
     """
     if isinstance(source, xr.Dataset):
         return AtlasResult(source, {}, None, None, ())
@@ -165,11 +168,14 @@ def open_atlas(source: object) -> AtlasResult | None:
 
 
 def _load_model(opened: AtlasResult, request: Explore, progress: Progress) -> tuple[Model | None, tuple[str, ...]]:
-    """Load the model of an atlas; if it is missing and none was named, return None and a sentence that says so.
+    """Load the model of an atlas.
+
+    Returns:
+        The model and no notes; or None and a note, if the model is missing and the request names no other.
 
     Raises:
-        ModelError: the model that was named cannot be loaded.
-        TableError: its weights are not those of the atlas.
+        ModelError: The model that the request names cannot be loaded.
+        TableError: The model differs from the model of the atlas.
     """
     name = str(opened.table.attrs["model"])
     progress("loading the model", 0, 0)
@@ -190,13 +196,13 @@ def _load_model(opened: AtlasResult, request: Explore, progress: Progress) -> tu
 
 
 class _Answers:
-    """Answers who asks for the page, and the questions that it asks with its token."""
+    """A function that answers requests: it sends the page, and answers the questions of the page."""
 
     def __init__(self, page: bytes, token: str, model: PageModel | None) -> None:
         self.page, self.token, self.model = page, token, model
 
     def __call__(self, request: Request) -> Reply | Callable[[], Reply]:
-        """Send the page, or answer a question."""
+        """Send the page, or answer a question of the page."""
         return self._show(request) if request.content is None else self._answer(request)
 
     def _show(self, request: Request) -> Reply:
@@ -223,7 +229,7 @@ def _answer_question(model: PageModel, name: str, question: Any) -> Reply:
 
 
 def show(request: Explore, explorer: Explorer, console: Console) -> None:
-    """Print the address of the page, and serve it."""
+    """Print the notes and the address of the page, and serve the page until it is interrupted."""
     for note in explorer.notes:
         console.print(note, soft_wrap=True, markup=False, highlight=False, style="yellow")
     console.print(f"Open {explorer.address} (Ctrl-C ends).", soft_wrap=True, markup=False, highlight=False)

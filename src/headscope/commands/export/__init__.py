@@ -1,1 +1,1 @@
-"""`headscope export`: heads in a file to hand on."""
+"""`headscope export`: write heads to a file that you can pass on."""

@@ -29,7 +29,7 @@ FILES: Mapping[ExportFormat, str] = {
     "alignment-heads": "alignment_heads.json",
     MODEL_CARD: "heads.md",
 }
-"""The formats in which heads can be exported, and the file of each by default."""
+"""The formats in which heads can be exported, and the default file name of each format."""
 
 
 class Export(Request[HeadList], function="export", loading=""):
@@ -93,15 +93,15 @@ class Export(Request[HeadList], function="export", loading=""):
 
     @property
     def file(self) -> Path | None:
-        """The file to write, if there is one."""
+        """The file to write; None if no file is named."""
         return None if self.out is None else Path(self.out)
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for key/value heads of a format that has none, or a file that cannot or must not be written.
+        """Raise an error for an option that the format does not have, or for a file that cannot be written.
 
         Raises:
-            HeadscopeError: one of these; the file that is read is not written over, of which only a part may be
-                exported.
+            HeadscopeError: `key_value_heads` is given for a format of query heads; the file cannot be written to; or
+                the file is the one that is read, and would be overwritten.
         """
         from headscope.files import expand_home, writable
 
@@ -129,7 +129,7 @@ class TypedExport(Export, command="export", loading=""):
 
     @property
     def file(self) -> Path:
-        """The file to write, which the format names if it is not named."""
+        """The file to write; by default, a name that depends on the format."""
         return Path(FILES[self.format] if self.out is None else self.out)
 
 

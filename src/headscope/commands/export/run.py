@@ -1,4 +1,4 @@
-"""The heads of a table, or of a list of heads, in a file to hand on: our own format, those of others, a model card."""
+"""The export of heads from a table or a list, in headscope's format, in other tools' formats, or as a model card."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from headscope.view.model_card import render_model_card
 
 
 def run(request: Export, progress: Progress) -> HeadList:
-    """Return the heads that a source reports, and write them to a file if there is one."""
+    """List the heads that a source reports, and write them to a file if one is named."""
     format, out = request.format, request.file
     heads = _list(request)
     if request.row is not None or format in FOREIGN:
@@ -34,7 +34,7 @@ def run(request: Export, progress: Progress) -> HeadList:
 
 
 def _list(request: Export) -> HeadList:
-    """Return the heads of a source; from a table, select the heads that a format needs."""
+    """Return the heads of a source; for a table, select the heads that the format needs."""
     source, format = request.source, request.format
     if isinstance(source, HeadList):
         return source
@@ -55,7 +55,7 @@ def _list(request: Export) -> HeadList:
 
 
 def show(request: Export, heads: HeadList, console: Console) -> None:
-    """Print which file was written, and how many heads it holds."""
+    """Print the name of the file, and the numbers of heads and rows in it."""
     rows, count = len(heads.keys), len(heads.entries)
     written = f"{count} heads of {rows} row{'' if rows == 1 else 's'}"
     console.print(f"Wrote {escape(str(request.file))}: {written}.", soft_wrap=True, highlight=False)

@@ -66,10 +66,10 @@ class Ledger(ModelOptions, LanguageOptions, Drawing, Listing, Resumable, Request
 
     @cached_property
     def source(self) -> "Prompts":
-        """The prompts, read once.
+        """Read the prompts.
 
         Raises:
-            CorpusError: there is no such file, or a line is malformed.
+            CorpusError: The file is missing, or a line is malformed.
         """
         from headscope.corpora.prompts import read_prompts
 

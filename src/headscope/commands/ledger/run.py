@@ -47,14 +47,14 @@ TABLE = "ledger"
 """The name of the head table."""
 
 TEXTS = 20
-"""Prompts of which the shares of each token are written."""
+"""The number of prompts for which the shares of each token are written."""
 
 READERS = 10
-"""Heads that have rows of their own among these shares: those that read most."""
+"""The number of heads with separate rows in the shares of each token: the heads that read most."""
 
 
 def run(request: Ledger, progress: Progress) -> xr.Dataset:
-    """Measure the attention of each head to each part of the prompts, and write the folder."""
+    """Measure the attention of each head to each part of the prompts, and write the results to the folder."""
     source, tokens = request.source, request.tokens
     with open_folder(request, progress) as folder:
         model = request.load(progress, task="causal-lm")
@@ -75,14 +75,14 @@ def run(request: Ledger, progress: Progress) -> xr.Dataset:
 
 
 LaidOut = Mapping[Prompt, Sequence[PromptTokens]]
-"""The prompts that are read, and the tokens of each in every order of its documents."""
+"""The prompts that are read, each with its tokens in every order of its documents."""
 
 
 def _lay_out(layout: PromptLayout, source: Prompts, tokens: int) -> tuple[LaidOut, Counter[str]]:
-    """Return the prompts that leave room for the model's answer, and count the others by reason.
+    """Tokenize the prompts that leave room for the model's answer, and count the other prompts by reason.
 
     Raises:
-        CorpusError: it can read none.
+        CorpusError: The model can read none of the prompts.
     """
     limit, laid_out, skipped = layout.model.max_tokens, {}, Counter[str]()
     longest = 0
@@ -105,15 +105,15 @@ def _lay_out(layout: PromptLayout, source: Prompts, tokens: int) -> tuple[LaidOu
 
 @dataclass(frozen=True, eq=False)
 class _Measuring:
-    """The measurement of one table. Its sums are kept in the folder, so that a killed run can go on.
+    """The measurement of one table. Its sums are kept in the folder, so that a killed command can be resumed.
 
     Attributes:
-        folder: of the output.
-        layout: of the prompts, with the model.
-        laid_out: the prompts as tokens.
-        tokens: the most that are generated.
-        batch_tokens: of a batch.
-        about: the identity of the run.
+        folder: The output folder.
+        layout: The layout of the prompts, with the model.
+        laid_out: The prompts as tokens.
+        tokens: The maximum number of tokens that the model generates after a prompt.
+        batch_tokens: The number of tokens of a batch.
+        about: The identity of the measurement; sums are resumed only if it is the same.
     """
 
     folder: OutputFolder
@@ -124,10 +124,10 @@ class _Measuring:
     about: Mapping[str, Any]
 
     def tabulate(self, skipped: Counter[str]) -> tuple[xr.Dataset, pd.DataFrame]:
-        """Return the table, and the shares of each token of the first prompts.
+        """Return the head table, and the shares of each token after the first prompts.
 
         Raises:
-            CorpusError: the model writes nothing after any prompt.
+            CorpusError: The model writes nothing after any prompt.
         """
         sums = self._measure()
         slots = len(next(iter(self.laid_out)).documents)
@@ -162,7 +162,7 @@ class _Measuring:
         return table, tabulate_tokens(texts, name_parts(slots), layers, rank_readers(table)[:READERS])
 
     def _measure(self) -> RunSums:
-        """Measure each prompt, by its number; a killed run goes on where it was."""
+        """Measure each prompt, and return the sums by its number; with `resume`, continue from saved sums."""
         path, identity, done = self.folder.sums(TABLE), {"about": self.about}, RunSums({})
         if self.folder.resume and path.exists():
             done = resume_sums(path, identity)
@@ -177,7 +177,7 @@ class _Measuring:
         return done
 
     def _measure_prompts(self, done: RunSums) -> Iterator[RunSums]:
-        """Measure each prompt that is not done yet."""
+        """Yield the sums of each prompt that is not in `done`."""
         # The logits of a long text would not fit into memory, and attention does not need them.
         bare = replace(self.layout.model, module=self.layout.model.module.base_model)
         capture = None
@@ -199,14 +199,14 @@ class _Measuring:
             yield RunSums({(str(number), name): values for name, values in measured.items()})
 
     def _find_own_text(self, prompt: Prompt, given: PromptTokens) -> list[int]:
-        """Return the tokens of the answer to a prompt, or of the text that the model generates."""
+        """Return the tokens of the given answer to a prompt, or of the text that the model generates."""
         if prompt.answer is not None:
             return self.layout.tokenize_answer(prompt)
         return generate(self.layout.model, given.ids, self.tokens)
 
 
 def _verify(model: Model, prompt: PromptTokens) -> Capture:
-    """Return a `Capture` of the model, verified on the beginning of a prompt and on half of it."""
+    """Return a `Capture` of the model that is verified on the beginning of a prompt, and on half of that beginning."""
     parts = [
         PromptTokens(prompt.ids[:length], prompt.parts[:length]) for length in (VERIFIED_WORDS, VERIFIED_WORDS // 2)
     ]
@@ -214,6 +214,6 @@ def _verify(model: Model, prompt: PromptTokens) -> Capture:
 
 
 def show(request: Ledger, table: xr.Dataset, console: Console) -> None:
-    """Print the heads that read most, and where all are written."""
+    """Print the heads that read most, and the file with all shares."""
     print_ledger(table, console, whole=request.whole)
     print_place("all shares", request.out, "ledger.csv", console)

@@ -1,1 +1,1 @@
-"""`headscope lesions`: the minimal pairs for which the heads of each relation are needed."""
+"""`headscope lesions`: find the minimal pairs for which the heads of each relation are needed."""

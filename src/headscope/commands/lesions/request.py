@@ -92,10 +92,11 @@ class Lesions(ModelOptions, EvaluationOptions, Drawing, Listing, Resumable, Requ
 
     @cached_property
     def heads(self) -> dict[str, list[str]]:
-        """The names of the heads of each set.
+        """The names of the heads of each set, by the name of the set.
 
         Raises:
-            HeadscopeError: there is no such table, its rows have no heads, or a set is empty or no names of heads.
+            HeadscopeError: The table is missing, its rows have no heads, a set is empty, or a name is not the name of a
+                head.
         """
         from xarray import Dataset
 

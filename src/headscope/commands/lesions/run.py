@@ -38,11 +38,11 @@ from headscope.view.figures.draw_lesions import draw_lesions
 from headscope.view.lesions_report import list_lesions, print_lesions
 
 TABLE = "lesions"
-"""The name of the table of the folder."""
+"""The name of the head table in the folder."""
 
 
 def run(request: Lesions, progress: Progress) -> xr.Dataset:
-    """Measure the harm of disabling each set of heads beyond random sets, and write the folder."""
+    """Measure how much more each set of heads harms the metrics than random sets do, and write the folder."""
     source = request.source
     with open_folder(request, progress) as folder:
         model = request.load(progress, task=source.head)
@@ -55,17 +55,17 @@ def run(request: Lesions, progress: Progress) -> xr.Dataset:
 def disable_sets(
     folder: OutputFolder, name: str, model: Model, source: EvaluationSource, request: Lesions
 ) -> xr.Dataset:
-    """Measure the lesions of a loaded model; a killed run goes on from the sums in the folder.
+    """Measure the lesions of a loaded model; a killed command is resumed from the sums in the folder.
 
     Args:
-        folder: of the job that writes the table.
-        name: of the table there.
-        model: with the head that the examples need.
-        source: the examples.
-        request: which heads are disabled, and how.
+        folder: The folder of the command that writes the table.
+        name: The name under which sums are kept in the folder.
+        model: The model, with the task head that the examples need.
+        source: The examples.
+        request: The sets of heads, and how they are disabled.
 
     Raises:
-        HeadscopeError: the examples cannot be scored with this model, or the model has no such head.
+        HeadscopeError: The examples cannot be scored with this model, or the model lacks a head of a set.
     """
     how, match, seed = request.how, request.match, request.seed
     units = [unite_heads(model, label, heads) for label, heads in request.heads.items()]
@@ -124,6 +124,6 @@ def _list_heads(unit: Unit) -> list[tuple[str, int, int]]:
 
 
 def show(request: Lesions, table: xr.Dataset, console: Console) -> None:
-    """Print the phenomena that suffer without the heads of each relation, and the files with all numbers."""
+    """Print the phenomena that suffer without the heads of each relation, and the file with all lesions."""
     print_lesions(table, console, whole=request.whole)
     print_place("all lesions", request.out, "lesions.csv", console)

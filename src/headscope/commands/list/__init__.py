@@ -1,1 +1,1 @@
-"""`headscope list`: reducers, corpora, studies and tasks, by name."""
+"""`headscope list`: list reducers, corpora, studies and tasks by name."""

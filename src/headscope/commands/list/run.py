@@ -1,4 +1,4 @@
-"""The names of reducers, corpora, studies and tasks, with their descriptions. Nothing here loads torch."""
+"""The names of reducers, corpora, studies and tasks, with their descriptions. This module does not load torch."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from headscope.commands.progress import Progress
 
 
 def run(request: List, progress: Progress) -> Mapping[str, str]:
-    """Return the names of one kind with their descriptions; without a kind, each kind with its names."""
+    """Return the names of one kind with their descriptions; without a kind, return each kind with its names."""
     if request.kind is None:
         return {kind: ", ".join(_describe(kind)) for kind in KINDS}
     return _describe(request.kind)

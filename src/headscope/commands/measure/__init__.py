@@ -1,1 +1,1 @@
-"""`headscope measure`: a head table of the reducers that are named, or the sums of a shard of a corpus."""
+"""`headscope measure`: measure a head table with the named reducers, or the sums of a shard of a corpus."""

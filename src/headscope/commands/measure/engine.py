@@ -1,4 +1,4 @@
-"""Who measures a corpus, checked before anything is imported that takes seconds. No torch here."""
+"""The check of the engine that measures a corpus, before slow imports. This module needs no torch."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,21 +9,21 @@ from headscope.errors import HeadscopeError, quote
 
 Engine: TypeAlias = Literal["local", "ray"]
 RAY: Engine = "ray"
-"""Where a corpus can be measured: by this process, or by the workers of a Ray cluster."""
+"""The engine that measures a corpus on the workers of a Ray cluster; the other engine is the process itself."""
 
 
 def check_engine(engine: str, workers: int | None, model: object, device: str = AUTO, **others: object) -> None:
-    """Raise an error for an engine with which something cannot be measured.
+    """Raise an error for an engine that cannot be used with the given arguments.
 
     Args:
-        engine: an `Engine`.
-        workers: the number of workers; None if none is given.
-        model: what is measured.
-        device: where the model is to run.
-        others: options that Ray does not have, by name; what is None or False was not given.
+        engine: The name of the engine, an `Engine`.
+        workers: The number of workers; None if it is not given.
+        model: The model to measure.
+        device: The device on which the model runs.
+        others: Options that Ray does not support, by name; the value is None or False if an option is not given.
 
     Raises:
-        HeadscopeError: Ray is not installed, or one of the arguments is not for the engine.
+        HeadscopeError: Ray is not installed, or the engine does not accept one of the arguments.
     """
     if engine != RAY:
         if workers is not None:

@@ -1,4 +1,4 @@
-"""The requests of `headscope measure`: of a whole corpus, of a shard of it, and of the terminal for both."""
+"""The requests of `headscope measure`: for a whole corpus, for a shard, and for both on the terminal."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -30,7 +30,7 @@ else:
 
 
 class Measuring(CorpusOptions, ModelOptions, Resumable):
-    """The measurement of a model on a corpus, or on a shard of it."""
+    """Options for measuring a model on a corpus, or on a shard of the corpus."""
 
     reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
         "What to measure, such as relations (`headscope list reducers`), with settings after a colon, such as "
@@ -80,10 +80,10 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
     )
 
     def check_measuring(self) -> None:
-        """Raise an error for unknown reducers, or a path without a model.
+        """Raise an error for unknown reducers, a path without a model, or a form of texts that cannot be used.
 
         Raises:
-            HeadscopeError: one of these.
+            HeadscopeError: One of these inputs cannot be used.
         """
         from headscope.reducers.reducer_names import check_names
 
@@ -93,7 +93,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
 
 
 class WholeCorpus(Replicable, RunsOptions):
-    """The options of a whole corpus, without shards: its runs, placebos and engine."""
+    """Options for measuring a whole corpus and not a shard: runs, placebos and engine."""
 
     placebos: int | None = option(
         MODEL,
@@ -136,7 +136,7 @@ class Measure(Measuring, WholeCorpus, Request[HeadTable], function="measure"):
     out: str | Path | None = output_file("before.nc", default=None)
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for runs, reducers, a model, an engine, a file or a corpus that cannot be used."""
+        """Raise an error for options that exclude each other, or for inputs or a file that cannot be used."""
         if self.out is None and self.resume:
             raise HeadscopeError("`resume` continues a file, and none is named; name it as `out`.")
         others = {"runs": self.runs, "replicate": self.replicate}
@@ -160,11 +160,11 @@ class Measure(Measuring, WholeCorpus, Request[HeadTable], function="measure"):
         self.check_corpora(self.corpus, self.replicate)
 
     def check_placebos(self) -> None:
-        """Raise an error for placebos of what has no adapter by LoRA.
+        """Raise an error if placebos are requested for a model without a LoRA adapter.
 
         Raises:
-            HeadscopeError: an edit is at work on the model.
-            ModelError: it has no adapter, or one of which no placebo can be made.
+            HeadscopeError: An edit is active on the model.
+            ModelError: The model has no adapter, or an adapter of which no placebo can be made.
         """
         if self.placebos is None:
             return
@@ -211,7 +211,7 @@ class MeasureShard(Measuring, Request[ShardSums], function="measure_shard", modu
         """The shard.
 
         Raises:
-            HeadscopeError: it is written in another way, or there is no such shard.
+            HeadscopeError: The text is not of the form ``2/8``, or there is no such shard.
         """
         from headscope.corpora import Shard
 
@@ -259,7 +259,7 @@ class TypedMeasure(Measuring, WholeCorpus, Listing, Request[Measured], command="
         """The shard; None for the whole corpus.
 
         Raises:
-            HeadscopeError: it is written in another way, or there is no such shard.
+            HeadscopeError: The text is not of the form ``2/8``, or there is no such shard.
         """
         from headscope.corpora import Shard
 
@@ -267,13 +267,13 @@ class TypedMeasure(Measuring, WholeCorpus, Listing, Request[Measured], command="
 
     @cached_property
     def file(self) -> Path:
-        """The file to write."""
+        """The file to write; by default, a name that depends on the shard."""
         if self.out is not None:
             return Path(self.out)
         return Path("heads.nc" if self.part is None else f"heads.{self.part.number}-of-{self.part.count}.npz")
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for options that a shard or an engine cannot have."""
+        """Raise an error for options that cannot be used with a shard or with the engine."""
         whole = {
             "runs": self.runs, "replicate": self.replicate, "placebos": self.placebos, "explain": self.explain,
         }  # fmt: skip
@@ -284,10 +284,10 @@ class TypedMeasure(Measuring, WholeCorpus, Listing, Request[Measured], command="
         check_engine(self.engine, self.workers, self.model, self.device, shard=self.shard, **whole)
 
     def run(self, progress: Progress = ignore_progress) -> Measured:
-        """Measure the corpus, or the shard.
+        """Measure the corpus, or the shard if one is named.
 
         Raises:
-            HeadscopeError: in one sentence, what is wrong.
+            HeadscopeError: The request cannot be run; the message says why in one sentence.
         """
         self.check(progress)
         record = Measure if self.part is None else MeasureShard

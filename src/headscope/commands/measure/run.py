@@ -1,4 +1,4 @@
-"""One head table: any reducers on a model, or on the runs that were tuned from it.
+"""The command `measure`: a head table of any reducers, for a model or for the runs that were tuned from it.
 
 model, corpus --measure--> head table --analyse--> with intervals and reported heads --> file
 
@@ -68,7 +68,15 @@ def run(request: Measure, progress: Progress) -> xr.Dataset:
 def _measure_here(
     request: Measure, reducers: Sequence[Reducer], summary: CorpusSummary, sums: Path | None, progress: Progress
 ) -> xr.Dataset:
-    """Measure the head table in this process; without `sums` nothing is kept for resuming."""
+    """Measure the head table in this process.
+
+    Args:
+        request: The request.
+        reducers: The resolved reducers.
+        summary: The summary of the corpus.
+        sums: The file in which sums are kept for resuming; None keeps no sums.
+        progress: A function that is called as the work advances.
+    """
     documents, runs, plan = request.documents, request.tuned, make_plan(request)
     named = list_reducers(request.reducers)
     second = open_replication(request, named, reducers, progress)
@@ -100,7 +108,10 @@ def _measure_here(
 def _measure_on_ray(
     request: Measure, reducers: Sequence[Reducer], summary: CorpusSummary, sums: Path | None, progress: Progress
 ) -> xr.Dataset:
-    """Measure the head table on the workers of a Ray cluster; without `sums` nothing is kept for resuming."""
+    """Measure the head table on the workers of a Ray cluster.
+
+    The sums for resuming are kept in the file `sums`; None keeps no sums.
+    """
     # Ray is an extra, and takes seconds to import.
     from headscope.runner import ray
 
@@ -130,11 +141,13 @@ def _measure_on_ray(
 def choose_reducers(
     request: Measuring, summary: CorpusSummary, runs: Runs | None, *, placebos: bool = False
 ) -> list[Reducer]:
-    """Return the named reducers for this corpus, with the requested number of permutations.
+    """Resolve the named reducers for this corpus, with the requested number of permutations.
+
+    Runs and placebos get no permutations unless the request asks for some.
 
     Raises:
-        HeadscopeError: one compares a model with what it was tuned from, and there is nothing to compare; or one cannot
-            be measured through the view or on a sample of queries.
+        HeadscopeError: A reducer compares a model with the model it was tuned from, and there is no such model; or a
+            reducer cannot be measured through the view or on a sample of queries.
     """
     compares = runs is not None or _is_adapter(request.model)
     named = list_reducers(request.reducers)
@@ -153,10 +166,10 @@ def choose_reducers(
 
 
 def _is_adapter(model: object) -> bool:
-    """Return True for a model with an adapter, which can be compared with the model without it.
+    """Return True for a model with an adapter, which can be compared with the model without the adapter.
 
     Raises:
-        ModelError: the folder of an adapter does not say which model it was trained for.
+        ModelError: The folder of an adapter does not name the model that it was trained for.
     """
     if isinstance(model, str | Path):
         return bool(find_base(str(model)))

@@ -1,4 +1,4 @@
-"""The sums of a shard of a corpus, in a file; `headscope merge` makes the head table of all of them."""
+"""The sums of a shard of a corpus, in a file; `headscope merge` joins the files of all shards into a head table."""
 
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from headscope.view.headings import name_model
 
 
 def run(request: MeasureShard, progress: Progress) -> ShardSums:
-    """Measure a shard of a corpus, and write its sums."""
+    """Measure a shard of a corpus, and write its sums to the file."""
     with reserve_file(Path(request.out)) as checkpoint:
         progress("reading the corpus", 0, 0)
         summary = summarize(request.documents)

@@ -1,1 +1,1 @@
-"""`headscope merge`: the shards of a corpus joined into one head table."""
+"""`headscope merge`: join the shards of a corpus into one head table."""

@@ -55,7 +55,7 @@ class Merge(Listing, Request[HeadTable], command="merge", loading=""):
         return [Path(self.shards)] if isinstance(self.shards, str | Path) else [Path(path) for path in self.shards]
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for a file that cannot be written, or that is one of the shards."""
+        """Raise an error for a file that cannot be written, or that is the file of a shard."""
         if self.out is not None:
             out = Path(self.out)
             check_file(out)

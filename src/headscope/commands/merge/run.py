@@ -1,4 +1,4 @@
-"""The head table of all shards of a corpus.
+"""The command `merge`: join the sums of all shards of a corpus into a head table.
 
 files of sums --merge_shards--> head table --analyse--> with intervals and reported heads --> file
 """
@@ -20,7 +20,7 @@ from headscope.view.table_report import print_table
 
 
 def run(request: Merge, progress: Progress) -> xr.Dataset:
-    """Add up the shards in the order of their numbers, and write the table if a file is named."""
+    """Join the sums of the shards into a head table, and write the table if a file is named."""
     table = assess(merge_shards(request.paths, request.reducers))
     # The call stays as the runner has it: with the plan, from which the same is measured of another model.
     table = table.assign_attrs(request=record_request(request)["request"])
@@ -31,6 +31,6 @@ def run(request: Merge, progress: Progress) -> xr.Dataset:
 
 
 def show(request: Merge, table: xr.Dataset, console: Console) -> None:
-    """Print the table, and which file was written."""
+    """Print the table, and the name of the file."""
     print_table(table, console, whole=request.whole)
     console.print(f"\nWrote {escape(str(request.out))}.", soft_wrap=True)

@@ -1,1 +1,1 @@
-"""`headscope patterns`: the patterns of the attention maps of each head, and labelling maps by eye."""
+"""`headscope patterns`: classify the attention maps of each head, and label maps by eye."""

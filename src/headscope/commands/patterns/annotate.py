@@ -1,4 +1,4 @@
-"""The local page to label attention maps: a server for one browser on this machine.
+"""The local page for labelling attention maps: a server for one browser on this machine.
 
 browser --key--> POST /label --> labels.csv as it is now, with the label, whole, before the answer
 """
@@ -34,18 +34,19 @@ from headscope.view.annotation import FILES, PAGE, STYLES, read_page
 def annotate(
     folder: Path, *, second: int = 0, seed: int = 0, port: int = 0, ready: Callable[[str], None] = print
 ) -> LabelledMaps:
-    """Show the maps of a folder on a local page until the user is done, and return them with their labels.
+    """Show the maps of a folder on a local page until the user is done, and return the maps with their labels.
 
     Args:
-        folder: as `headscope.learn.map_labels.write_maps` wrote it.
-        second: The number of labelled maps that are shown again, in random order; their labels are kept apart.
-        seed: of that choice.
-        port: of the page; 0 takes a free one.
-        ready: called with the address of the page.
+        folder: A folder from `headscope.learn.map_labels.write_maps`.
+        second: The number of labelled maps that are shown a second time, in random order; their second labels are
+            stored separately.
+        seed: The seed of the random choice and order.
+        port: The port of the page; 0 takes a free one.
+        ready: A function that is called with the address of the page.
 
     Raises:
-        CorpusError: the folder is damaged, or fewer maps are labelled than are to be labelled a second time.
-        HeadscopeError: another command shows the folder, or the port is taken.
+        CorpusError: The folder is damaged, or fewer maps are labelled than `second`.
+        HeadscopeError: Another command shows the folder, or the port is taken.
     """
     labelling = _Labelling(folder, read_maps_to_label(folder), second, seed)
     with reserve(folder, folder / LOCK), open_server(labelling, port) as server:
@@ -57,7 +58,7 @@ def annotate(
 
 
 class _Labelling:
-    """The maps of a folder while a user labels them, and the answers to the page."""
+    """The maps of a folder while a user labels them. Called with a request of the page, it returns the reply."""
 
     def __init__(self, folder: Path, maps: LabelledMaps, second: int, seed: int) -> None:
         if second > len(maps.labels):
@@ -72,29 +73,31 @@ class _Labelling:
             self.numbers = [int(number) for number in again]
 
     def describe(self) -> dict[str, Any]:
-        """Return the texts that the page shows next to a map."""
+        """Return the data that the page shows next to a map: labels, numbers of maps, and patterns."""
         return self.list_labels() | {
             "maps": self.numbers, "patterns": list(PATTERNS.items()), "second": self.second,
         }  # fmt: skip
 
     def list_labels(self) -> dict[str, Any]:
-        """Return the labels of the maps that are shown."""
+        """Return the labels of the shown maps (in a second pass, their second labels) by the number of the map."""
         labels = self.maps.second if self.second else self.maps.labels
         return {"labels": {number: labels[number] for number in self.numbers if number in labels}}
 
     def draw(self, number: int) -> dict[str, Any]:
-        """Return the image of a map, from 0 to 255, and the ends of its sentences as shares of its side."""
+        """Return the image of a map with values from 0 to 255, and the ends of its sentences as shares of its side."""
         each = self.maps.maps[number - 1]
         image = make_images(torch.from_numpy(each.weights)[None])[0, 0]
         ends = [(separator + 0.5) / len(each.weights) for separator in each.separators]
         return {"values": (255 * image).round().int().flatten().tolist(), "ends": ends}
 
     def label(self, number: int, label: str) -> None:
-        """Save the label of a map, with the labels that the folder has now: somebody may have edited the file.
+        """Save the label of a map.
+
+        The other labels are read from the folder again before, since the user may have edited the file.
 
         Raises:
-            CorpusError: the folder is gone, or its labels are damaged.
-            HeadscopeError: the disk refuses the file.
+            CorpusError: The folder is missing, or its labels are damaged.
+            HeadscopeError: The file cannot be written to the disk.
         """
         labelled = update_labels(self.folder, self.maps).give(number, label, second=self.second)
         write_labels(self.folder, labelled)
@@ -140,5 +143,5 @@ class _Labelling:
         return reply_json(self.list_labels())
 
     def _find(self, number: str) -> int:
-        """Return the number of a map that is shown; 0 for any other."""
+        """Return the number of a shown map; 0 if the text is not the number of a shown map."""
         return int(number) if number.isdecimal() and int(number) in self.numbers else 0

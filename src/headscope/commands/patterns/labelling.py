@@ -1,4 +1,4 @@
-"""Labelling attention maps by eye: a folder of maps, and a local page that shows them one after the other.
+"""Labelling attention maps by eye: write a folder of maps, and show them on a local page.
 
 model, texts --choose--> folder of maps --page, a key a map--> labels.csv, which `headscope patterns --labels` trains on
 """
@@ -18,16 +18,17 @@ from headscope.text_forms import find_form
 
 
 def run(request: LabelMaps, progress: Progress) -> str:
-    """Write the maps, show them until the user is done, and say how many are labelled."""
+    """Write the maps, show them until the user is done, and return a sentence with the number of labelled maps."""
     prepare_maps(request, progress)
     return serve_maps(request, request.ready)
 
 
 def prepare_maps(request: LabelMaps, progress: Progress) -> None:
-    """Write the maps that are to be labelled to a folder; one that has maps is left as it is.
+    """Write the maps that are to be labelled to the folder; a folder that already has maps is left as it is.
 
     Raises:
-        HeadscopeError: the model or the corpus cannot be read, or the corpus has too few documents.
+        HeadscopeError: The model or the corpus cannot be read, the corpus has too few documents, or the existing maps
+            are of texts in another form than requested.
     """
     if request.is_prepared:
         prepared = find_form(read_maps_to_label(request.place).about)
@@ -60,10 +61,13 @@ def prepare_maps(request: LabelMaps, progress: Progress) -> None:
 
 
 def serve_maps(request: LabelMaps, ready: Callable[[str], None]) -> str:
-    """Show the maps of a folder on a local page until the user is done, and say how many are labelled.
+    """Show the maps of a folder on a local page until the user is done.
+
+    Returns:
+        A sentence with the number of labelled maps, and one about the agreement if some were labelled twice.
 
     Raises:
-        HeadscopeError: the folder has no maps, is damaged, or has too few labels for a second pass.
+        HeadscopeError: The folder has no maps, is damaged, or has too few labels for a second pass.
     """
     labelled = annotate(request.place, second=request.second, seed=request.seed, ready=ready)
     says = f"{len(labelled.labels)} of {len(labelled.maps)} maps are labelled in {request.place / LABELS}."

@@ -1,4 +1,4 @@
-"""The requests of `headscope patterns`: classifying attention maps, and labelling some by eye."""
+"""The requests of `headscope patterns`: for classifying attention maps, and for labelling some by eye."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -23,11 +23,11 @@ TABLE, RUNS = "patterns", "runs"
 """The names of the head tables in the folder: of the model, and of the runs that were tuned from it."""
 
 MAPS = "maps.csv"
-"""The file by which one knows a folder of maps to label."""
+"""The file that marks a folder as a folder of maps to label."""
 
 
 class TextOptions(CorpusFormat, CorpusPart, TextForm, TaskData):
-    """The texts of which the maps are: of a corpus, or the test texts of a task."""
+    """The options for the texts whose maps are used: the texts of a corpus, or the test texts of a task."""
 
     corpus: str | Path | Iterable[Any] = argument(
         "CORPUS",
@@ -52,7 +52,7 @@ class TextOptions(CorpusFormat, CorpusPart, TextForm, TaskData):
         """The texts.
 
         Raises:
-            HeadscopeError: the corpus or the task cannot be read.
+            HeadscopeError: The corpus or the task cannot be read, or the task has words with tags and no texts.
         """
         from headscope.corpora import read
         from headscope.learn.task import TEST
@@ -70,7 +70,7 @@ class TextOptions(CorpusFormat, CorpusPart, TextForm, TaskData):
 
 
 class LabellingOptions(Options):
-    """How many maps are labelled by eye."""
+    """The options for the maps that are labelled by eye."""
 
     maps: int = option(
         LABELLING, "Maps to label, such as 288; as many of each head.", default=144, at_least=1, recorded=False
@@ -136,10 +136,10 @@ class Patterns(
 
     @cached_property
     def tuned(self) -> "Runs | None":
-        """The runs whose maps are classified too.
+        """The runs whose maps are classified too; None if no folder of runs is named.
 
         Raises:
-            HeadscopeError: the folder holds no runs.
+            HeadscopeError: The folder holds no runs.
         """
         from headscope.runs import read
 
@@ -155,10 +155,10 @@ class Patterns(
         _ = self.documents
 
     def check_classifier(self) -> None:
-        """Raise an error for folders without maps, a missing classifier, or both at once.
+        """Raise an error for a folder of labels without maps, a missing classifier, or both options at once.
 
         Raises:
-            HeadscopeError: one of these.
+            HeadscopeError: One of these is the case.
         """
         if self.labels and self.classifier is not None:
             raise HeadscopeError("`labels` train a classifier, and `classifier` is another; leave out one of the two.")
@@ -199,16 +199,16 @@ class LabelMaps(LabellingOptions, TextOptions, LoadOptions, Request[str], functi
 
     @cached_property
     def place(self) -> Path:
-        """The folder, with the home folder of the user in it."""
+        """The folder of maps, with ``~`` replaced by the user's home folder."""
         return Path(self.folder).expanduser()
 
     @property
     def is_prepared(self) -> bool:
-        """True if there are maps to label."""
+        """Whether the folder already has maps to label."""
         return (self.place / MAPS).exists()
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for a model or a corpus that cannot be used, if there are no maps yet."""
+        """Raise an error for a path without a model or, if there are no maps yet, a corpus that cannot be read."""
         self.check_model()
         if not self.is_prepared:
             progress("reading the corpus", 0, 0)
@@ -230,14 +230,14 @@ class TypedPatterns(Patterns, LabellingOptions, Listing, command="patterns", pri
 
     @cached_property
     def labelling(self) -> LabelMaps | None:
-        """The request to label maps, if there is one."""
+        """The request to label maps; None without `annotate`."""
         if self.annotate is None:
             return None
         shared = (LabelMaps.options.keys() & self.options.keys()) - {"folder"}
         return LabelMaps(folder=self.annotate, **{name: getattr(self, name) for name in shared})
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for maps that cannot be classified or labelled."""
+        """Raise an error for inputs with which maps cannot be classified or, with `annotate`, labelled."""
         if self.labelling is None:
             Patterns.check(self, progress)
         else:

@@ -1,4 +1,4 @@
-"""The patterns of the attention maps of a model, written to a folder.
+"""The command `patterns`: classify the attention maps of a model, and write the results to a folder.
 
 model, texts --classify--> head table --view--> files
 
@@ -42,19 +42,19 @@ from headscope.view.headings import name_model
 from headscope.view.patterns_report import list_patterns, list_validation
 
 CLASSIFIER = "classifier.safetensors"
-"""The weights of a classifier that was trained on labels of the user."""
+"""The file with the weights of a classifier that was trained on the user's labels."""
 
 VALIDATION = "validation.csv"
-"""The confusion matrix of that classifier on maps that it was not trained on."""
+"""The file with the confusion matrix of this classifier, on maps that it was not trained on."""
 
 
 def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
-    """Classify the maps of the model, and of runs if there are any, and write the folder.
+    """Classify the maps of the model, and of runs if some are named, and write the folder.
 
-    With `--annotate` it only prepares the maps and returns None; the page to label them opens after the progress.
+    With `annotate`, this only writes the maps to label and returns None; the page for labelling opens afterwards.
 
     Raises:
-        CorpusError: all maps are too short.
+        CorpusError: All maps are too short.
     """
     if isinstance(request, TypedPatterns) and request.labelling is not None:
         prepare_maps(request.labelling, progress)
@@ -87,7 +87,12 @@ def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
 def _train(
     labels: Sequence[str | Path], classifier: str | Path | None, seed: int, progress: Progress
 ) -> tuple[MapClassifier, dict[str, Validation]]:
-    """Return the classifier; if it is trained on labels, also its predictions for maps outside the training set."""
+    """Return the classifier: the given or the built-in one, or one that is trained on labels.
+
+    Returns:
+        The classifier, and its predictions for maps outside its training set, by the division of the maps (empty
+        without labels).
+    """
     if not labels:
         return MapClassifier.read(classifier), {}
     labelled = _read_labels(labels)
@@ -109,10 +114,10 @@ def _train(
 
 
 def _read_labels(folders: Sequence[str | Path]) -> LabelledImages:
-    """Read the labelled maps of all folders.
+    """Read the labelled maps of all folders as images.
 
     Raises:
-        CorpusError: no map is labelled.
+        CorpusError: No map is labelled.
     """
     maps, labels = [], []
     for folder in folders:
@@ -129,7 +134,7 @@ def _read_labels(folders: Sequence[str | Path]) -> LabelledImages:
 
 
 def _describe(validations: Mapping[str, Validation]) -> dict[str, Any]:
-    """Return attributes with the quality of the classifier on the user's labels; empty without labels."""
+    """Return the scores of the classifier on the user's labels, as attributes of a table; empty without labels."""
     return {
         f"classifier_{name}": value
         for parts, validation in validations.items()
@@ -143,7 +148,7 @@ def _describe(validations: Mapping[str, Validation]) -> dict[str, Any]:
 def _list_files(
     tables: Mapping[str, xr.Dataset], trained: MapClassifier | None, validations: Mapping[str, Validation]
 ) -> dict[str, Any]:
-    """List the files of the folder, without the tables."""
+    """Return the contents of the files of the folder by name, without the tables."""
     files: dict[str, Any] = {f"{name}.csv": list_patterns(table) for name, table in tables.items()}
     if trained is not None:
         confusions = {name: _label(each.confusion) for name, each in validations.items()}
@@ -152,7 +157,7 @@ def _list_files(
 
 
 def _draw(tables: Mapping[str, xr.Dataset]) -> dict[str, Figure]:
-    """List the figures of the folder."""
+    """Draw the figures, and return them by name."""
     table = tables[TABLE]
     bars = {name_model(table.attrs["model"]): table}
     if RUNS in tables:
@@ -161,6 +166,6 @@ def _draw(tables: Mapping[str, xr.Dataset]) -> dict[str, Figure]:
 
 
 def _label(confusion: np.ndarray) -> xr.DataArray:
-    """Return a confusion matrix with the names of the patterns."""
+    """Return a confusion matrix as an array with the names of the patterns."""
     names = list(PATTERNS)
     return xr.DataArray(confusion, {"label": names, "predicted": names}, ("label", "predicted"))

@@ -1,1 +1,1 @@
-"""`headscope probe`: how well the attention of all heads together predicts the links between words."""
+"""`headscope probe`: measure how well the attention of all heads together predicts the links between words."""

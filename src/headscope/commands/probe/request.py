@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Part: TypeAlias = Literal["untrained", "control", "code-length", "structural"]
 STRUCTURAL: Part = "structural"
-"""The part that reads hidden states."""
+"""The name of the structural probe, which reads hidden states."""
 
 
 class Probe(
@@ -106,10 +106,10 @@ class Probe(
 
     @cached_property
     def documents(self) -> "Corpus":
-        """The treebank, of which nothing is read yet.
+        """The treebank; its documents are read only when they are used.
 
         Raises:
-            CorpusError: there is no such file, folder or part.
+            CorpusError: The file, folder or part does not exist.
         """
         from headscope.corpora import read
 
@@ -117,17 +117,17 @@ class Probe(
 
     @cached_property
     def tested(self) -> "Corpus | None":
-        """The texts for testing, of which nothing is read yet; None if they are some of the treebank.
+        """The texts for testing; None if the test texts are a part of the treebank.
 
         Raises:
-            CorpusError: there is no such file or folder.
+            CorpusError: The file or folder does not exist.
         """
         from headscope.corpora import read
 
         return None if self.test is None else read(self.test, format=self.format)
 
     def check_tree(self, kind: str | None) -> None:
-        """Raise an error if links of this kind, or of one that is not known yet, form no tree and are to form one."""
+        """Raise an error if a tree is to be decoded from links that form no tree; the kind None is not checked."""
         if self.decode == "tree" and kind not in (None, DEPENDENCY):
             raise HeadscopeError(
                 f"links of the kind {kind} form no tree; leave out `decode`, or choose {DEPENDENCY} links."

@@ -1,4 +1,4 @@
-"""Probes that predict the links of a corpus from the attention of all heads together, written to a folder.
+"""The command `probe`: predict the links of a corpus from the attention of all heads together, and write a folder.
 
 treebank, model --extract--> maps of all heads --fit, seed by seed--> sums --tabulate--> head table --view--> files
 
@@ -52,7 +52,7 @@ TABLE = "probe"
 
 
 def run(request: Probe, progress: Progress) -> xr.Dataset:
-    """Train the probes, seed by seed, and write the folder."""
+    """Train the probes, one seed after the other, and write the results to the folder."""
     with open_folder(request, progress) as folder:
         progress("reading the treebank", 0, 0)
         documents, tested = request.documents, request.tested
@@ -99,11 +99,11 @@ def run(request: Probe, progress: Progress) -> xr.Dataset:
 
 @dataclass(frozen=True, eq=False)
 class _Texts:
-    """A corpus, divided for probes.
+    """The documents of a corpus, divided into parts for training and testing probes.
 
     Attributes:
-        parts: its documents, by part.
-        assignment: of documents to folds.
+        parts: The documents of each part.
+        assignment: The assignment of documents to folds.
     """
 
     parts: tuple[tuple[Document, ...], ...]
@@ -111,7 +111,7 @@ class _Texts:
 
     @classmethod
     def divide(cls, documents: Iterable[Document], summary: CorpusSummary) -> "_Texts":
-        """Return the documents of a corpus by part."""
+        """Divide the documents of a corpus into `PARTS` parts."""
         assignment = FoldAssignment.for_corpus(summary)
         parts: list[list[Document]] = [[] for _ in range(PARTS)]
         for document in mark_repeats(documents, summary.originals):
@@ -120,13 +120,13 @@ class _Texts:
 
     @property
     def documents(self) -> list[Document]:
-        """All of them."""
+        """The documents of all parts."""
         return [document for part in self.parts for document in part]
 
 
 @dataclass(frozen=True, eq=False)
 class _Probing:
-    """The probes of one job: extracts attention, trains, and keeps sums on disk."""
+    """The training of all probes of one command: it extracts attention, trains, and keeps the sums on disk."""
 
     folder: OutputFolder
     model: Model
@@ -138,13 +138,13 @@ class _Probing:
 
     @property
     def maps(self) -> Path:
-        """The folder of the files of attention."""
+        """The folder with the files of attention."""
         return self.folder.path / ".maps"
 
     def run(
         self, seeds: int, parts: Sequence[str], decode: str, rank: int, identity: dict[str, Any]
     ) -> tuple[dict[int, dict[str, Sums]], ProbeData]:
-        """Return the sums of each seed by step, and the data of the treebank."""
+        """Train all probes; return the sums by seed and step, and the data of the treebank."""
         path = self.folder.sums(TABLE)
         if self.folder.resume and path.exists():
             done = resume_sums(path, identity)
@@ -204,7 +204,7 @@ class _Probing:
 
 
 def _refuse_few(texts: _Texts, documents: Iterable[Document], kind: str, seeds: int, *, own_test: bool) -> None:
-    """Raise an error if a seed has no documents for training, for stopping or for the test."""
+    """Raise an error if a seed has no links for training, for early stopping or for the test."""
     choices = [sum(len(list_choices(document, kind)) for document in part) for part in texts.parts]
     for seed in range(seeds):
         uses = ("training", "stopping", *([] if own_test else ["testing"]))
@@ -219,7 +219,7 @@ def _refuse_few(texts: _Texts, documents: Iterable[Document], kind: str, seeds: 
 
 
 def _refuse_unread(batches: Split, data: ProbeData) -> None:
-    """Raise an error if all documents for training, for stopping or for the test were left out."""
+    """Raise an error if all documents for training, for early stopping or for the test were left out."""
     if not all(vars(batches).values()):
         reasons = ", ".join(f"{count} {reason}" for reason, count in data.skipped.items())
         raise CorpusError(
@@ -229,7 +229,7 @@ def _refuse_unread(batches: Split, data: ProbeData) -> None:
 
 
 def _collect(done: RunSums, seed: int) -> dict[str, Sums]:
-    """Train the probes of a seed, and return their sums by step."""
+    """Return the finished sums of a seed, by step and name."""
     sums: dict[str, Sums] = {}
     for key, value in done.values.items():
         if key[0] == f"seed-{seed}":
@@ -240,7 +240,7 @@ def _collect(done: RunSums, seed: int) -> dict[str, Sums]:
 def _identify(
     model: Model, documents: Corpus, summary: CorpusSummary, data: ProbeData, vectors: WordVectors
 ) -> dict[str, Any]:
-    """Return the attributes of the table that say which texts were read."""
+    """Return attributes that describe the model and the texts that were read."""
     skipped = {**summary.skipped}
     for reason, count in data.skipped.items():
         skipped[reason] = skipped.get(reason, 0) + count

@@ -1,1 +1,1 @@
-"""`headscope profile`: the roles of the heads of a decoder."""
+"""`headscope profile`: find the roles of the heads of a decoder."""

@@ -10,13 +10,13 @@ from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 
 TABLE = "profile"
-"""The name of the table of the folder."""
+"""The name of the head table in the folder."""
 
 MEASURED_TABLES = ("repeats", "untrained-repeats", "needles", "untrained-needles")
-"""The tables that are measured for it: of each corpus that of the model, and that of the untrained model."""
+"""The tables that are measured for the roles: for each corpus, of the model and of the untrained model."""
 
 REPEATS, NEEDLES = 80, 100
-"""Texts of each corpus, by default."""
+"""The default numbers of texts in the two generated corpora."""
 
 
 class Profile(ModelOptions, Resumable, Request[HeadTable], command="profile"):
@@ -43,7 +43,7 @@ class Profile(ModelOptions, Resumable, Request[HeadTable], command="profile"):
     seed: int = option(CORPUS, "Random seed of the texts and of the untrained model, such as 7.", default=0)
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for a model or a folder that cannot be used."""
+        """Raise an error for a path without a model, or for a folder that cannot be used."""
         self.check_model()
         check_folder(self)
 

@@ -17,7 +17,7 @@ from headscope.view.roles_report import list_clearest, list_roles, print_roles
 
 
 def run(request: Profile, progress: Progress) -> xr.Dataset:
-    """Measure the roles of all heads, and write the folder."""
+    """Measure the roles of all heads of a decoder, and write the results to the folder."""
     with open_folder(request, progress) as folder:
         progress("loading the model", 0, 0)
         model = request.load_with_head(request.model)
@@ -29,7 +29,7 @@ def run(request: Profile, progress: Progress) -> xr.Dataset:
 
 
 def show(request: Profile, table: xr.Dataset, console: Console) -> None:
-    """Print the roles of the heads, and the file with all of them."""
+    """Print the roles of the heads, the file with all of them, and a command that tests the clearest heads."""
     print_roles(table, console)
     print_place("all heads", request.out, f"{TABLE}.csv", console)
     if heads := list_clearest(table):

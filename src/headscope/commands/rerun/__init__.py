@@ -1,1 +1,1 @@
-"""`headscope rerun`: a head table measured again, as it records."""
+"""`headscope rerun`: measure a head table again, by the request that it records."""

@@ -16,7 +16,7 @@ from headscope.errors import TableError, quote
 from headscope.text_forms import GIVEN, find_form
 
 LABELLED = "examples"
-"""The attribute ``content`` of tables of examples with labels."""
+"""The value of the attribute ``content`` in tables that were measured on labelled examples."""
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,17 +54,17 @@ class Rerun(RunOptions, Request[RerunResult], command="rerun"):
 
     @cached_property
     def table(self) -> "xr.Dataset":
-        """The table as it was measured."""
+        """The recorded table, which is measured again."""
         from headscope.commands.tables import open_table
 
         return open_table(self.source)
 
     @cached_property
     def recorded(self) -> Request[Any]:
-        """The request that the table records.
+        """The request that the table records, with the changes that this request names.
 
         Raises:
-            TableError: it records none, or one that cannot be run.
+            TableError: The table records no request, or one that cannot be run.
         """
         import headscope
         from headscope.capture.model.model_names import has_saved_attention
@@ -90,7 +90,7 @@ class Rerun(RunOptions, Request[RerunResult], command="rerun"):
         return restore_request(record, text, **known | dict(self.given or {}))
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for a table without a request, or a request that cannot be run."""
+        """Raise an error for a table without a request, or with a request that cannot be restored."""
         _ = self.recorded
 
 

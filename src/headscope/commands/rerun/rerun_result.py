@@ -1,4 +1,4 @@
-"""The result of measuring a table again. No torch here."""
+"""The result of measuring a table again. This module needs no torch."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ class RerunResult(Result):
     """The result of `headscope.rerun`.
 
     Attributes:
-        table: the head table that was measured now.
-        command: the function that measured it.
-        compared: the number of variables and coordinates that one of the tables has.
-        differing: those that are not equal to the last bit.
-        versions: packages of other versions than those with which the table was measured, with both versions.
+        table: The head table that was measured now.
+        command: The name of the function that measured the table.
+        compared: The number of compared variables and coordinates.
+        differing: The names of the variables that are not equal to the last bit.
+        versions: The packages whose versions differ from those of the first measurement, each with both versions.
     """
 
     table: "xr.Dataset"
@@ -29,11 +29,11 @@ class RerunResult(Result):
 
     @property
     def facts(self) -> Facts:
-        """Whether the numbers are the same, and which are not."""
+        """Whether the numbers are the same, the number of compared variables, and the variables that differ."""
         counts = {"is_same": self.is_same, "compared": self.compared, "differing": self.differing}
         return {"command": self.command, **counts, "versions": self.versions}
 
     @property
     def is_same(self) -> bool:
-        """True if every number is the same to the last bit."""
+        """Whether every number is the same to the last bit."""
         return not self.differing

@@ -1,4 +1,4 @@
-"""A head table measured again by the request that it records.
+"""The command `rerun`: measure a head table again by the request that it records, and compare both tables.
 
 table --restore_request--> request --run--> table --compare--> the variables that differ
 """
@@ -16,14 +16,18 @@ from headscope.errors import TableError
 from headscope.runner.provenance import list_versions
 
 DIFFERENT = 3
-"""The exit code if a number differs; 2 is that of an error."""
+"""The exit code if a number differs; the exit code of an error is 2."""
 
 SHOWN = 8
-"""The names of variables that are printed."""
+"""The maximum number of names of variables that are printed."""
 
 
 def run(request: Rerun, progress: Progress) -> RerunResult:
-    """Run the request of a table, and compare the result with the table."""
+    """Run the request that a table records, and compare the result with the table.
+
+    Raises:
+        TableError: The request gives no head table.
+    """
     before, command = request.table, request.recorded.function
     result = request.recorded.run(progress)
     # An atlas has one table; a study has several, of which each knows its name.
@@ -37,7 +41,7 @@ def run(request: Rerun, progress: Progress) -> RerunResult:
 
 
 def _are_same(before: xr.Dataset, after: xr.Dataset, name: str) -> bool:
-    """Return True if both tables have a variable, with the same type, dimensions and bits."""
+    """Return True if both tables have the variable, with equal type, dimensions and bits."""
     if name not in before.variables or name not in after.variables:
         return False
     ours, theirs = before[name].variable, after[name].variable
@@ -53,7 +57,7 @@ def _compare_versions(before: xr.Dataset) -> tuple[str, ...]:
 
 
 def show(request: Rerun, result: RerunResult, console: Console) -> int | None:
-    """Print whether all numbers are the same, and if not, which differ."""
+    """Print whether all numbers are the same and, if not, the variables that differ; return the exit code."""
     if result.is_same:
         sentence = f"All {result.compared} variables of {result.command} are the same to the last bit."
     else:

@@ -1,1 +1,1 @@
-"""`headscope study`: a paper's results and yours, side by side."""
+"""`headscope study`: measure what a paper measured, and show its results next to yours."""

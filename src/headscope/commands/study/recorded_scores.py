@@ -1,4 +1,4 @@
-"""A study of scores that were recorded elsewhere: the paper's tables, tests and figures, without any weights."""
+"""A study of recorded scores: the paper's tables, tests and figures from scores that were measured elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from headscope.studies.study import RECORDED, Study
 
 
 def run(request: StudyRecorded, progress: Progress) -> RecordedResult:
-    """Judge the claims of a paper by the recorded scores of each model, and write the folder."""
+    """Judge the claims of a paper by the recorded scores of each model, and write the results to the folder."""
     name, study = request.name, STUDIES[request.name]
     assert study.recording is not None  # checked
     with open_folder(request, progress) as folder:
@@ -58,7 +58,7 @@ def _draw(study: Study, models: Sequence[Recorded]) -> dict[str, Figure]:
 
 
 def _drop_documents(table: xr.Dataset) -> xr.Dataset:
-    """Drop the number of documents, which is unknown and which a figure would show."""
+    """Return the table without its number of documents, which is unknown and would appear in figures."""
     table = table.copy()
     table.attrs.pop("documents")
     return table

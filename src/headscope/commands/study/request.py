@@ -1,4 +1,4 @@
-"""The requests of `headscope study`: of a model, and of scores that were recorded elsewhere."""
+"""The requests of `headscope study`: for a model, and for scores that were recorded elsewhere."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from headscope.studies.tuning import TuningOptions, TuningPlan
 
 PROBE_TABLE = "probe"
-"""The table of a study that `headscope probe` writes."""
+"""The name of the table of a study that comes from `headscope probe`."""
 
 
 class Study(
@@ -142,14 +142,14 @@ class Study(
 
     @cached_property
     def paper(self) -> "Paper":
-        """The study as data."""
+        """The study: the measurements and claims of the paper."""
         from headscope.studies import STUDIES
 
         return STUDIES[self.name]
 
     @cached_property
     def corpora_of_tables(self) -> "dict[str, Path | Corpus]":
-        """The corpora that are given, by the names of the study's measurements."""
+        """The corpora that the user gives, by the name of the measurement."""
         from headscope.corpora import read
 
         return {
@@ -159,7 +159,7 @@ class Study(
 
     @cached_property
     def tuning_options(self) -> "TuningOptions":
-        """How to fine-tune for the study."""
+        """The options for fine-tuning."""
         from headscope.studies.tuning import TuningOptions
 
         given = {each.name: getattr(self, each.name) for each in fields(TuningOptions)}
@@ -167,7 +167,7 @@ class Study(
 
     @cached_property
     def tuning(self) -> "TuningPlan | None":
-        """The fine-tuning of the study; None without seeds and without runs."""
+        """The plan of the fine-tuning; None without `seeds` and `runs`."""
         from headscope.studies.tuning import plan_tuning
 
         folder = Path(self.data).expanduser()
@@ -175,14 +175,14 @@ class Study(
 
     @cached_property
     def paths(self) -> "dict[str, Path | Corpus]":
-        """The corpora of the study and of its lesions, by measurement; `evaluations` reads the corpora of lesions."""
+        """The corpora of all measurements and lesions, by name; for lesions, `evaluations` reads them."""
         from headscope.studies.locate import locate
 
         return locate(self.paper, Path(self.data).expanduser(), self.corpora_of_tables)
 
     @cached_property
     def evaluations(self) -> "dict[str, EvaluationSource]":
-        """The examples on which sets of heads are disabled, by table."""
+        """The examples on which sets of heads are disabled, by the name of the table of lesions."""
         from headscope.commands.evaluations import find_evaluation
 
         return {
@@ -194,7 +194,7 @@ class Study(
 
     @cached_property
     def probes(self) -> "HeadTable | None":
-        """The table of probes."""
+        """The table of probes; None if none is given."""
         if self.probe is None:
             return None
         from headscope.commands.tables import open_probes  # it takes time to import
@@ -202,7 +202,7 @@ class Study(
         return open_probes(self.probe)
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for a study, corpora, options, probes or limits that do not fit together."""
+        """Raise an error for a study, a model, a folder, corpora, options, probes or limits that cannot be used."""
         check_name(self.name)
         check_model(self.model)
         check_folder(self)
@@ -289,7 +289,7 @@ class TypedStudy(Study, Listing, command="study", printer="show"):
     )
 
     def run(self, progress: Progress = ignore_progress) -> Any:
-        """Run the study, or the one of recorded scores."""
+        """Run the study; with `recorded`, run the study of recorded scores."""
         if self.recorded is None:
             return super().run(progress)
         if self.seeds is not None or self.runs is not None:

@@ -1,4 +1,4 @@
-"""A study: its corpora located and measured, its claims judged, and all of it written down.
+"""A study: locate its corpora, measure them, judge the claims of the paper, and write the results.
 
 study, model --locate--> corpora --measure--> head tables --analyse--> with intervals --judge--> findings --> sheet
        head tables --choose--> sets of heads --disable them--> tables of lesions ----------^
@@ -46,7 +46,7 @@ from headscope.studies.tuning import tabulate_scores
 
 
 def run(request: Study, progress: Progress) -> StudyResult:
-    """Measure what the study measures, judge its claims, and write the folder."""
+    """Measure what the study measures, judge its claims, and write the results to the folder."""
     chosen, tuning, probes = request.paper, request.tuning, request.probes
     with open_folder(request, progress) as folder:
         runs_folder = folder.path / "runs" / (tuning.task.name if tuning else "")
@@ -127,7 +127,7 @@ def run(request: Study, progress: Progress) -> StudyResult:
 
 
 def _read_texts(request: Study, task: Task | None, progress: Progress) -> dict[str, Texts]:
-    """Read the texts of each measurement: documents of a corpus, or texts of the fine-tuning task."""
+    """Read the texts of each measurement: documents of its corpus or, without a corpus, texts of the tuning task."""
     texts = {}
     for table, measurement in request.paper.measurements.items():
         if table in request.paths:
@@ -141,7 +141,11 @@ def _read_texts(request: Study, task: Task | None, progress: Progress) -> dict[s
 def _measure_gradients(
     folder: OutputFolder, study: Paper, loading: Callable[..., Model], texts: Mapping[str, Texts], plan: Plan
 ) -> tuple[dict[str, xr.Dataset], dict[str, str]]:
-    """Measure gradients of losses with respect to attention before tuning, and say why others are missing."""
+    """Measure gradients of losses with respect to attention, before fine-tuning.
+
+    Returns:
+        The tables by name; and, for each table that cannot be measured, the reason.
+    """
     tables, absent = {}, {}
     for table, measurement in study.measurements.items():
         if not measurement.loss:
@@ -165,7 +169,11 @@ def _measure_gradients(
 def _measure_lesions(
     folder: OutputFolder, request: Study, loading: Callable[..., Model], tables: Mapping[str, xr.Dataset]
 ) -> tuple[dict[str, xr.Dataset], dict[str, str]]:
-    """Measure the model without sets of heads, and say why other tables are missing."""
+    """Measure the model without the sets of heads of the study.
+
+    Returns:
+        The tables by name; and, for each table that cannot be measured, the reason.
+    """
     measured, absent = {}, {}
     for name, lesions in request.paper.lesions.items():
         examples = request.evaluations[name]
@@ -192,7 +200,7 @@ def _measure_lesions(
 def _measure_runs(
     measure: Callable[..., xr.Dataset], study: Paper, model: Model, texts: Mapping[str, Texts], runs: Mapping[str, Runs]
 ) -> dict[str, xr.Dataset]:
-    """Measure the fine-tuned models: their scores, and their head tables by group."""
+    """Return the scores of the fine-tuned runs, and their head tables for the task and the control, by name."""
     tables = {f"tuned_{group}": tabulate_scores(of_group, model) for group, of_group in runs.items()}
     for table in study.tuning.measured if study.tuning else ():
         for group, of_group in runs.items():
@@ -205,7 +213,7 @@ def _measure(
     folder: OutputFolder, model: Model, plan: Plan, trust_remote_code: bool,
     name: str, measurement: Measurement, texts: Texts, runs: Runs | None = None,
 ) -> xr.Dataset:  # fmt: skip
-    """Measure a table; before fine-tuning, add intervals and reported heads if it has scores."""
+    """Measure a table of a study; for the model before fine-tuning, add intervals and reported heads."""
     if measurement.max_tokens is not None:
         plan = replace(plan, max_tokens=measurement.max_tokens, cut=True)
     # The papers have no p-values of heads, and permutations take longer than all the rest.
@@ -222,7 +230,7 @@ def _measure(
 
 
 def _select_encoder(table: xr.Dataset, model: Model) -> xr.Dataset:
-    """Select the encoder of a table with several attention types, since the papers are about encoders."""
+    """Select the encoder in a table with several attention types, since the papers are about encoders."""
     if "attention_type" not in table.dims:
         return table
     # Another attention type may have more layers.
@@ -230,7 +238,10 @@ def _select_encoder(table: xr.Dataset, model: Model) -> xr.Dataset:
 
 
 def _draw(study: Paper, tables: Mapping[str, xr.Dataset]) -> dict[str, Figure]:
-    """List the figures of the paper whose tables were measured; the sheet says why others are missing."""
+    """Draw the figures of the paper whose tables were measured, and return them by name.
+
+    A figure that cannot be drawn from its tables is left out.
+    """
     figures = {}
     for figure, (needed, draw) in study.figures.items():
         if all(table in tables for table in needed):
@@ -242,7 +253,7 @@ def _draw(study: Paper, tables: Mapping[str, xr.Dataset]) -> dict[str, Figure]:
 def _describe_run(
     study: Paper, tables: Mapping[str, xr.Dataset], runs: Mapping[str, Runs], call: str
 ) -> dict[str, Any]:
-    """Return the provenance that the tables share, the corpus of each, and the settings of the fine-tuning."""
+    """Return the provenance that all tables share, the corpus of each table, and the settings of the runs."""
     of_model = ("model", "revision", "weights_sha256", "tokenizer", "dtype", "device", "seed")
     of_corpus = ("corpus", "corpus_sha256", "documents", "words", "tokens", "skipped", "part")
     measured = {name: tables[name].attrs for name in study.measurements if name in tables}

@@ -9,7 +9,7 @@ from headscope.studies import recorded, sheet
 
 
 def show(request: TypedStudy, result: StudyResult | RecordedResult, console: Console) -> None:
-    """Print the verdicts on the claims, and which file to read."""
+    """Print the verdicts on the claims, and the file to read."""
     if isinstance(result, RecordedResult):
         recorded.show(result.study, result.models, console, whole=request.whole)
     else:

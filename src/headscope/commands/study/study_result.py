@@ -1,4 +1,4 @@
-"""The results of a study. No torch here."""
+"""The results of a study. This module needs no torch."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,11 +21,11 @@ class StudyResult(Result):
     """The results of `headscope.study`.
 
     Attributes:
-        study: the study.
-        findings: the verdict on each claim.
-        tables: the head tables, by the names of the study's measurements.
-        folder: the folder; None if nothing was written.
-        files: all files, relative to `folder`.
+        study: The study: the measurements and claims of the paper.
+        findings: The verdict on each claim.
+        tables: The head tables, by the names of the study's measurements.
+        folder: The folder; None if nothing was written.
+        files: The names of all files, relative to `folder`.
     """
 
     study: "Study"
@@ -36,7 +36,7 @@ class StudyResult(Result):
 
     @property
     def facts(self) -> Facts:
-        """The paper, how often there is each verdict, and the tables."""
+        """The paper, the number of findings with each verdict, the tables, and the folder."""
         return {"study": self.study.title, **_count_verdicts(self.findings), "tables": [*self.tables]} | {
             "folder": self.folder
         }
@@ -44,7 +44,7 @@ class StudyResult(Result):
 
 @dataclass(frozen=True, repr=False)
 class RecordedResult(Result):
-    """The results of `headscope.study_recorded`, by model, and the files that were written, relative to the folder."""
+    """The results of `headscope.study_recorded` for each model, and the written files, relative to the folder."""
 
     study: "Study"
     models: "tuple[Recorded, ...]"
@@ -53,7 +53,7 @@ class RecordedResult(Result):
 
     @property
     def facts(self) -> Facts:
-        """The paper, the models, and how often there is each verdict."""
+        """The paper, the models, the number of findings with each verdict, and the folder."""
         findings = [finding for model in self.models for finding in model.findings]
         models = tuple(model.name for model in self.models)
         return {"study": self.study.title, "models": models, **_count_verdicts(findings), "folder": self.folder}

@@ -1,1 +1,1 @@
-"""`headscope tune`: a folder of runs."""
+"""`headscope tune`: fine-tune a model several times, into a folder of runs."""

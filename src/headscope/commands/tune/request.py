@@ -24,7 +24,7 @@ else:
 
 
 class TaskOptions(Options):
-    """The task that is learnt."""
+    """The option for the task that the model learns."""
 
     task: "str | Path | Task" = argument(
         "TASK",
@@ -115,7 +115,7 @@ class Tune(NamedModel, TrainingOptions, TaskOptions, TaskData, Resumable, Reques
         """The settings of training.
 
         Raises:
-            HeadscopeError: nothing can be trained with a value.
+            HeadscopeError: A setting has a value with which nothing can be trained.
         """
         from headscope.learn.training_settings import Settings
 
@@ -126,7 +126,7 @@ class Tune(NamedModel, TrainingOptions, TaskOptions, TaskData, Resumable, Reques
         """The task, with its examples.
 
         Raises:
-            HeadscopeError: its corpus cannot be read.
+            HeadscopeError: The corpus of the task cannot be read.
         """
         from headscope.learn.tasks import read_task
 
@@ -153,7 +153,7 @@ class Tune(NamedModel, TrainingOptions, TaskOptions, TaskData, Resumable, Reques
 
 
 def list_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    """Return the seeds, or those of as many runs."""
+    """Return the given seeds; for a number of runs, return the seeds from 1 to this number."""
     return tuple(seeds) if isinstance(seeds, Iterable) else tuple(range(1, seeds + 1))
 
 
@@ -166,7 +166,7 @@ class TypedTune(Tune, command="tune"):
 
     @cached_property
     def each_seed(self) -> tuple[int, ...]:
-        """The seed of each run."""
+        """The seed of each run: the named seeds, or else the seeds from 1 to the number of runs."""
         return list_seeds(self.seed or self.seeds)
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuning: a model on a task, and on its control, several seeds each.
+"""The command `tune`: fine-tune a model on a task and on its control, with several seeds each.
 
 task --read--> examples --tune--> a folder of runs, and of the runs on the control
 """
@@ -15,7 +15,7 @@ from headscope.view.tuned_report import print_tuned
 
 
 def run(request: Tune, progress: Progress) -> Tuned:
-    """Tune the model once for each seed, and on the control if there is one."""
+    """Fine-tune the model once for each seed, also on the control if one is requested."""
     return tune(
         request.learnt,
         request.model,
@@ -30,6 +30,6 @@ def run(request: Tune, progress: Progress) -> Tuned:
 
 
 def show(request: TypedTune, result: Tuned, console: Console) -> None:
-    """Print how well the runs learnt, and where they are listed."""
+    """Print the scores of the runs, and the file that lists them."""
     print_tuned(result.task, result.control, console)
     console.print(f"\nThe runs are listed in {escape(str(Path(request.out) / 'runs.json'))}.", soft_wrap=True)
