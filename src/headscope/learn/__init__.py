@@ -1,4 +1,4 @@
-"""Fitting weights: tasks, their controls, and fine-tuning on them with several seeds."""
+"""Tasks, their controls, fine-tuning with several seeds, probes, and the classifier of attention maps."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Aspect sentiment as a task: SemEval-2014 restaurants in the form of Sun et al. 2019 (QA-M).
+"""The task of aspect sentiment: SemEval-2014 restaurants as question and review (QA-M of Sun et al. 2019).
 
 A question names one of five aspects. The review that follows is positive, negative, neutral or in conflict about the
 aspect, or does not mention it. `headscope.corpora.semeval` makes the pairs, so a model is tuned on the same pairs as it
@@ -21,12 +21,12 @@ FILES = {TRAIN: "absa/semeval2014/Restaurants_Train.xml", TEST: "absa/semeval201
 
 
 def read_aspects(data: str | Path, name: str = "aspects") -> Task:
-    """Read the task with the official training and test reviews, and hold validation out of the training reviews.
+    """Read the task with the official training and test reviews; validation is held out of the training reviews.
 
     The five questions about a sentence stay in one split. The texts are the words of the corpus with spaces between
     them. The score is the accuracy over all pairs; in most of them the review does not mention the aspect.
 
-    The files are in the folder, or in ``absa/semeval2014`` below it.
+    The files are in the folder `data`, or in ``absa/semeval2014`` below it.
 
     Raises:
         CorpusError: A file is missing or cannot be read.

@@ -1,4 +1,4 @@
-"""Questions for a probe: for a word, which other word of its text is the right one. Needs no torch.
+"""The questions of a probe: which other word of a text is the right answer for a word? This module needs no torch.
 
 The links of any corpus are such questions: which word is the syntactic head of this word, the predicate of this
 argument, the antecedent of this mention, the cue in whose scope this word is?
@@ -15,20 +15,20 @@ from headscope.learn.link_kinds import COREFERENCE, DEPENDENCY, KINDS, SCOPE
 from headscope.reducers.support.antecedents import mentions_of, with_earlier
 
 ROOT = -1
-"""The answer for a word that has no head."""
+"""The answer for a word that has no syntactic head."""
 
 PUNCTUATION = "punct"
-"""The relation of words that get no question (UAS without punctuation)."""
+"""The relation of words that get no question, since UAS is counted without punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A word of a document for which another word is to be chosen.
+    """A question: a word of a document for which another word is to be chosen.
 
     Attributes:
         word: The index of the word in the document, counted from 0.
         answers: The indices of the right words, the nearest first; `ROOT` if the word must get no head.
-        label: The label of the link to the first answer.
+        label: The label of the link to the nearest answer.
     """
 
     word: int
@@ -37,17 +37,17 @@ class Choice:
 
     @property
     def length(self) -> int | None:
-        """The distance in words to the nearest answer, negative to the left; None for `ROOT`."""
+        """The signed distance in words to the nearest answer (negative: to the left); None if the answer is `ROOT`."""
         return None if self.answers[0] == ROOT else self.answers[0] - self.word
 
 
 def list_choices(document: Document, kind: str) -> list[Choice]:
-    """List the choices of a document, by word.
+    """List the questions about the words of a document, for one kind of links.
 
-    For dependencies, all words except punctuation have a choice, without the subtypes of relations. The only word of a
-    sentence that depends on no other is its root; if there are several such words, they are left out. A unit of words
-    depends on the words outside it that its words depend on. For mentions, any earlier mention of the same chain is
-    right, and for words in a scope any word of its cue.
+    For dependencies, all words except punctuation have a question; labels are without subtypes. A word that depends on
+    no other is the root and has the answer `ROOT`; if there are several such words, they have no question. A unit of
+    words depends on the words outside the unit on which its words depend. For mentions, any earlier mention of the same
+    chain is right. For words in a scope, any word of its cue is right.
     """
     if kind == COREFERENCE:
         return [
@@ -71,7 +71,7 @@ def list_choices(document: Document, kind: str) -> list[Choice]:
 
 
 def find_kind(summary: CorpusSummary, kind: str | None) -> str:
-    """Return the given kind of links, or by default the first of `KINDS` that a corpus has.
+    """Return the given kind of links; without one, return the first of `KINDS` that the corpus has.
 
     Raises:
         CorpusError: The corpus has no such links.
@@ -96,7 +96,7 @@ def _pair_links(document: Document, kind: str) -> Iterator[tuple[int, int, str]]
 
 
 def _pair_scopes(document: Document) -> Iterator[tuple[int, int, str]]:
-    """Yield each word in the scope of a negation, with each word of its cue."""
+    """Yield each word in the scope of a negation paired with each word of its cue, and the label of the pair."""
     cues: defaultdict[str, set[int]] = defaultdict(set)
     for span in document.spans:
         if span.kind == "cue":

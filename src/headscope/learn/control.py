@@ -1,4 +1,4 @@
-"""The control of a task: the same inputs with arbitrary labels, which a model can only memorize.
+"""The control of a task: the same inputs with arbitrary labels, which a model can only memorise.
 
 This follows Hewitt and Liang 2019 (section 2) and Zhao and Bethard 2020 (section 5.1). The score on a task less the
 score on its control is the task's *selectivity*.
@@ -17,27 +17,27 @@ NOTHING_SEEN = "examples of validation and test of which training has no word"
 
 
 def make_control(task: Task, seed: int = 0) -> Task:
-    """Make the task with arbitrary labels, the same for all runs.
+    """Return the control of a task: the same inputs with arbitrary labels, the same for all runs.
 
     **Tagging.** Each word type of the training examples has the same label wherever it occurs. Upper and lower case are
     one type, since many models cannot distinguish them. The labels are sampled so that the training *tokens* have the
     task's distribution of labels: if types were sampled from this distribution, the label of ``the`` alone would change
-    it by percents. Words of validation and test that are not in training have no tag and are counted, as in the paper,
-    since their label could not be known. Words that the task does not tag (the braces round a cue) stay untagged.
+    it by percents. Words of validation and test that are not in training have no tag, since their label could not be
+    known; they are counted, as in the paper. Words that the task does not tag (the braces around a cue) stay untagged.
 
     **Classification and regression.** The labels of the distinct texts (pairs of texts) of the training examples are
     permuted over these texts, so that the same text always has the same label. The label of an unseen text cannot be
     known. So validation and test are training examples, chosen at random, the same number as in the task if there are
-    enough: the scores of this control measure only memorization.
+    enough: the scores of this control measure only memorisation.
 
     The score is the accuracy, or Pearson's correlation if the labels are numbers.
 
     Args:
         task: The task whose inputs are used.
-        seed: The seed of the labels, not of a run: all runs are tuned on the same control.
+        seed: The seed of the arbitrary labels. It is not the seed of a run: all runs are tuned on the same control.
 
     Raises:
-        HeadscopeError: The task is a control, or no word of a split is in training.
+        HeadscopeError: The task is a control, or a split has no word that is in training.
     """
     if task.control:
         raise HeadscopeError(f"the task {task.name} is a control already; make the control from the task itself.")
@@ -77,9 +77,14 @@ def _relabel_words(task: Task, rng: random.Random) -> Task:
 
 
 def _assign_labels(words: Mapping[str, int], wanted: Mapping[str, int], rng: random.Random) -> dict[str, str]:
-    """Assign a label to each type, such that each label gets about the wanted number of tokens.
+    """Assign a label to each word type, so that each label gets about the wanted number of tokens.
 
     Frequent types are assigned first, so that the many rare types can fill the remaining room.
+
+    Args:
+        words: The number of tokens of each type.
+        wanted: The number of tokens for each label.
+        rng: The source of random numbers.
     """
     order = sorted(words)
     rng.shuffle(order)

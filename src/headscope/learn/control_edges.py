@@ -1,4 +1,4 @@
-"""The control task for choices between words (Hewitt and Liang 2019, section 2), which needs only memorized word types.
+"""The control task of a probe (Hewitt and Liang 2019, section 2): the right answer depends only on the word type.
 
 Each word type attaches, wherever it occurs, to itself, to the first or to the last word of its text, at random. The
 score of a probe on the task less its score on the control is its *selectivity*.
@@ -14,16 +14,20 @@ from torch import Tensor
 from headscope.learn.probe_data import Block, Questions
 
 BEHAVIOURS = 3
-"""The number of behaviours: attach to itself, to the first word, or to the last word."""
+"""The number of behaviours of a word type in the control task.
+
+A word attaches to itself, to the first word, or to the last word of its text.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class ControlTask:
-    """A random behaviour for each word type.
+    """A control task: a random behaviour for each word type.
 
     Attributes:
         behaviour: The behaviour of each type, by the number of the type.
-        seen: The types that occur in training; other types cannot be known and are left out.
+        seen: Whether each type has a question in training. The behaviour of other types cannot be known, so they are
+            left out.
     """
 
     behaviour: Int[Tensor, " type"]
@@ -31,7 +35,7 @@ class ControlTask:
 
     @classmethod
     def sample(cls, types: int, train: Sequence[Block], *, seed: int) -> "ControlTask":
-        """Sample a control task for the words that have a choice."""
+        """Sample a control task; a type counts as seen if one of its words has a question in the training batches."""
         behaviour = torch.randint(BEHAVIOURS, (types,), generator=torch.Generator().manual_seed(seed))
         seen = torch.zeros(types, dtype=torch.bool)
         for block in train:
@@ -39,9 +43,9 @@ class ControlTask:
         return cls(behaviour, seen)
 
     def __call__(self, questions: Questions) -> Questions:
-        """Return the same words, with the answers of the control.
+        """Return the questions with the answers of the control, without the words of unseen types.
 
-        A word may choose itself, and must choose some word.
+        A word may choose itself, and cannot choose "no head".
         """
         words = questions.words.shape[1]
         itself = torch.arange(words).expand_as(questions.words)

@@ -1,4 +1,4 @@
-"""From scores to choices: the best candidate of each word separately, or the best tree over the words of a text."""
+"""Decoding of scores: the best candidate of each word separately, or the best tree over the words of a text."""
 
 import warnings
 
@@ -9,17 +9,21 @@ from torch import Tensor
 from headscope.learn.probe_data import Questions
 
 ONE_ROOT = 1e6
-"""A penalty on the score of having no head, so that a tree with one root beats all trees with several."""
+"""The penalty for each word without a syntactic head, so that a tree with one root beats all trees with several."""
 
 
 def decode(
     scores: Float[Tensor, "document word candidate"], questions: Questions, way: str
 ) -> Int[Tensor, "document word"]:
-    """Choose a candidate for each word; for words without a choice the result is arbitrary.
+    """Choose a candidate for each word, by the scores of the candidates.
 
-    The way is ``word``, for the best candidate of each word, or ``tree``, for the tree over the words with a choice
-    whose scores have the largest sum (Edmonds' algorithm), with one root. The last candidate means that a word has no
-    head.
+    The last candidate means that a word has no syntactic head. The result for words without a question is arbitrary.
+
+    Args:
+        scores: The score of each candidate.
+        questions: The questions of the batch.
+        way: ``word`` chooses the best candidate of each word. ``tree`` chooses the tree with one root over the words
+            with a question whose scores have the largest sum (Edmonds' algorithm).
     """
     choices = scores.argmax(-1)
     if way == "tree":
@@ -31,7 +35,7 @@ def decode(
 
 
 def _find_tree(scores: Float[Tensor, "word candidate"], words: list[int]) -> dict[int, int]:
-    """Return the head of each of the given words in the maximum spanning tree."""
+    """Return the syntactic head of each given word in the maximum spanning tree; empty without words."""
     if not words:
         return {}
     root = scores.shape[1] - 1

@@ -1,4 +1,4 @@
-"""Examples as tokens, with a label for each word piece or for the whole."""
+"""Encoding of examples as tokens, with a label for each word piece or for the whole example."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from headscope.corpora.written_text import join_words
 from headscope.learn.task import Example, Task
 
 IGNORED = -100
-"""The label of tokens that are neither learnt nor scored: special tokens, and words without a tag."""
+"""The label of tokens that are neither trained on nor scored: special tokens, and words without a tag."""
 
 Features = dict[str, Any]
-"""The inputs of a model for one example: ``input_ids``, ``attention_mask``, ``labels`` and others."""
+"""The model inputs for one example: ``input_ids``, ``attention_mask``, ``labels`` and others."""
 
 
 def encode(
@@ -25,11 +25,10 @@ def encode(
     max_tokens: int | None,
     skipped: Counter[str],
 ) -> list[Features]:
-    """Encode examples as tokens.
+    """Encode examples as tokens, with their labels.
 
-    All pieces of a word have its tag. An example that is too long is cut: the words after the last one that fits, or
-    the end of the longer text of a pair, are removed. Examples that are cut or left out are counted in `skipped`, by
-    reason.
+    All pieces of a word have the tag of the word. An example that is too long is cut: words at the end, or the end of
+    the longer text of a pair, are removed. Examples that are cut or left out are counted in `skipped`, by reason.
     """
     if task.kind == "tagging":
         lead = find_lead(tokenizer)
@@ -63,7 +62,7 @@ def _encode_tagged(
 
 
 def _read_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase, lead: str) -> tuple[BatchEncoding, Assigned]:
-    """Return the tokens of words that are joined by spaces after `lead`, and the word of each token."""
+    """Tokenize words, joined by spaces, after the text `lead`; return the encoding, and the word of each token."""
     text = join_words(words, before=lead)
     encoded = tokenizer(text.content, verbose=False)
     return encoded, assign_sides(tokenizer, [text], encoded.encodings[0])

@@ -12,10 +12,13 @@ from torch import Tensor
 from headscope.reducers.support.pattern_network import BLOCK, PATTERNS, make_images
 
 LENGTHS = (5, 128)
-"""The numbers of tokens of the shortest and the longest map: two words with special tokens, and a pair of sentences."""
+"""The numbers of tokens of the shortest and of the longest map.
+
+The shortest is two words with special tokens, the longest a pair of sentences.
+"""
 
 SINGLE = 0.3
-"""The share of maps of a single sentence, which never show a block."""
+"""The share of maps of a single sentence among maps that do not show the pattern `block`."""
 
 UNIFORM = 0.4
 """The share of heterogeneous maps that are nearly uniform, as in an untrained model."""
@@ -24,13 +27,16 @@ CAUSAL = 0.3
 """The share of maps in which no token sees the tokens after it, as in a decoder."""
 
 PARALLEL = 0.3
-"""The share of bands at any distance from the diagonal up to a third of the map; other bands are near the diagonal."""
+"""The share of bands at a random distance from the diagonal, up to a third of the length of the map.
+
+Other bands are near the diagonal.
+"""
 
 
 def generate_images(
     count: int, seed: int = 0, lengths: tuple[int, int] = LENGTHS
 ) -> tuple[Float[Tensor, "map 2 side side"], Int64[Tensor, " map"]]:
-    """Return images of `count` maps of each pattern, and the number of the pattern of each.
+    """Generate images of `count` maps of each pattern; return them with the number of the pattern of each image.
 
     Args:
         count: The number of maps of each pattern.
@@ -46,7 +52,7 @@ def generate_images(
 def _generate_image(
     pattern: str, lengths: tuple[int, int], generator: np.random.Generator
 ) -> Float[Tensor, "1 2 side side"]:
-    """Generate the image of a map with a pattern."""
+    """Generate the image of a map with the given pattern."""
     length = int(np.exp(generator.uniform(np.log(lengths[0]), np.log(lengths[1] + 1))))
     causal = bool(generator.random() < CAUSAL)
     scores = generator.normal(0, generator.uniform(0.0, 0.9), (length, length))
@@ -74,9 +80,9 @@ def _generate_image(
 
 
 def _make_columns(length: int, generator: np.random.Generator, *, causal: bool) -> Float[np.ndarray, "query key"]:
-    """Make scores that prefer one to four tokens in all rows: mostly the first token, which is [CLS].
+    """Return scores that prefer one to four tokens for all queries, mostly including the first token ([CLS]).
 
-    In a causal map these are in the first quarter, since a column has no cells above its own token.
+    In a causal map, these tokens are in the first quarter, since the column of a later token has fewer cells.
     """
     scores = np.zeros((length, length))
     choices = max(length // 4, 1) if causal else length
@@ -89,9 +95,9 @@ def _make_columns(length: int, generator: np.random.Generator, *, causal: bool) 
 
 
 def _make_band(length: int, generator: np.random.Generator, *, causal: bool) -> Float[np.ndarray, "query key"]:
-    """Make scores that prefer tokens near one distance; sometimes with a second band far away.
+    """Return scores that prefer keys near one distance from the query, sometimes with a second band far away.
 
-    In a causal map the distance is to an earlier token, or to the token itself.
+    In a causal map, the first band is at earlier tokens or at the token itself.
     """
     distance = np.arange(length) - np.arange(length)[:, None]
     width = generator.uniform(0.3, max(0.6, length / 16))
@@ -106,7 +112,7 @@ def _make_band(length: int, generator: np.random.Generator, *, causal: bool) -> 
 
 
 def _make_squares(length: int, boundary: int, generator: np.random.Generator) -> Float[np.ndarray, "query key"]:
-    """Make scores that prefer tokens of the same sentence; often with a weak band and a preference for [CLS]."""
+    """Return scores that prefer keys in the same sentence, often with a weak band and a preference for [CLS]."""
     scores = generator.uniform(1.2, 3.0) * _find_same_sentence(length, boundary)
     if generator.random() < 0.6:
         scores[:, 0] += generator.uniform(1.5, 4.0)
@@ -116,12 +122,12 @@ def _make_squares(length: int, boundary: int, generator: np.random.Generator) ->
 
 
 def _make_spots(length: int, generator: np.random.Generator) -> Float[np.ndarray, "query key"]:
-    """Make scores that prefer single cells, or nothing."""
+    """Return scores that prefer at most 5 % of the cells, chosen at random."""
     spots = generator.random((length, length)) < generator.uniform(0.0, 0.05)
     return spots * generator.uniform(1.0, 3.0, (length, length))
 
 
 def _find_same_sentence(length: int, boundary: int) -> Bool[np.ndarray, "query key"]:
-    """Return True where two tokens are in the same sentence; the second sentence begins at the boundary."""
+    """Return a mask of pairs of tokens in the same sentence; the second sentence begins at `boundary`."""
     second = np.arange(length) >= boundary
     return np.asarray(second == second[:, None])

@@ -1,4 +1,4 @@
-"""Six sets of GLUE (Wang et al. 2019) from their TSV files.
+"""The tasks of six GLUE data sets (Wang et al. 2019), read from their TSV files.
 
 The test files of GLUE have no labels. So here the *test* split is GLUE's development set, and validation is held out of
 the training set. Published figures that were chosen on the development set are not held out.
@@ -19,15 +19,15 @@ _PAIR = ("sentence1", "sentence2")
 
 @dataclass(frozen=True)
 class GlueSet:
-    """A set of GLUE.
+    """A data set of GLUE.
 
     Attributes:
-        folder: The folder below the folder of GLUE.
+        folder: The name of its folder in the GLUE data.
         about: A description of the label.
-        columns: The columns of its training and development files.
+        columns: The columns of the training and development files.
         metric: The metric that GLUE uses.
         labels: The labels in GLUE's order; empty if the label is a number.
-        positive: The positive label of F1.
+        positive: The positive label of F1; empty without one.
     """
 
     folder: str
@@ -61,18 +61,18 @@ GLUE = {
         "WNLI", "whether a sentence with its pronoun replaced follows", metric="accuracy", columns=Columns(_PAIR, LABEL)
     ),
 }  # fmt: skip
-"""The sets by their usual names."""
+"""The data sets of GLUE, by their usual names."""
 
 
 def read_glue(data: str | Path, name: str) -> Task:
-    """Read a set of GLUE as a task.
+    """Read a data set of GLUE as a task.
 
     Pairs that share their first text are never divided between training and validation, since RTE and WNLI ask several
     questions about one text. In SST-2 the training examples are phrases of sentences, so a phrase that is held out may
     be part of a training example: its validation is easier than its test. GLUE's own development sets share first texts
     with training too: 20 of 277 pairs in RTE, and 53 of 71 in WNLI, which have other labels on purpose.
 
-    The folder holds ``glue/CoLA``, ``CoLA`` or the files themselves.
+    The folder `data` holds ``glue/CoLA`` (or the name of another set), or the files themselves.
 
     Raises:
         CorpusError: The files are missing, or a row is not in GLUE's format.

@@ -1,4 +1,4 @@
-"""Any set that the library `datasets` loads: from the hub, or a folder of parquet, JSON Lines or CSV files."""
+"""Tasks from any data set that the library `datasets` loads: from the hub, or from a folder of files."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from headscope.learn.table_task import TEXTS, build_task
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
 
 PREFIX = "datasets:"
-"""The prefix of the name of such a task: ``datasets:NAME``, ``datasets:NAME/CONFIG``, perhaps with ``#COLUMN``."""
+"""The prefix of such a task name: ``datasets:NAME`` or ``datasets:NAME/CONFIG``, optionally with ``#COLUMN``."""
 
 LABELS = ("label", "labels", "score")
 WORDS = ("tokens", "words")
@@ -30,13 +30,13 @@ _NAMES_NO_TEXT = ("id", "idx", "index", "guid")
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of the texts (or the words) and of the label (or the tags).
+    """The columns of a data set that make a task.
 
     Attributes:
         kind: The kind of task.
         texts: One or two columns of texts, or the column of the words.
         label: The column of the label or of the tags.
-        names: The names of the labels, if labels are stored as numbers.
+        names: The names of the labels, if labels are stored as numbers; else empty.
     """
 
     kind: Kind
@@ -46,7 +46,7 @@ class _Columns:
 
 
 def read_hub(name: str) -> Task:
-    """Read the task in a set of the hub or in a folder.
+    """Read a task from a data set on the hub or in a folder.
 
     The label is in the column given after ``#``, or in one of `LABELS`. If one of `WORDS` is a column of lists, the
     task is tagging: the tags are in the column given after ``#``, or in the only other column of lists. The texts are
@@ -105,7 +105,7 @@ def _load(name: str, place: str) -> Mapping[str, Any]:
 
 
 def _candidates(place: str) -> list[tuple[str, str | None]]:
-    """Return the possible meanings of a name: the last part may belong to the name or be a configuration."""
+    """List the possible pairs of name and configuration in a path; without a configuration, the second is None."""
     parts = place.split("/")
     if len(parts) == 1:
         return [(place, None)]
@@ -192,7 +192,7 @@ def _read_examples(where: str, rows: Any, columns: _Columns, left_out: Counter[s
 
 
 def _label_name(value: Any, columns: _Columns) -> str | None:
-    """Return the name of a label; None for a missing label (sets without labels have -1)."""
+    """Return the name of a label; None for a missing label, which sets without labels store as -1."""
     if value in (None, "") or (columns.names and value == -1):
         return None
     return columns.names[value] if columns.names else str(value)

@@ -1,4 +1,4 @@
-"""The kinds of links that a probe can be trained on. This module imports nothing."""
+"""The kinds of links on which a probe can be trained. This module imports nothing else of headscope."""
 
 from typing import Literal, TypeAlias, get_args
 
@@ -8,4 +8,4 @@ COREFERENCE: LinkKind = "coreference"
 SCOPE: LinkKind = "scope"
 
 KINDS = get_args(LinkKind)
-"""All kinds; the default is the first kind that a corpus has."""
+"""All kinds of links; by default, a probe is trained on the first kind that a corpus has."""

@@ -1,4 +1,4 @@
-"""The classifier of attention maps: generated maps and maps that were labelled by eye --fit--> weights.
+"""The training of the classifier of attention maps, on generated maps and on maps that were labelled by eye.
 
 The network learns the patterns from generated maps first, then from real maps. Its score comes from maps that it was
 not trained on: the maps are divided into ten parts, and each part is classified by a network that was trained on the
@@ -24,28 +24,28 @@ from headscope.learn.map_sample import HeadMap
 from headscope.reducers.support.pattern_network import BLOCK, PATTERNS, VERSION, MapNetwork, make_images
 
 FOLDS = 10
-"""The number of parts of a cross-validation, as in the paper."""
+"""The number of parts of the cross-validation, the same as in the paper."""
 
 GENERATED = 400
-"""The number of generated maps of each pattern."""
+"""The number of generated maps of each pattern in the first training."""
 
 REMINDERS = 60
-"""The number of generated maps of each pattern among labelled maps."""
+"""The number of generated maps of each pattern that are added to the labelled maps."""
 
 RESAMPLES = 1000
-"""The number of bootstrap samples of the maps for the interval of a score."""
+"""The number of bootstrap samples of the maps for the interval of the F1."""
 
 BATCH = 32
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
-    """Images of maps, with the pattern that each shows.
+    """Images of attention maps, with the pattern of each map.
 
     Attributes:
         images: The images from `make_images`.
         labels: The numbers of patterns, in the order of `PATTERNS`.
-        heads: The name of the head of each map.
+        heads: The name of the head of each map, such as ``3-1``.
     """
 
     images: Float[Tensor, "map 2 side side"]
@@ -54,14 +54,14 @@ class LabelledImages:
 
     @classmethod
     def from_maps(cls, maps: Sequence[HeadMap], labels: Sequence[str]) -> "LabelledImages":
-        """Make images of maps with the names of their patterns."""
+        """Make images of attention maps; `labels` are the names of their patterns."""
         images = [make_images(torch.from_numpy(each.weights)[None], each.separators) for each in maps]
         numbers = {name: number for number, name in enumerate(PATTERNS)}
         heads = tuple(f"{each.name.layer}-{each.name.head}" for each in maps)
         return cls(torch.cat(images), torch.tensor([numbers[label] for label in labels]), heads)
 
     def select(self, chosen: Sequence[int]) -> "LabelledImages":
-        """Return some of the images."""
+        """Return the images with the given indices."""
         rows = list(chosen)
         return LabelledImages(self.images[rows], self.labels[rows], tuple(self.heads[row] for row in rows))
 
@@ -80,12 +80,12 @@ class Validation:
 
     @property
     def f1(self) -> float:
-        """The mean F1 of the patterns that occur, each with the same weight."""
+        """The mean of the F1 of the patterns that occur; each pattern has the same weight."""
         return float(self._f1(self.labels, self.predicted))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of `f1` over maps, by the bootstrap."""
+        """The 95 % interval of `f1`, by a bootstrap over maps."""
         generator = np.random.default_rng(0)
         samples = (generator.integers(len(self.labels), size=len(self.labels)) for _ in range(RESAMPLES))
         low, high = np.quantile([self._f1(self.labels[each], self.predicted[each]) for each in samples], [0.025, 0.975])
@@ -93,7 +93,7 @@ class Validation:
 
     @property
     def confusion(self) -> Int64[np.ndarray, "label predicted"]:
-        """The number of maps by their labelled pattern and their predicted pattern."""
+        """The number of maps for each pair of labelled pattern and predicted pattern."""
         return np.asarray(confusion_matrix(self.labels, self.predicted, labels=range(len(PATTERNS))))
 
     @staticmethod
@@ -102,15 +102,16 @@ class Validation:
 
 
 def pretrain(seed: int = 0) -> MapNetwork:
-    """Train a network on generated maps alone."""
+    """Train a new network on generated maps only."""
     images, labels = generate_images(GENERATED, seed)
     return _train(None, images, labels, epochs=6, rate=2e-3, seed=seed)
 
 
 def finetune(network: MapNetwork, labelled: LabelledImages, seed: int = 0) -> MapNetwork:
-    """Train a new network on labelled maps, starting from the weights of another network.
+    """Train a new network on labelled maps, starting from the weights of the given network.
 
-    The training includes generated maps, other ones than in `pretrain`, so that clear patterns are not forgotten.
+    The training includes generated maps, which differ from those of `pretrain`, so that clear patterns are not
+    forgotten.
     """
     generated, patterns = generate_images(REMINDERS, seed + 1)
     images, labels = torch.cat([labelled.images, generated]), torch.cat([labelled.labels, patterns])
@@ -118,10 +119,14 @@ def finetune(network: MapNetwork, labelled: LabelledImages, seed: int = 0) -> Ma
 
 
 def refuse_few(labelled: LabelledImages, *, by_head: bool = False) -> None:
-    """Raise an error if there are fewer labelled maps, or heads, than parts of a cross-validation.
+    """Raise an error if there are too few labelled maps for a cross-validation.
+
+    Args:
+        labelled: The labelled maps.
+        by_head: Count heads and not maps.
 
     Raises:
-        CorpusError: There are fewer maps or heads.
+        CorpusError: There are fewer maps (or heads) than `FOLDS`.
     """
     available, what = (len(set(labelled.heads)), "heads") if by_head else (len(labelled.labels), "labelled maps")
     if available < FOLDS:
@@ -138,7 +143,7 @@ def cross_validate(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Validation:
-    """Classify each part of the maps by a network that was trained on the other parts, from the same initial weights.
+    """Predict the pattern of each map by a network that was trained on the other parts of the maps.
 
     Args:
         network: The network with the initial weights; it was trained on none of the maps.
@@ -165,7 +170,7 @@ def cross_validate(
 
 
 def write_classifier(network: MapNetwork, path: Path) -> None:
-    """Write the weights of a network to a file of safetensors, in 16 bits."""
+    """Write the weights of a network to a safetensors file, as 16-bit numbers."""
     tensors = {
         name: values.half() if values.is_floating_point() else values for name, values in network.state_dict().items()
     }
@@ -183,9 +188,9 @@ def _train(
     seed: int,
     vary: bool = False,
 ) -> MapNetwork:
-    """Train a new network from the weights of another or from random weights; the same seed gives the same weights.
+    """Train a new network, from the weights of `start` or, if `start` is None, from random weights.
 
-    With `vary`, images differ a little each time they are used.
+    The same seed gives the same weights. With `vary`, each image is changed a little each time it is used.
     """
     generator = torch.Generator().manual_seed(seed)
     loss = nn.CrossEntropyLoss(label_smoothing=0.05)
@@ -209,7 +214,7 @@ def _train(
 
 
 def _batches(count: int, epochs: int, generator: torch.Generator) -> Iterator[Int64[Tensor, " map"]]:
-    """Yield the indices of the images of each batch, in a new order in each epoch."""
+    """Yield the indices of the images in each batch; the order is new in each epoch."""
     for _ in range(epochs):
         order: Tensor = torch.randperm(count, generator=generator)
         yield from (order[start : start + BATCH] for start in range(0, count, BATCH))
@@ -218,7 +223,7 @@ def _batches(count: int, epochs: int, generator: torch.Generator) -> Iterator[In
 def _vary(
     images: Float[Tensor, "map 2 side side"], labels: Int64[Tensor, " map"], generator: torch.Generator
 ) -> Float[Tensor, "map 2 side side"]:
-    """Vary the contrast and noise of images; rotate some by half a turn, and turn some into maps of one sentence."""
+    """Return the images with random contrast and noise; some are rotated by half a turn, some show one sentence."""
     shares, same = images[:, :1], images[:, 1:]
     contrast = torch.empty(len(images), 1, 1, 1).uniform_(0.8, 1.25, generator=generator)
     noise = 0.02 * torch.randn(shares.shape, generator=generator)

@@ -26,7 +26,7 @@ from headscope.learn.map_sample import HeadMap, MapName
 from headscope.reducers.support.pattern_network import PATTERNS
 
 WEIGHTS, MAPS, ABOUT, LABELS = "maps.npz", "maps.csv", "maps.json", "labels.csv"
-"""The files of a folder."""
+"""The names of the files in a folder of maps."""
 
 MAP_COLUMNS = ("map", "document", "layer", "head", "tokens", "separators")
 LABEL_COLUMNS = ("map", "document", "layer", "head", "label", "second")
@@ -34,12 +34,12 @@ LABEL_COLUMNS = ("map", "document", "layer", "head", "label", "second")
 
 @dataclass(frozen=True, eq=False)
 class LabelledMaps:
-    """Maps and their labels. Maps are numbered from 1.
+    """Attention maps and their labels. Maps are numbered from 1.
 
     Attributes:
         maps: The maps in the order of their numbers.
-        labels: The labels of the maps that are labelled, by number.
-        second: The labels of a second pass.
+        labels: The labels of the labelled maps, by number.
+        second: The labels of a second pass, by number.
         about: The origin of the maps.
     """
 
@@ -49,14 +49,14 @@ class LabelledMaps:
     about: Mapping[str, Any]
 
     def give(self, number: int, label: str, *, second: bool = False) -> "LabelledMaps":
-        """Return the maps with a label of one map changed; an empty label removes it."""
+        """Return the maps with the label of one map set; `second`: in the second pass; an empty label removes it."""
         old = self.second if second else self.labels
         new = {key: value for key, value in {**old, number: label}.items() if value}
         return LabelledMaps(self.maps, self.labels if second else new, new if second else self.second, self.about)
 
 
 def write_maps(folder: Path, maps: Sequence[HeadMap], about: Mapping[str, Any]) -> None:
-    """Write maps to a folder in which they can be labelled.
+    """Write attention maps to a folder, so that they can be labelled.
 
     Args:
         folder: The folder, which is made if it does not exist.
@@ -83,11 +83,11 @@ def write_maps(folder: Path, maps: Sequence[HeadMap], about: Mapping[str, Any]) 
 
 
 def read_maps_to_label(folder: Path) -> LabelledMaps:
-    """Read the maps of a folder and their labels, if any.
+    """Read the maps of a folder, and their labels if there are any.
 
     Raises:
-        CorpusError: The folder has no maps, they are damaged, or the labels are: an unknown pattern, a row of another
-            map, or a map twice. The files are not changed.
+        CorpusError: The folder has no maps, the maps are damaged, or the labels are damaged: a pattern is unknown, a
+            row is of another map, or a map occurs twice.
     """
     if not (folder / MAPS).is_file():
         raise CorpusError(f"{folder} is no folder of maps to label; make one with --annotate FOLDER.")
@@ -105,7 +105,7 @@ def update_labels(folder: Path, maps: LabelledMaps) -> LabelledMaps:
     """Return the maps with the labels that their folder has now.
 
     Raises:
-        CorpusError: The folder is gone, or its labels are damaged.
+        CorpusError: The folder is missing, or its labels are damaged.
     """
     if not (folder / MAPS).is_file():
         raise CorpusError(f"{folder} is gone, so no label can be saved; put it back, and label this map again.")
@@ -114,7 +114,7 @@ def update_labels(folder: Path, maps: LabelledMaps) -> LabelledMaps:
 
 
 def write_labels(folder: Path, labelled: LabelledMaps) -> None:
-    """Write the labels; the file is replaced in one step, so that a killed program loses no label."""
+    """Write the labels to the folder; the file is replaced in one step, so that a killed program loses no label."""
     rows = [
         (number, *_identify(labelled.maps[number - 1].name), labelled.labels.get(number, ""),
          labelled.second.get(number, ""))
@@ -124,7 +124,12 @@ def write_labels(folder: Path, labelled: LabelledMaps) -> None:
 
 
 def measure_agreement(labelled: LabelledMaps) -> tuple[int, float, float]:
-    """Return the number of maps with two labels, the share with equal labels, and Cohen's kappa; NaN without any."""
+    """Measure how well the labels of both passes agree.
+
+    Returns:
+        The number of maps with two labels, the share of them with equal labels, and Cohen's kappa. The share is NaN
+        without such maps; kappa also if only one label occurs.
+    """
     both = sorted({*labelled.labels} & {*labelled.second})
     first, second = ([labels[number] for number in both] for labels in (labelled.labels, labelled.second))
     if not both:
@@ -152,7 +157,7 @@ def _write_rows(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]
 
 
 def _read_rows(path: Path, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
-    """Return the rows of a file, each with the number of its line."""
+    """Return the given columns of a CSV file, row by row, each with the number of its line."""
     try:
         text = read_bytes(path, MAP_ROWS).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -177,7 +182,11 @@ def _read_number(path: Path, line: int, row: Mapping[str, str], column: str) -> 
 
 
 def _parse_number(text: str) -> int:
-    """Return a whole number of at most nine digits."""
+    """Parse a whole number of one to nine digits.
+
+    Raises:
+        ValueError: The text is not such a number.
+    """
     if not re.fullmatch("[0-9]{1,9}", text):
         raise ValueError(text)
     return int(text)
@@ -209,7 +218,11 @@ def _read_maps(folder: Path) -> tuple[HeadMap, ...]:
 
 
 def _read_separators(path: Path, line: int, text: str, tokens: int) -> tuple[int, ...]:
-    """Return the positions of separators, in their order."""
+    """Parse the positions of separators in a row of a file.
+
+    Raises:
+        CorpusError: A position is not a token of the map, or the positions are not in order.
+    """
     try:
         places = tuple(map(_parse_number, text.split()))
     except ValueError:

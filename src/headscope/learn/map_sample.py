@@ -1,4 +1,4 @@
-"""A sample of attention maps, to be labelled by eye.
+"""A random sample of attention maps for labelling by eye.
 
 documents --choose_maps--> names of maps --read_maps--> the maps, each without its padding
 """
@@ -20,12 +20,12 @@ from headscope.errors import CorpusError
 from headscope.reducers.support.pattern_network import LEAST_TOKENS
 
 MAX_TOKENS = 512
-"""The limit of a document's tokens; the maps of longer documents are too fine to see."""
+"""The maximum number of tokens of a document; the maps of longer documents are too fine to see."""
 
 
 @dataclass(frozen=True, order=True)
 class MapName:
-    """The name of a map: a document and a head, counted from 1; in an encoder-decoder, a head of the encoder."""
+    """The name of a map: a document, and a head (of the encoder in an encoder-decoder) with layer and head from 1."""
 
     document: str
     layer: int
@@ -34,7 +34,7 @@ class MapName:
 
 @dataclass(frozen=True, eq=False)
 class HeadMap:
-    """The attention of a head on a document.
+    """The attention map of one head on one document.
 
     Attributes:
         name: The name of the map.
@@ -50,9 +50,12 @@ class HeadMap:
 def choose_maps(
     documents: Sequence[Document], layers: Sequence[int], heads: int, count: int, seed: int = 0
 ) -> list[MapName]:
-    """Choose names of maps at random, with an equal number for each head, and each of a different document.
+    """Choose maps at random: each of a different document, and about the same number for each head.
 
-    If the count is not a multiple of the number of heads, some heads have one map more.
+    If the count is not a multiple of the number of heads, some heads have one map more than others.
+
+    Returns:
+        The names of the maps.
 
     Raises:
         CorpusError: There are fewer documents than maps.
@@ -74,7 +77,7 @@ def choose_maps(
 def read_maps(
     model: Model, documents: Sequence[Document], names: Sequence[MapName], plan: Plan | None = None
 ) -> Iterator[HeadMap]:
-    """Yield the maps with these names, in the order in which their documents are read.
+    """Yield the maps with the given names, in the order of their documents.
 
     Documents that are too long for the model or cannot be read, and maps that are too short, are left out.
     """
@@ -90,7 +93,7 @@ def read_maps(
 
 
 def _read_maps(portion: Portion, wanted: Mapping[str, Sequence[MapName]]) -> list[HeadMap]:
-    """Return the maps in `wanted` of the documents of a batch, by their ids, of the first attention type."""
+    """Return the wanted maps of a batch, of its first attention type; `wanted` has the names of maps by document id."""
     maps: dict[MapName, HeadMap] = {}
     names: list[MapName] = []
     for batch, capture in zip(portion.batches, portion.captures, strict=True):
@@ -112,7 +115,7 @@ def _read_maps(portion: Portion, wanted: Mapping[str, Sequence[MapName]]) -> lis
 
 
 def _cut_map(attention: Attention, row: int, name: MapName) -> HeadMap:
-    """Return the map of a head on a document of a batch, without padding."""
+    """Return the map of a head on one document of a batch, without padding."""
     queries, keys = attention.queries.real[row], attention.keys.real[row]
     weights = attention.weights()[row, name.head - 1][queries][:, keys]
     separators = attention.keys.sep[row][keys].nonzero()[:, 0].tolist()

@@ -1,4 +1,4 @@
-"""Negation scope as a task: Zhao and Bethard 2020, section 5.1.
+"""The task of negation scope, which marks the words that a negation applies to (Zhao and Bethard 2020, section 5.1).
 
 A word is tagged 1 if it is in the scope of the negation, and 0 otherwise. The cue is marked by the words ``{`` and
 ``}`` round it, which have no tag::
@@ -6,7 +6,7 @@ A word is tagged 1 if it is in the scope of the negation, and 0 otherwise. The c
     He did { not } come .
     1  1     0     1    0
 
-Each negation is an example, so a sentence with two negations becomes two examples, with other braces and other tags.
+Each negation is an example, so a sentence with two negations becomes two examples with different braces and tags.
 """
 
 import re
@@ -27,13 +27,13 @@ IN_SCOPE, OUT_OF_SCOPE = "1", "0"
 OPENING, CLOSING = "{", "}"
 
 CORPUS = "negation/conandoyle_zhao/data_story.json"
-"""The corpus if a folder holds this file; otherwise the folder itself is the corpus."""
+"""The path of the corpus of Zhao and Bethard; a folder without this file is itself the corpus."""
 
 PAPERS_TRAINING = ("HoundOfTheBaskervilles_", "dog")
 PAPERS_TEST = ("s", "wisteria.1sthalf")
-"""The texts of the paper's 662 training negations, by the beginnings of their names, and of its 200 test negations.
+"""The beginnings of the names of the paper's training texts, and the full names of its test texts.
 
-The file of Zhao and Bethard does not mark the split; these are the texts that give the two counts of the paper.
+The file of Zhao and Bethard does not mark the split; these texts give the paper's counts, 662 and 200 negations.
 """
 
 AFFIXAL = "negations whose cue is part of a word"
@@ -45,7 +45,7 @@ _OFFICIAL = {TRAIN: "train", VALIDATION: "dev|valid", TEST: "test"}
 
 
 def read_negation(data: str | Path, name: str = "negation") -> Task:
-    """Read a corpus with cues and scopes as a task.
+    """Read a corpus with cues and scopes of negations as a task.
 
     The file of Zhao and Bethard 2020 is split as in the paper: 662 negations to train on and 200 to test on, by their
     texts. If a corpus's files are named after splits (*SEM 2012), they are these splits. Otherwise a fifth of the
@@ -95,7 +95,7 @@ def read_negation(data: str | Path, name: str = "negation") -> Task:
 
 
 def _find_corpus(data: str | Path) -> tuple[Corpus, str]:
-    """Return the corpus, and its name without the folder that it is in."""
+    """Read the corpus at a path; return it, and its name without the folder that it is in."""
     folder = Path(data).expanduser()
     if str(data).partition(":")[0] == GRAMMAR and not folder.exists():
         return read(str(data)), str(data)
@@ -104,7 +104,7 @@ def _find_corpus(data: str | Path) -> tuple[Corpus, str]:
 
 
 def _read_parts(corpus: Corpus) -> Iterator[tuple[str, Document | Skipped]]:
-    """Yield the documents and the skipped ones, each with the name of its file."""
+    """Yield the documents and the skipped documents of a corpus, each with the name of its file."""
     for file_corpus in [replace(corpus, files=(path,)) for path in corpus.files] or [corpus]:
         file = file_corpus.files[0].name if file_corpus.files else file_corpus.name
         for part in file_corpus.read_parts():
@@ -117,7 +117,7 @@ def _text_name(document: Document, corpus: Corpus) -> str:
 
 
 def _make_examples(document: Document, skipped: Counter[str]) -> Iterator[tuple[Example, set[int]]]:
-    """Yield the negations of a sentence, each with the words of its cue."""
+    """Yield an example for each negation of a sentence, and the indices of the words of its cue."""
     marked: defaultdict[str, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for span in document.spans:
         marked[span.kind][span.label].update(range(span.start, span.end))
@@ -144,7 +144,7 @@ def _make_examples(document: Document, skipped: Counter[str]) -> Iterator[tuple[
 def _split(
     by_file: dict[str, list[tuple[Document, Example]]], corpus: Corpus, pairs: Sequence[tuple[Document, Example]]
 ) -> tuple[dict[str, tuple[Example, ...]], tuple[str, ...]]:
-    """Return the splits, and notes on them."""
+    """Divide the negations into splits; return the splits, and notes on how they were made."""
     examples = [example for _, example in pairs]
     official = {file: _official_split(file) for file in by_file}
     if None not in official.values() and {TRAIN, TEST} <= set(official.values()):
@@ -173,7 +173,7 @@ def _split(
 
 
 def _official_split(file: str) -> str | None:
-    """Return the split that the name of a file indicates; None if it is ambiguous."""
+    """Return the split that the name of a file indicates; None if it indicates none or several."""
     named = [split for split, pattern in _OFFICIAL.items() if re.search(pattern, file.casefold())]
     return named[0] if len(named) == 1 else None
 
@@ -185,7 +185,7 @@ def _is_papers_corpus(examples: Sequence[Example]) -> bool:
 
 
 def _group_examples(pairs: Sequence[tuple[Document, Example]]) -> list[Example]:
-    """Group the examples by text, or by sentence if there are few texts."""
+    """Return the examples with their texts as groups; with their sentences if there are too few texts."""
     if len({example.group for _, example in pairs}) >= FEWEST_GROUPS:
         return [example for _, example in pairs]
     return [replace(example, group=document.id) for document, example in pairs]

@@ -1,4 +1,4 @@
-r"""Probes that read links between words from the attention of all heads together: Clark et al. 2019, section 5.
+r"""Probes that predict links between words from the attention of all heads together (Clark et al. 2019, section 5).
 
 ProbeData --by seed--> train, held out, test --fit--> probes --decode--> sums by relation, fold and length
                                          \--online code, control task, structural probe--> more sums
@@ -43,13 +43,16 @@ PROBES: Mapping[str, str] = {
     ATTENTION: "a weight for each head and direction, trained to the optimum",
     WORDS: "a weight for each head and direction that depends on both words",
 }
-"""The probes, the baselines first."""
+"""The probes and their descriptions, the baselines first."""
 
 CONTROLLED = (DISTANCES, ATTENTION, WORDS)
-"""The probes that are also trained on the control task and measured by the online code."""
+"""The probes that are also trained on the control task, and whose code length is measured."""
 
 PORTIONS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0)
-"""The shares of the training texts after which a probe is trained anew for the online code (Voita and Titov 2020)."""
+"""The shares of the training texts after which a probe is trained anew, to measure its code length.
+
+Voita and Titov 2020 use the same kind of portions.
+"""
 
 Sums = dict[str, np.ndarray]
 Step = Callable[[dict[str, nn.Module]], Sums]
@@ -57,7 +60,7 @@ Step = Callable[[dict[str, nn.Module]], Sums]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The batches of a seed."""
+    """The batches of one seed: for training, for early stopping, and for the test."""
 
     train: Sequence[Block]
     held_out: Sequence[Block]
@@ -67,8 +70,8 @@ class Split:
 def split_parts(seed: int, *, own_test: bool) -> tuple[list[int], list[int], list[int]]:
     """Return the parts of a corpus for training, for early stopping, and for the test.
 
-    Without separate texts for the test, each seed tests on another fifth of the texts, so that five seeds test on all
-    of them. A tenth of the texts decides when training stops.
+    With `own_test`, the test has texts of its own, and no part is for the test. Otherwise each seed tests on another
+    fifth of the texts, so that five seeds test on all texts. About a tenth of the texts decides when training stops.
     """
     parts = [(seed % 5 * 4 + part) % PARTS for part in range(PARTS)]
     test, rest = ([], parts) if own_test else (parts[:4], parts[4:])
@@ -78,22 +81,22 @@ def split_parts(seed: int, *, own_test: bool) -> tuple[list[int], list[int], lis
 
 
 def split(data: ProbeData, seed: int, test: ProbeData | None = None) -> Split:
-    """Return the batches of training, held-out and test texts for a seed; test texts come from `test`, if given."""
+    """Return the batches of a seed for training, early stopping and the test; `test`, if given, has the test texts."""
     train, held_out, tested = (data.blocks(part) for part in split_parts(seed, own_test=test is not None))
     return Split(train, held_out, tested if test is None else test.blocks(range(PARTS)))
 
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
-    """Everything that the probes of a seed are trained with.
+    """The data and settings with which the probes of a seed are trained.
 
     Attributes:
         split: The batches.
-        untrained: The same texts with the attention of the untrained model; None without it.
-        vectors: The vectors of word types, by their numbers.
+        untrained: The same batches with the attention of the untrained model; None without that model.
+        vectors: The vectors of word types, by the number of the type.
         labels: The number of labels of choices.
         seed: The seed of the order of training and of random weights.
-        way: The way to decode choices.
+        way: The way to decode choices, ``word`` or ``tree``.
     """
 
     split: Split
@@ -104,11 +107,11 @@ class Fitting:
     way: str
 
     def read(self, name: str, blocks: Sequence[Block]) -> Reader:
-        """Return batches in the form that a probe reads."""
+        """Return batches with the inputs of the probe `name`: attention of the model, or equal weights."""
         return Reader(blocks, self.vectors, "uniform" if name in (NO_ATTENTION, DISTANCES) else "model")
 
     def choose_split(self, name: str) -> Split:
-        """Return the batches that a probe is trained and tested on."""
+        """Return the batches on which the probe `name` is trained and tested."""
         if name != UNTRAINED:
             return self.split
         if self.untrained is None:
@@ -116,7 +119,15 @@ class Fitting:
         return self.untrained
 
     def fit(self, name: str, train: Reader, held_out: Reader, start: AttentionProbe | None = None) -> nn.Module:
-        """Train a probe; `start` is the optimum without words for the same batches, if it is known."""
+        """Train the probe `name`, and return it.
+
+        Args:
+            name: The name of the probe.
+            train: The training batches.
+            held_out: The batches that decide when training stops.
+            start: The trained probe without words for the same batches; if it is None, it is trained first where it is
+                needed.
+        """
         width = self.vectors.shape[1]
         if name == DISTANCES:
             with torch.random.fork_rng(devices=[]):
@@ -137,7 +148,10 @@ class Fitting:
         return with_words
 
     def steps(self, *, control: bool, code_length: bool, rank: int | None, layers: int) -> dict[str, Step]:
-        """Return the steps of a seed, by name: functions of the probes trained so far, which add their own probes."""
+        """Return the steps of a seed by name; each step is a function that trains a probe and returns its sums.
+
+        A step takes the probes that were trained so far, and adds its own.
+        """
         names = [name for name in PROBES if name != UNTRAINED or self.untrained is not None]
         steps: dict[str, Step] = {name: partial(self.measure, name) for name in names}
         steps |= {f"{name} control": partial(self.measure_control, name) for name in CONTROLLED if control}
@@ -145,7 +159,7 @@ class Fitting:
         return steps | ({} if rank is None else {"structural": partial(self.measure_hidden, rank, layers)})
 
     def measure(self, name: str, fitted: dict[str, nn.Module]) -> Sums:
-        """Count what a probe gets right on the test texts."""
+        """Train a probe, and return its sums on the test texts; for a probe without words, also its weights."""
         blocks = self.choose_split(name)
         train, held_out, test = (self.read(name, part) for part in (blocks.train, blocks.held_out, blocks.test))
         if name == RIGHT_BRANCHING:
@@ -161,7 +175,10 @@ class Fitting:
 
     @torch.no_grad()
     def score(self, test: Reader, probe: nn.Module | None) -> Sums:
-        """Count right choices and all choices of test texts, by label and fold and by length, and sum the loss."""
+        """Count the right choices and all choices on test texts, by label and fold and by length, and sum the loss.
+
+        Without a probe, the right-branching baseline is scored, and its loss is NaN.
+        """
         right = np.zeros((2, self.labels, FOLDS), dtype=np.int64)
         by_length = np.zeros((2, 2 * LONGEST + 1), dtype=np.int64)
         loss = 0.0
@@ -184,7 +201,7 @@ class Fitting:
         return {"right": right, "by_length": by_length, "loss": np.array(math.nan if probe is None else loss)}
 
     def measure_control(self, name: str, fitted: dict[str, nn.Module]) -> Sums:
-        """Train a probe on the control task, and count its right choices and all choices on the test texts, by fold."""
+        """Train a probe on the control task, and count its right choices and all choices on test texts, by fold."""
         control = ControlTask.sample(len(self.vectors), self.split.train, seed=self.seed)
         parts = (self.split.train, self.split.held_out, self.split.test)
         train, held_out, test = (replace(self.read(name, part), change=control) for part in parts)
@@ -192,14 +209,16 @@ class Fitting:
         return {"control": sums["right"].sum(1)}
 
     def measure_hidden(self, rank: int, layers: int, fitted: dict[str, nn.Module]) -> Sums:
-        """Count the links that structural probes find in the hidden states of the test texts."""
+        """Count the links that the structural probe of each layer finds in the test texts, and all links, by fold."""
         blocks = self.split
         return measure_uuas(blocks.train, blocks.held_out, blocks.test, layers, rank=rank, seed=self.seed)
 
     def measure_code(self, name: str, fitted: dict[str, nn.Module]) -> Sums:
-        """Measure the code length of the training texts with a probe that is trained after each portion.
+        """Measure the code length of the training texts, with a probe that is trained anew after each portion.
 
-        Return its bits, the bits of equal probabilities, and the number of choices.
+        Returns:
+            In ``code``: the number of bits, the number of bits if all candidates are equally probable, and the number
+            of choices.
         """
         order = torch.randperm(len(self.split.train), generator=torch.Generator().manual_seed(self.seed)).tolist()
         blocks = [self.split.train[place] for place in order]
@@ -216,13 +235,13 @@ class Fitting:
 
 
 def count_uniform_bits(blocks: Sequence[Block]) -> float:
-    """Return the bits that code the choices of batches if every candidate has the same probability."""
+    """Return the number of bits that code the choices of batches if all candidates are equally probable."""
     every = (block.questions for block in blocks)
     return sum(float(each.candidates.sum(-1)[each.chosen_for].double().log2().sum()) for each in every)
 
 
 def run_steps(steps: Mapping[str, Step], done: Mapping[str, Sums]) -> Iterator[tuple[str, Sums]]:
-    """Yield each step that is not done yet, with its sums."""
+    """Run each step that is not in `done`; yield its name and its sums."""
     fitted: dict[str, nn.Module] = {}
     for name, step in steps.items():
         if name not in done:

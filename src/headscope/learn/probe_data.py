@@ -1,4 +1,4 @@
-r"""The data that probes are trained on: for each batch, its choices and the attention between its words.
+r"""The training data of probes: for each batch, its questions and the attention between its words.
 
 documents --by text--> parts --stream--> batches --+--list_choices--> Questions (which word is right)
                                                    \--capture--> maps of all heads, files that are read block by block
@@ -34,37 +34,42 @@ from headscope.learn.link_kinds import DEPENDENCY
 from headscope.reducers.support.folds import FOLDS, FoldAssignment
 
 PARTS = 20
-"""The number of parts of a corpus, of three or four folds each: for test, early stopping and training of a seed."""
+"""The number of parts into which a corpus is divided, each of three or four folds.
+
+Each seed uses some parts for the test, some for early stopping and the others for training.
+"""
 
 MAX_TOKENS = 512
-"""The limit of a document's tokens; longer documents are left out, since the matrix of every head is kept."""
+"""The maximum number of tokens of a document; longer ones are left out, since the maps of all heads are kept."""
 
 SIDES = ("before", "behind")
-"""The special tokens before the first word of a text and after it, to which words attend: [CLS] and [SEP] of BERT."""
+"""The names of two keys: the special tokens before the first word, and those after it ([CLS] and [SEP] of BERT)."""
 
 LONGEST = 6
-"""The length in words of the longest links with their own count; longer links count with them."""
+"""The greatest length of a link, in words, that is counted separately; longer links are counted with it."""
 
 Documents = Sequence[int] | slice
-"""Some documents of a batch, by their indices."""
+"""The indices of some documents of a batch."""
 
 ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """The choices of a batch, as tensors. The last candidate, after all words, means that there is no head (ROOT).
+    """The questions of a batch, as tensors over documents and words.
+
+    The last candidate, after all words, means that a word has no syntactic head.
 
     Attributes:
-        words: The indices of the words in the vectors of words; 0 for padding.
+        words: The numbers of the word types; 0 for padding.
         real: False for padding.
-        candidates: The candidates that each word may choose from.
-        right: The right candidates; none for words without a choice.
-        target: The right candidate that is trained on, which is the nearest; -1 for words without a choice.
-        row: The row of each choice in `Vocabulary.labels`, by document and word; -1 for words without a choice.
-        length: The length of the link of each choice, as an index; -1 without a length.
-        fold: The fold of each choice; -1 for words without a choice.
-        skipped: The number of choices that are left out because a word has no token.
+        candidates: The candidates from which each word may choose.
+        right: The right candidates; none for words without a question.
+        target: The right candidate for training, which is the nearest; -1 for words without a question.
+        row: The index in `Vocabulary.labels` of the label of the right link; -1 for words without a question.
+        length: The length of the right link, as an index; -1 without a length.
+        fold: The fold of the document of a question; -1 for words without a question.
+        skipped: The number of questions that are left out because a word has no token or the label is unknown.
     """
 
     words: Int[Tensor, "document word"]
@@ -79,39 +84,39 @@ class Questions:
 
     @property
     def chosen_for(self) -> Bool[Tensor, "document word"]:
-        """A mask of the words that have a choice."""
+        """A mask of the words that have a question."""
         return self.target >= 0
 
     @property
     def count(self) -> int:
-        """The number of choices."""
+        """The number of questions."""
         return int(self.chosen_for.sum())
 
     def __getitem__(self, documents: Documents) -> "Questions":
-        """Return the choices of some documents."""
+        """Return the questions of the given documents."""
         tensors = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "skipped"}
         return replace(self, **{name: value[documents] for name, value in tensors.items()})
 
     @classmethod
     def join(cls, parts: Sequence["Questions"]) -> "Questions":
-        """Join the choices of several batches that have the same number of words."""
+        """Join the questions of several batches that have the same number of words."""
         names = [each.name for each in fields(cls) if each.name != "skipped"]
         tensors = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
         return cls(**tensors, skipped=sum(part.skipped for part in parts))
 
     def keep(self, kept: Bool[Tensor, "document word"]) -> "Questions":
-        """Keep the choices of some words, and remove the others."""
+        """Return the questions without those of words that are not in the mask `kept`."""
         return replace(self, target=self.target.where(kept, -1))
 
     def answer(self, target: Int[Tensor, "document word"], candidates: Tensor) -> "Questions":
-        """Return the same words with other right answers, among other candidates."""
+        """Return the same questions with other right answers, among other candidates."""
         right = torch.zeros_like(self.right).scatter_(2, target.clamp_min(0)[..., None], True)
         return replace(self, target=target.where(self.chosen_for, -1), right=right, candidates=candidates)
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The word types and labels of a corpus, in the order of their numbers.
+    """The word types and the labels of a corpus, in the order of their numbers.
 
     Attributes:
         types: The word types.
@@ -129,7 +134,7 @@ class Vocabulary:
 
     @classmethod
     def from_documents(cls, documents: Iterable[Document], kind: str) -> "Vocabulary":
-        """Collect the vocabulary of documents."""
+        """Collect the word types and the labels of documents."""
         types, labels = dict[str, None](), dict[str, None]()
         for document in documents:
             types.update(dict.fromkeys(document.original.words))
@@ -137,7 +142,7 @@ class Vocabulary:
         return cls(tuple(types), tuple(sorted(labels)), kind)
 
     def make_questions(self, batch: Batch, assignment: FoldAssignment) -> Questions:
-        """Make the choices of a batch."""
+        """Return the questions of a batch."""
         size, width = len(batch.documents), batch.words
         words = torch.zeros(size, width, dtype=torch.long)
         real = torch.zeros(size, width, dtype=torch.bool)
@@ -175,9 +180,8 @@ class Block:
     """A batch as probes read it.
 
     Attributes:
-        questions: The choices of the batch.
-        maps: The file of the attention between the words, and from the words to special tokens (`SIDES`), which are the
-            keys after the words.
+        questions: The questions of the batch.
+        maps: The file of the attention between the words. Its last keys are special tokens (`SIDES`).
         hidden: The file of the hidden states of the words; None if they are not kept.
     """
 
@@ -186,16 +190,16 @@ class Block:
     hidden: Path | None = None
 
     def load_maps(self, documents: Documents = ALL) -> Float[Tensor, "document word key head"]:
-        """Load the attention of all heads in some documents, the heads of the first layer first."""
+        """Load the attention of all heads on the given documents, with the heads of the first layer first."""
         return _read_rows(self._mapped, documents)
 
     @cached_property
     def _mapped(self) -> np.ndarray:
-        """The file of the maps, opened once: a step of the training reads a few documents of many batches."""
+        """The memory-mapped file of the attention. It is opened once, since training reads few documents at a time."""
         return _map(self.maps)
 
     def load_hidden(self, layer: int, documents: Documents = ALL) -> Float[Tensor, "document word width"]:
-        """Load the hidden states of a layer, as means over the tokens of each word; layer 0 has the embeddings."""
+        """Load the hidden states of a layer (0: the embeddings), as means over the tokens of each word."""
         if self.hidden is None:
             raise ValueError("the hidden states of the batch were not kept")
         return _read_rows(_map(self.hidden)[layer], documents)
@@ -222,12 +226,12 @@ class ProbeData:
     tokens: int
 
     def blocks(self, parts: Iterable[int]) -> list[Block]:
-        """Return the batches of some parts."""
+        """Return the batches of the given parts."""
         return [block for part in parts for block in self.parts[part]]
 
 
 def number_part(document: Document, assignment: FoldAssignment) -> int:
-    """Return the part of the corpus to which a document belongs, with the other documents of its text."""
+    """Return the number of the part to which a document belongs; all documents of a group have the same part."""
     return assignment.fold(document) * PARTS // FOLDS
 
 
@@ -242,15 +246,23 @@ def extract(
     hidden: bool = False,
     reuse: bool = False,
 ) -> Iterator["int | ProbeData"]:
-    """Write the attention between the words of all documents to files, and yield the number of words after each batch.
+    """Write the attention between the words of all documents to files, and yield the progress and then the data.
 
-    The files hold the heads of all attention types, as 16-bit numbers, which keep a weight to about three digits.
+    The files hold the heads of all attention types, as 16-bit numbers, which keep about three digits of a weight. The
+    documents come in the order of the parts.
 
-    The documents come in the order of the parts of the corpus. With `hidden`, hidden states are kept too. With `reuse`,
-    files that a run with the same arguments left in the folder are not written again.
+    Args:
+        model: The model.
+        parts: The documents of each part.
+        vocabulary: The word types and labels.
+        assignment: The assignment of documents to folds.
+        folder: The folder for the files.
+        plan: How the model reads the texts.
+        hidden: Write hidden states too.
+        reuse: Keep files that a killed command with the same arguments left in the folder.
 
     Yields:
-        The number of words of each batch, and finally the data.
+        The number of words of each batch, and at the end a `ProbeData`.
 
     Raises:
         ModelError: The attention or the hidden states of the model cannot be captured.
@@ -297,12 +309,12 @@ def extract(
 
 
 def _read_rows(values: np.ndarray, documents: Documents) -> Tensor:
-    """Read the rows of some documents from a file, and nothing else of the file."""
+    """Read the rows of the given documents from a memory-mapped file, as 32-bit numbers."""
     return torch.from_numpy(np.array(values[documents])).float()
 
 
 def _map(path: Path) -> np.ndarray:
-    """Return the numbers of a file as a memory map, which reads only the numbers that are used.
+    """Open a file of numbers as a memory map, from which only the numbers that are used are read.
 
     Raises:
         HeadscopeError: The file is damaged, or the system refuses to read it.
@@ -314,7 +326,7 @@ def _map(path: Path) -> np.ndarray:
 
 
 def _is_whole(path: Path, shape: tuple[int | None, ...]) -> bool:
-    """Return whether a file that an earlier run left has 16-bit numbers of this shape; None is any length."""
+    """Return True if a file is a complete array of 16-bit numbers with this shape; None matches any length."""
     try:
         values = _map(path)
     except HeadscopeError:
@@ -324,13 +336,13 @@ def _is_whole(path: Path, shape: tuple[int | None, ...]) -> bool:
 
 
 def _save(path: Path, values: np.ndarray) -> None:
-    """Write a file of numbers, whole or not at all."""
+    """Write an array to a file in one step, so that a killed command leaves no part of a file."""
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         np.save(file, values)
 
 
 def _pool_maps(portion: Portion, words: int) -> np.ndarray:
-    """Pool the attention between words: sums over the tokens of the key, means over the query's (Clark et al., 4.1)."""
+    """Return the attention between words: sums over the tokens of a key, means over the tokens of a query."""
     (capture,), (batch,) = portion.captures, portion.batches
     by_type: dict[str, list[Tensor]] = {attention_type: [] for attention_type in capture.model.layers}
 
@@ -345,7 +357,7 @@ def _pool_maps(portion: Portion, words: int) -> np.ndarray:
 
 
 def _pool_hidden(portion: Portion, words: int) -> np.ndarray:
-    """Return the hidden states of words, as means over their tokens."""
+    """Return the hidden states of the words in each layer, as means over the tokens of each word."""
     (capture,), (batch,) = portion.captures, portion.batches
     tokens = membership(batch.encoder.word, words)
     share = (tokens / tokens.sum(1, keepdim=True).clamp_min(1)).mT
@@ -356,7 +368,10 @@ def _pool_hidden(portion: Portion, words: int) -> np.ndarray:
 def _mark_special(
     word: Int[Tensor, "document token"], real: Bool[Tensor, "document token"]
 ) -> Float[Tensor, "document token side"]:
-    """Return 1 for the special tokens before the first word, and for those after it, in two columns."""
+    """Return indicators of special tokens.
+
+    The first column has 1 for special tokens before the first word, the second for all others.
+    """
     special = real & (word == SPECIAL)
     before = special & ((word >= 0).cumsum(1) == 0)
     return torch.stack([before, special & ~before], dim=-1).float()

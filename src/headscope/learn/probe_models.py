@@ -1,4 +1,4 @@
-"""The probes: models that score each word of a text as the answer to a choice (Clark et al. 2019, section 5).
+"""The models of the probes, which score each word of a text as the answer to a question (Clark et al. 2019, section 5).
 
 Each probe reads the choices of a batch, the attention between its words and the vectors of its words, and returns
 scores. The softmax of the scores over the candidates gives their probabilities. Attention weights are divided by their
@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from headscope.learn.probe_data import SIDES, Questions
 
 DIRECTIONS = 2
-"""The directions of attention: from the word with a choice to the candidate (`dependent_to_head`), and back."""
+"""The number of directions of attention: from the word with a question to the candidate, and back."""
 
 HIDDEN = 256
-"""The number of units of the hidden layer of `WordDistanceProbe`."""
+"""The number of units in the hidden layer of `WordDistanceProbe`."""
 
 DISTANCES = 8
 """The number of features of the distance between two words."""
@@ -28,10 +28,10 @@ Scores = Float[Tensor, "document word candidate"]
 
 
 class AttentionProbe(nn.Module):
-    """A weight for each head and direction: p(i|j) ~ exp(sum_k w_k a_ij^k + u_k a_ji^k).
+    """A probe with a weight for each head and direction: p(i|j) ~ exp(sum_k w_k a_ij^k + u_k a_ji^k).
 
-    The candidate "no head" is scored by the attention to special tokens and a constant. The paper has no constant, but
-    a model without special tokens needs it.
+    The candidate "no syntactic head" is scored by the attention to special tokens, plus a constant. The paper has no
+    constant, but a model without special tokens needs one.
     """
 
     scale: Tensor
@@ -44,7 +44,7 @@ class AttentionProbe(nn.Module):
         self.bias = nn.Parameter(torch.zeros(()))
 
     def forward(self, questions: Questions, maps: Maps, vectors: Vectors) -> Scores:
-        """Return the score of each candidate."""
+        """Return the score of each candidate for each word; it is minus infinity if the word may not choose it."""
         words = maps.shape[1]
         # Compute all products at once, although some are not needed: reading the attention takes most of the time.
         products = maps @ (torch.cat([self.weight, self.root], 1) / self.scale[:, None])
@@ -54,7 +54,10 @@ class AttentionProbe(nn.Module):
         return mask_scores(torch.cat([scores, root[..., None]], -1), questions)
 
     def describe_candidates(self, questions: Questions, maps: Maps) -> Float[Tensor, "choice candidate weight"]:
-        """Return the features of each candidate; times the parameters (weight, root, bias), they are its score."""
+        """Return the features of each candidate of the words with a question.
+
+        The score of a candidate is the sum of its features times the parameters (weight, root, bias).
+        """
         words = maps.shape[1]
         maps = maps / self.scale
         between, special = maps[:, :, :words], maps[:, :, words:]
@@ -67,15 +70,15 @@ class AttentionProbe(nn.Module):
 
 
 class WordAttentionProbe(nn.Module):
-    """A weight for each head and direction that depends on both words: p(i|j) ~ exp(sum_k W_k (v_i, v_j) a_ij^k + ...).
+    """A probe whose weights depend on the words: p(i|j) ~ exp(sum_k W_k (v_i, v_j) a_ij^k + ...).
 
-    A constant 1 is appended to the vectors, so that `AttentionProbe` is a special case; training starts from its
-    optimum.
+    A constant 1 is appended to the vectors, so that `AttentionProbe` is a special case. Training starts from the
+    optimum of an `AttentionProbe`.
     """
 
     scale: Tensor
     learning_rate = 2e-4
-    """Small, because only early stopping keeps the many weights small."""
+    """A small learning rate, since only early stopping keeps the many weights small."""
 
     def __init__(self, start: AttentionProbe, features: int) -> None:
         super().__init__()
@@ -89,7 +92,7 @@ class WordAttentionProbe(nn.Module):
             self.of_query[-1], self.root[-1], self.bias[-1] = start.weight.T, start.root.T, start.bias
 
     def forward(self, questions: Questions, maps: Maps, vectors: Vectors) -> Scores:
-        """Return the score of each candidate."""
+        """Return the score of each candidate for each word; minus infinity if the word may not choose it."""
         words = maps.shape[1]
         vectors = torch.cat([vectors, torch.ones_like(vectors[..., :1])], -1)
         maps = maps / self.scale
@@ -103,10 +106,10 @@ class WordAttentionProbe(nn.Module):
 
 
 class WordDistanceProbe(nn.Module):
-    """A hidden layer of tanh units on the vectors of both words and on their distance, without attention.
+    """A probe without attention: a hidden layer of tanh units on the vectors of two words and on their distance.
 
-    On each side of the word, the features of the distance are indicators of the distances 1 and 2, the distance and its
-    logarithm. According to the paper, its probe has both kinds of features, and treats the sides separately.
+    The features of the distance, separate for both sides of the word, are indicators of the distances 1 and 2, the
+    distance and its logarithm. The paper says that its probe has both kinds of features and separates the sides.
     """
 
     learning_rate = 2e-3
@@ -120,7 +123,7 @@ class WordDistanceProbe(nn.Module):
         self.output = nn.Linear(HIDDEN, 1, bias=False)
 
     def forward(self, questions: Questions, maps: Maps | None, vectors: Vectors) -> Scores:
-        """Return the score of each candidate."""
+        """Return the score of each candidate for each word; minus infinity if the word may not choose it."""
         words = vectors.shape[1]
         word, candidate = self.of_word(vectors), self.of_candidate(vectors)
         distance = self.of_distance(describe_distances(words))
@@ -134,12 +137,12 @@ class WordDistanceProbe(nn.Module):
 
 
 def mask_scores(scores: Scores, questions: Questions) -> Scores:
-    """Return the scores, with minus infinity for words that are not candidates."""
+    """Return the scores, with minus infinity for candidates that a word may not choose."""
     return scores.masked_fill(~questions.candidates, -math.inf)
 
 
 def describe_distances(words: int) -> Float[Tensor, "word candidate feature"]:
-    """Return the features of the distance from each word to each other word of a text with this number of words."""
+    """Return the features of the distance from each word to each candidate, in a text of `words` words."""
     place = torch.arange(words)
     distance = place - place[:, None]
     sides = []
@@ -150,7 +153,7 @@ def describe_distances(words: int) -> Float[Tensor, "word candidate feature"]:
 
 
 def choose_next_word(questions: Questions) -> Int[Tensor, "document word"]:
-    """Return the choices of the right-branching baseline: the next word, and no head for the last word."""
+    """Choose the next word for each word; the last word of a text gets "no syntactic head" (right-branching)."""
     words = questions.words.shape[1]
     choice = torch.arange(1, words + 1).expand(len(questions.words), words)
     last = questions.real.sum(1, keepdim=True) - 1

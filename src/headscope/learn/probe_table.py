@@ -1,4 +1,4 @@
-"""The sums of probes as a head table: right choices by relation and fold, and the weights of heads."""
+"""The head table of probes, made from their sums: right choices by relation and fold, and the weights of heads."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,7 +22,14 @@ LENGTHS = tuple(length for length in range(-LONGEST, LONGEST + 1) if length)
 def tabulate_probes(
     by_seed: Mapping[int, Mapping[str, Sums]], data: ProbeData, labels: Sequence[str], *, tests_per_text: int
 ) -> xr.Dataset:
-    """Tabulate the probes of several seeds, from their sums by step; each text was tested `tests_per_text` times."""
+    """Return the head table of the probes of several seeds.
+
+    Args:
+        by_seed: The sums of each step, by seed.
+        data: The data of the treebank.
+        labels: The labels of choices.
+        tests_per_text: The number of seeds that tested each text.
+    """
     seeds = [*by_seed]
     first = by_seed[seeds[0]]
     names = [name for name in PROBES if name in first]
@@ -93,7 +100,7 @@ def _describe_codes(by_seed: Mapping[int, Mapping[str, Sums]]) -> dict[str, xr.V
 
 
 def _describe_weights(by_seed: Mapping[int, Mapping[str, Sums]], data: ProbeData) -> dict[str, xr.Variable]:
-    """Return the weights of the probe without words, as means over seeds."""
+    """Return the weights of the heads in the probe without words, as means over seeds."""
     weights, scale = (
         np.stack([sums[ATTENTION][name] for sums in by_seed.values()]).mean(0) for name in ("weight", "scale")
     )
@@ -138,6 +145,6 @@ def _describe_structural(by_seed: Mapping[int, Mapping[str, Sums]]) -> dict[str,
 
 
 def _gather(by_seed: Mapping[int, Mapping[str, Sums]], steps: Sequence[str], name: str) -> np.ndarray | None:
-    """Return the sums of some steps by seed and step, for the seeds with all these steps; None if no seed has them."""
+    """Stack the sums of the given steps, for the seeds that have all these steps; return None if no seed has them."""
     done = [[sums[step][name] for step in steps] for sums in by_seed.values() if all(step in sums for step in steps)]
     return np.stack(done) if done else None

@@ -22,26 +22,32 @@ from headscope.learn.probe_data import ALL, Block, Documents, Questions
 from headscope.learn.probe_models import AttentionProbe
 
 RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-"""Penalties on half the squared weights, the strongest first, tried until held-out texts are predicted worse."""
+"""The penalties on half the squared weights, the strongest first.
+
+They are tried in this order until held-out texts are predicted worse.
+"""
 
 PATIENCE, HALVINGS, MAX_EPOCHS = 3, 3, 100
-"""The epochs without gain before Adam's rate is halved, the number of halvings, and the maximum number of epochs.
+"""The number of epochs without improvement before the learning rate is halved, of halvings, and of all epochs at most.
 
-Gain is measured on held-out texts. These are few, so a single worse epoch may be chance; stopping there would stop a
-probe of words that still learns.
+Improvement is measured on held-out texts. These are few, so a single worse epoch may be chance; stopping there would
+stop a probe of words that still learns.
 """
 
 STEP_WORDS, FEWEST_STEPS = 512, 20
-"""The number of words in a step, including padding, and the minimum number of steps of an epoch.
+"""The maximum number of words in a training step, including padding, and the minimum number of steps in an epoch.
 
 A step has fewer words if an epoch would have too few steps.
 """
 
 TOGETHER = 8
-"""The number of batches whose documents are mixed in a step: one batch has few texts, all of about one length."""
+"""The number of batches whose documents are mixed in the training steps.
+
+A single batch has few texts, all of about one length.
+"""
 
 PAPER_LEARNING_RATE = 0.002
-"""The learning rate of the single pass (Clark et al. 2019, in the released code)."""
+"""The learning rate of the single pass, from the released code of Clark et al. 2019."""
 
 
 @runtime_checkable
@@ -53,24 +59,24 @@ class Examples(Protocol):
         """The batches."""
 
     def load(self, place: int, documents: Documents = ALL) -> Any:
-        """Return the data of some documents of a batch."""
+        """Return the data of some documents of the batch with the index `place`."""
 
     def join(self, batches: Sequence[Any]) -> Any:
         """Join loaded batches of texts of one length."""
 
     def sum_losses(self, probe: nn.Module, batch: Any) -> tuple[Tensor, int]:
-        """Return the sum of the losses of a batch, and the number of terms in it."""
+        """Return the sum of the losses of a loaded batch, and the number of losses in the sum."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Batches with the inputs of a probe of words.
+    """The batches, with the inputs of a probe that chooses words.
 
     Attributes:
         blocks: The batches.
-        vectors: The vectors of words, by their indices.
-        attention: The kind of attention: ``model``, or ``uniform`` for equal weights of a single head.
-        change: A function that returns other choices for a batch, such as the choices of a control task.
+        vectors: The vectors of word types, by their numbers.
+        attention: The kind of attention: ``model``, or ``uniform`` for one head with equal weights.
+        change: A function that replaces the questions of a batch, such as a control task.
     """
 
     blocks: Sequence[Block]
@@ -82,7 +88,7 @@ class Reader:
         return (self.load(place) for place in range(len(self.blocks)))
 
     def load(self, place: int, documents: Documents = ALL) -> tuple[Questions, Tensor, Tensor]:
-        """Load the choices of some documents of a batch, the attention between their words, and the words' vectors."""
+        """Load questions, attention and word vectors of some documents of the batch with the index `place`."""
         block = self.blocks[place]
         questions = self.change(block.questions[documents])
         maps = block.load_maps(documents) if self.attention == "model" else spread_evenly(questions)
@@ -94,7 +100,7 @@ class Reader:
         return Questions.join(questions), torch.cat(maps), torch.cat(vectors)
 
     def sum_losses(self, probe: nn.Module, batch: tuple[Questions, Tensor, Tensor]) -> tuple[Tensor, int]:
-        """Return the sum over the choices of a batch of -ln p(right candidate), and their number."""
+        """Return the sum of -ln p(right candidate) over the questions of a loaded batch, and their number."""
         questions = batch[0]
         chosen_for = questions.chosen_for
         # Sums of many losses in 32 bits would be too imprecise to find the optimum.
@@ -103,12 +109,12 @@ class Reader:
 
     @property
     def count(self) -> int:
-        """The number of choices."""
+        """The number of questions."""
         return sum(self.change(block.questions).count for block in self.blocks)
 
 
 def spread_evenly(questions: Questions) -> Float[Tensor, "document word key head"]:
-    """Return attention of one head that is equal for all words of a text, and 0 for special tokens."""
+    """Return attention of a single head that is equal for all words of a text, and 0 for special tokens."""
     share = 1 / questions.real.sum(1).clamp_min(1)
     even = questions.real[:, None, :] * share[:, None, None]
     words = questions.words.shape[1]
@@ -117,7 +123,7 @@ def spread_evenly(questions: Questions) -> Float[Tensor, "document word key head
 
 
 def measure_scale(reader: Reader) -> Float[Tensor, " head"]:
-    """Return the root mean square of each head's attention between words, over all pairs of words."""
+    """Return the root mean square of the attention of each head between two words, but at least 0.001."""
     squares, pairs = torch.zeros((), dtype=torch.float64), 0
     for questions, maps, _ in reader:
         words = questions.words.shape[1]
@@ -129,13 +135,13 @@ def measure_scale(reader: Reader) -> Float[Tensor, " head"]:
 
 @torch.no_grad()
 def measure_loss(probe: nn.Module, examples: Examples) -> float:
-    """Return the mean loss over all choices."""
+    """Return the mean loss of a probe over all examples."""
     sums = [examples.sum_losses(probe, examples.load(place)) for place in range(len(examples.blocks))]
     return sum(float(total) for total, _ in sums) / max(sum(count for _, count in sums), 1)
 
 
 def fit_optimum(probe: AttentionProbe, train: Reader, held_out: Reader) -> float:
-    """Fit a convex probe to its optimum with L-BFGS, for each ridge in turn, and keep the best on held-out texts.
+    """Fit a convex probe to its optimum with L-BFGS for each ridge, and keep the best fit on held-out texts.
 
     Returns:
         The ridge of the best probe.
@@ -152,10 +158,10 @@ def fit_optimum(probe: AttentionProbe, train: Reader, held_out: Reader) -> float
 
 
 def minimize_loss(probe: AttentionProbe, train: Reader, ridge: float) -> None:
-    """Minimize the mean loss of a probe plus ``ridge / 2`` times its squared weights, without the bias.
+    """Minimise the mean loss of a probe plus ``ridge / 2`` times the squared weights; the bias has no penalty.
 
-    L-BFGS moves in coordinates in which the curvature at the start is the same in all directions. The attention of
-    different heads is so similar that it would need hundreds of steps otherwise.
+    L-BFGS moves in coordinates in which the curvature at the start is the same in all directions. Otherwise it would
+    need hundreds of steps, since the attention of different heads is similar.
     """
     count = max(train.count, 1)
     parameters = dict(probe.named_parameters())
@@ -184,7 +190,7 @@ def minimize_loss(probe: AttentionProbe, train: Reader, ridge: float) -> None:
 
 @torch.no_grad()
 def measure_curvature(probe: AttentionProbe, train: Reader) -> Float[np.ndarray, "weight weight"]:
-    """Return the second derivatives of the sum of losses, by the parameters as one vector."""
+    """Return the matrix of second derivatives of the summed loss with respect to all parameters."""
     size = sum(parameter.numel() for parameter in probe.parameters())
     total = torch.zeros(size, size, dtype=torch.float64)
     for questions, maps, vectors in train:
@@ -197,7 +203,9 @@ def measure_curvature(probe: AttentionProbe, train: Reader) -> Float[np.ndarray,
 
 
 def fit_until_worse(probe: nn.Module, train: Examples, held_out: Examples, learning_rate: float, *, seed: int) -> int:
-    """Fit a probe with Adam, with documents in random order, and keep the weights that predict held-out texts best.
+    """Fit a probe with Adam, and keep the weights that predict held-out texts best.
+
+    The documents come in random order in each epoch.
 
     Returns:
         The epoch that was kept, counted from 1; 0 if no epoch was better than the initial weights.
@@ -234,9 +242,10 @@ def fit_single_pass(probe: nn.Module, train: Examples, *, seed: int) -> None:
 
 
 def _shuffle(train: Examples, words: int, random: torch.Generator) -> Iterator[Mapping[int, Sequence[int]]]:
-    """Yield the documents of each step by the number of their batch, at random from `TOGETHER` batches.
+    """Yield the documents of each training step, by the index of their batch, in random order.
 
-    A step has at most `words` words, or a single longer document.
+    The documents of a step come from at most `TOGETHER` batches. A step has at most `words` words, including padding,
+    or a single longer document.
     """
     places = torch.randperm(len(train.blocks), generator=random).tolist()
     for start in range(0, len(places), TOGETHER):

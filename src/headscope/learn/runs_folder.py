@@ -1,4 +1,4 @@
-"""The folder of runs while they are trained: its unfinished runs, and the leftovers of a killed process."""
+"""The folder of runs during training: unfinished runs, and leftovers of killed commands."""
 
 import shutil
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ from headscope.files import check_regular, remove_unfinished, writable
 from headscope.runs import Runs
 
 _FULL = ("Error while serializing", "inline_container")
-"""Parts of the messages of safetensors and torch when they cannot write."""
+"""Parts of the messages of safetensors and torch for a disk that cannot be written."""
 
 
 def unfinished_path(folder: Path, name: str) -> Path:
-    """Return the folder in which a run is trained."""
+    """Return the hidden folder in which a run is trained."""
     return folder / f".{name}.unfinished"
 
 
 def list_unfinished(folder: Path) -> list[str]:
-    """List the names of the folders of unfinished runs."""
+    """Return the names of the hidden folders in which unfinished runs are trained."""
     return sorted(path.name for path in folder.glob(unfinished_path(folder, "seed-*").name))
 
 
 def check_folder(folder: Path, resume: bool) -> None:
-    """Raise an error if a folder is a file, is not writable, or holds runs although `resume` is not set."""
+    """Raise an error if a path is a file, cannot be written, or holds runs although `resume` is not set."""
     check_regular(folder)
     if folder.exists() and not folder.is_dir():
         raise HeadscopeError(f"{folder} is a file; name a folder for the runs, which may be a new one.")
@@ -41,7 +41,9 @@ def check_folder(folder: Path, resume: bool) -> None:
 
 @contextmanager
 def explain_disk_errors(folder: Path, content: str) -> Iterator[None]:
-    """Turn an error of the disk, from Python or from a library, into one sentence.
+    """In the block, turn an error of the disk into one sentence; `content` names what is written.
+
+    The errors of Python and of the libraries that write weights are recognised; other errors are raised unchanged.
 
     Raises:
         HeadscopeError: The disk is full, or the folder cannot be written to.
@@ -64,7 +66,7 @@ def _is_disk_error(error: Exception) -> bool:
 
 
 def remove_leftovers(runs: Runs) -> None:
-    """Remove the leftovers of a killed process: unfinished copies of finished runs, and of their list."""
+    """Remove what a killed command left: unfinished folders of finished runs, and a temporary list of runs."""
     remove_unfinished(runs.folder / files.FILE)
     for run in runs.runs:
         shutil.rmtree(unfinished_path(runs.folder, run.name), ignore_errors=True)

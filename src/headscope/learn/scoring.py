@@ -1,4 +1,4 @@
-"""Scores of predicted labels against gold labels, by scikit-learn."""
+"""The scores of predicted labels against gold labels, computed with scikit-learn."""
 
 import numpy as np
 from jaxtyping import Num
@@ -6,18 +6,22 @@ from jaxtyping import Num
 from headscope.learn.task import Task
 
 NAMES = ("precision", "recall", "f1", "accuracy", "matthews", "pearson")
-"""The names of all scores; an epoch is chosen by one of them."""
+"""The names of all scores; one of them chooses the best epoch."""
 
 
 def compute_scores(
     task: Task, predicted: Num[np.ndarray, " example"], gold: Num[np.ndarray, " example"]
 ) -> dict[str, float]:
-    """Compute the scores of one split.
+    """Compute the scores of predictions for the examples of a split.
 
-    Tagging: precision, recall and F1 of the positive label and accuracy, with each word piece as an example.
-    Classification: accuracy, Matthews' correlation, and precision, recall and F1 if there is a positive label.
-    Regression: Pearson's correlation. A score is 0 if it is undefined, because nothing was predicted or all predictions
-    are equal. `predicted` and `gold` are numbers of labels, or the numbers of a regression.
+    Tagging: the accuracy over word pieces. Classification: the accuracy and Matthews' correlation. Both also have
+    precision, recall and F1 if the task has a positive label. Regression: Pearson's correlation. An undefined score is
+    0, for example if nothing was predicted or all predictions are equal.
+
+    Args:
+        task: The task.
+        predicted: The predicted numbers of labels, or the predicted numbers of a regression.
+        gold: The right numbers.
     """
     from sklearn import metrics
 

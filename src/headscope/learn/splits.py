@@ -11,22 +11,22 @@ from headscope.errors import CorpusError, list_some
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 
 SHARE = 0.15
-"""The share of the training examples that is held out for validation if a corpus has no validation split."""
+"""The share of training examples that is held out for validation if a corpus has no validation split."""
 
 TEST_SHARE = 0.2
-"""The share of all examples that is the test if a corpus has no splits."""
+"""The share of all examples that becomes the test split if a corpus has neither a test nor a validation split."""
 
 MAX_HELD_OUT = 1000
 """The maximum number of examples that are held out for validation, so that scoring is cheap next to training."""
 
 FEWEST_GROUPS = 5
-"""The number of texts from which whole texts are held out; in a corpus with fewer texts, whole sentences are."""
+"""The minimum number of texts for holding out whole texts; with fewer, whole sentences are held out."""
 
 
 def hold_out(
     examples: Sequence[Example], share: float = SHARE, max_examples: int = MAX_HELD_OUT, *, staying: int = 1
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    """Divide examples into those that stay and those that are held out, both in their order.
+    """Divide examples into a part that stays and a part that is held out; both keep the order of the examples.
 
     Whole groups are held out. Groups whose names differ only in case and punctuation are one group, since the name of a
     group is often its text. Groups are taken in the order of a hash of their names, which is the same for all seeds and
@@ -71,7 +71,7 @@ def hold_out(
 def _find_groups_of_labels(
     examples: Sequence[Example], group_names: Sequence[str], order: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return the groups that have each label of whole examples, in their order."""
+    """Return the groups that have each label of whole examples, in the given order of groups."""
     labels: dict[str, set[str]] = {}
     for example, group in zip(examples, group_names, strict=True):
         if isinstance(example.label, str) and not example.tags:
@@ -80,7 +80,7 @@ def _find_groups_of_labels(
 
 
 def _share_labels(held_out: set[str], groups_of: Mapping[str, Sequence[str]], staying: int) -> set[str]:
-    """Return the held-out groups, changed so that both parts have each label that enough groups have, if possible."""
+    """Return the held-out groups, changed so that both parts have each label, if enough groups have the label."""
     held_out = {*held_out}
     for groups in groups_of.values():
         inside = [group for group in groups if group in held_out]
@@ -94,7 +94,7 @@ def _share_labels(held_out: set[str], groups_of: Mapping[str, Sequence[str]], st
 
 
 def normalize(text: str) -> str:
-    """Return a text in lower case and without punctuation, so that near duplicates are equal."""
+    """Return a text in lower case and without punctuation, so that near-duplicates become equal."""
     folded = text.casefold()
     # These are all characters except letters, marks and numbers.
     separators = {ord(character): " " for character in set(folded) if unicodedata.category(character)[0] not in "LMN"}
@@ -102,10 +102,10 @@ def normalize(text: str) -> str:
 
 
 def complete_splits(splits: Mapping[str, Sequence[Example]]) -> tuple[dict[str, tuple[Example, ...]], tuple[str, ...]]:
-    """Return all three splits, and notes on how the missing ones were made.
+    """Return all three splits, and notes on how missing splits were made.
 
-    Without a test split, the validation examples are the test, or a fifth of all examples if there is no validation
-    split either. Without a validation split, it is held out of the training examples.
+    Without a test split, the validation examples become the test, or a fifth of all examples if there is no validation
+    split either. A missing validation split is held out of the training examples.
     """
     complete = {split: tuple(examples) for split, examples in splits.items() if examples}
     notes = []
@@ -127,10 +127,11 @@ def complete_splits(splits: Mapping[str, Sequence[Example]]) -> tuple[dict[str, 
 
 
 def merge_validation(task: Task) -> Task:
-    """Add the validation examples of a task to its training examples.
+    """Return a task whose validation examples are moved to its training examples.
 
     Zhao and Bethard 2020 (section 5.2) train on all examples that are not test, and choose the epoch on the test
-    examples. Make a control of the returned task, since its labels are those of the training vocabulary.
+    examples. Make a control from the returned task and not before, since its labels are those of the training
+    vocabulary.
     """
     train, validation, test = (task.splits.get(split, ()) for split in SPLITS)
     if not validation:
@@ -141,9 +142,9 @@ def merge_validation(task: Task) -> Task:
 
 
 def sample_training(task: Task, max_examples: int) -> Task:
-    """Replace the training examples of a task by a random sample, the same each time; the rest is counted as skipped.
+    """Return a task with a random sample of its training examples, the same sample each time.
 
-    A task with fewer examples is returned unchanged.
+    The other examples are counted as skipped. A task with at most `max_examples` examples is returned unchanged.
     """
     examples = task.splits.get(TRAIN, ())
     if len(examples) <= max_examples:
@@ -154,7 +155,7 @@ def sample_training(task: Task, max_examples: int) -> Task:
 
 
 def find_labels(examples: Iterable[Example]) -> dict[str, str]:
-    """Return the labels of examples or of their words, each with the name of the first example that has it."""
+    """Map each label of examples, or of their words, to the name of the first example that has it."""
     names: dict[str, str] = {}
     for example in examples:
         for label in example.tags or (example.label,):
@@ -164,13 +165,13 @@ def find_labels(examples: Iterable[Example]) -> dict[str, str]:
 
 
 def check_splits(task: Task) -> Task:
-    """Return the task with notes, if each split has examples and all splits have the same labels.
+    """Check the splits of a task, and return the task with notes on texts that are also training texts.
 
     In a tagging task, validation and test may lack a label of the training words, since some labels are rare. Examples
-    whose text is also a training text stay in their split of the corpus, and a note gives their number.
+    whose text is also a training text stay in their split.
 
     Raises:
-        CorpusError: A split is empty, or a label is in one split but not in another.
+        CorpusError: A split is empty, a label is missing in one of the splits, or the task has fewer than two labels.
     """
     for split in SPLITS:
         if not task.splits.get(split):
@@ -200,7 +201,7 @@ def check_splits(task: Task) -> Task:
 
 
 def _count_known_texts(task: Task) -> list[str]:
-    """Return notes on the numbers of examples whose text is also a training text."""
+    """Return a note for each split with examples whose text is also a training text."""
     trained, notes = {_normalize_texts(example) for example in task.splits[TRAIN]}, []
     for split in (VALIDATION, TEST):
         count = sum(_normalize_texts(example) in trained for example in task.splits[split])

@@ -1,4 +1,4 @@
-"""The structural probe of Hewitt and Manning (2019): distances in the tree from the hidden states of one layer.
+"""The structural probe of Hewitt and Manning (2019): tree distances between words from the hidden states of one layer.
 
 A linear map of rank k is trained so that the squared distance of two words' images is their distance in the tree. The
 minimum spanning tree of the distances is then compared with the tree: UUAS, the share of its links that are found,
@@ -21,18 +21,18 @@ from headscope.learn.probe_training import fit_until_worse
 from headscope.reducers.support.folds import FOLDS
 
 LEARNING_RATE = 1e-3
-"""The learning rate of Adam (Hewitt and Manning 2019, section 3.2)."""
+"""The learning rate of Adam, as in Hewitt and Manning 2019, section 3.2."""
 
 
 class StructuralProbe(nn.Module):
-    """A probe that returns squared distances of words under a linear map."""
+    """A linear map of hidden states, such that squared distances between words approximate tree distances."""
 
     def __init__(self, width: int, rank: int) -> None:
         super().__init__()
         self.projection = nn.Parameter(torch.empty(width, rank).uniform_(-0.05, 0.05))
 
     def forward(self, states: Float[Tensor, "document word width"]) -> Float[Tensor, "document word word"]:
-        """Return the squared distance of each two words of a text."""
+        """Return the squared distance between each two words of each text."""
         projected = states @ self.projection
         squares = (projected**2).sum(-1)
         products = projected @ projected.mT
@@ -41,12 +41,12 @@ class StructuralProbe(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class TreeReader:
-    """Batches with the hidden states of a layer and the distances of words in their trees.
+    """The batches, with the hidden states of a layer and the tree distances between words.
 
     Attributes:
         blocks: The batches.
-        layer: The layer; 0 for the embeddings.
-        distances: The distances in each batch, by document, word and word; NaN if there is no path.
+        layer: The layer; 0 means the embeddings.
+        distances: For each batch, the distances by document, word and word; NaN if two words are not connected.
     """
 
     blocks: Sequence[Block]
@@ -54,7 +54,7 @@ class TreeReader:
     distances: Sequence[Tensor] = field(repr=False)
 
     def load(self, place: int, documents: Documents = ALL) -> tuple[Tensor, Tensor]:
-        """Load the distances and hidden states of some documents of a batch."""
+        """Load the tree distances and hidden states of some documents of the batch with the index `place`."""
         return self.distances[place][documents], self.blocks[place].load_hidden(self.layer, documents)
 
     def join(self, batches: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
@@ -63,7 +63,10 @@ class TreeReader:
         return torch.cat(distances), torch.cat(states)
 
     def sum_losses(self, probe: nn.Module, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
-        """Return the sum over texts of the mean absolute error over pairs of words, and the number of texts."""
+        """Return the sum of the losses of texts, and the number of texts with links.
+
+        The loss of a text is the mean absolute error over its pairs of words.
+        """
         distances, states = batch
         known = ~distances.isnan()
         errors = (probe(states) - distances.nan_to_num()).abs() * known
@@ -74,10 +77,10 @@ class TreeReader:
 def measure_uuas(
     train: Sequence[Block], held_out: Sequence[Block], test: Sequence[Block], layers: int, *, rank: int, seed: int
 ) -> dict[str, np.ndarray]:
-    """Count the links of the trees of test texts that a structural probe of each layer finds, and all links, by fold.
+    """Train a structural probe on each layer, and count the links that its trees have in common with the gold trees.
 
     Returns:
-        ``links_found`` (layer, fold) and ``links`` (fold).
+        The counts on test texts: ``links_found`` (layer, fold), and ``links`` (fold), the number of all gold links.
     """
     distances = [[measure_tree_distances(block.questions) for block in blocks] for blocks in (train, held_out)]
     correct = np.zeros((layers, FOLDS), dtype=np.int64)
@@ -95,7 +98,7 @@ def measure_uuas(
 
 
 def measure_tree_distances(questions: Questions) -> Float[Tensor, "document word word"]:
-    """Return the number of links between each two words in the tree of each text; NaN if one of them is not in it."""
+    """Return the number of links between each two words in the tree of each text; NaN without a path."""
     size, width = questions.words.shape
     distances = np.full((size, width, width), np.nan, dtype=np.float32)
     for place in range(size):
@@ -110,7 +113,7 @@ def measure_tree_distances(questions: Questions) -> Float[Tensor, "document word
 
 
 def list_links(questions: Questions, document: int) -> tuple[list[int], list[tuple[int, int]]]:
-    """List the words of the tree of a text, and its links from word to head."""
+    """Return the words in the tree of a text, and its links as pairs of word and syntactic head."""
     width = questions.words.shape[1]
     heads = questions.target[document].tolist()
     words = [word for word, head in enumerate(heads) if head >= 0]
@@ -118,7 +121,7 @@ def list_links(questions: Questions, document: int) -> tuple[list[int], list[tup
 
 
 def count_links(questions: Questions) -> np.ndarray:
-    """Count the links of a batch by fold."""
+    """Count the links in the trees of a batch, by fold."""
     counts = np.zeros(FOLDS, dtype=np.int64)
     for place in range(len(questions.words)):
         _, links = list_links(questions, place)
@@ -129,7 +132,7 @@ def count_links(questions: Questions) -> np.ndarray:
 
 @torch.no_grad()
 def count_links_found(probe: StructuralProbe, block: Block, layer: int) -> np.ndarray:
-    """Count the links of a batch that are in the minimum spanning trees of the probe's distances, by fold."""
+    """Count the links of a batch that are in the minimum spanning trees of the predicted distances, by fold."""
     counts = np.zeros(FOLDS, dtype=np.int64)
     predicted = probe(block.load_hidden(layer)).double().numpy()
     for place, distances in enumerate(predicted):

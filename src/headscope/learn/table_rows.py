@@ -1,4 +1,4 @@
-"""The rows of a table whose columns are separated by tabs, with or without the quotes of a csv writer.
+"""The rows of a table whose columns are separated by tabs, with or without the quotes of a CSV writer.
 
 A csv writer (Python's `csv`, pandas, a spreadsheet) puts quotes around a field that contains a quote, a tab or the end
 of a line, and doubles the quotes inside. In other tables, such as GLUE's, quotes are plain characters.
@@ -16,12 +16,12 @@ from headscope.errors import quote
 logger = logging.getLogger("headscope")
 
 _FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"(?=\t|\r*(?:\n|\Z))|([^\t\n"]*)(?=\t|\n|\Z)')
-"""A field as a csv writer writes it: in quotes, with all inner quotes doubled; or without any quote."""
+"""A field of a CSV file: in quotes, with all inner quotes doubled, or without any quote."""
 
 _END = re.compile(r"\r*(?:\n|\Z)")
 
 _SHOWN = 60
-"""The number of characters of a field that a warning shows."""
+"""The maximum number of characters of a field in a warning."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Row:
     """A row of a table.
 
     Attributes:
-        number: The number of its first line, counted from 1.
+        number: The number of the first line of the row, counted from 1.
         cells: The fields of the row.
         quoted: For each field, whether it was in the quotes of a csv writer.
         lines: The number of lines that the row spans.
@@ -42,12 +42,12 @@ class Row:
 
     @property
     def is_blank(self) -> bool:
-        """Whether the row is a line with only white space."""
+        """Whether the row has only white space and no quoted field."""
         return not any(self.quoted) and not any(cell.strip() for cell in self.cells)
 
 
 def split_rows(path: Path) -> Iterator[Row]:
-    """Return the lines of a table in which quotes are plain characters.
+    """Yield the lines of a table as rows, with quotes as plain characters.
 
     Raises:
         CorpusError: The file is not UTF-8.
@@ -56,7 +56,7 @@ def split_rows(path: Path) -> Iterator[Row]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a table, without the quotes of a csv writer if a csv writer clearly wrote the file.
+    """Return the rows of a table; if a CSV writer clearly wrote the file, its quotes are removed.
 
     This is clear if each field with a quote is in quotes, with all inner quotes doubled, and if there are such inner
     quotes, or a field that contains a tab or the end of a line, or a column that is in quotes from its first row to its
@@ -88,12 +88,12 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def is_quoted(rows: Sequence[Row]) -> bool:
-    """Return whether a csv writer wrote the quotes of a table."""
+    """Return True if a field of the rows was in the quotes of a CSV writer."""
     return any(any(row.quoted) for row in rows)
 
 
 def _parse_quoted(text: str) -> list[Row] | None:
-    """Return the rows of a text that a csv writer wrote; None if a field has a quote that it would not write."""
+    """Parse a text that a CSV writer wrote into rows; return None if a field has a quote that no CSV writer writes."""
     rows: list[Row] = []
     cells: list[str] = []
     quoted: list[bool] = []
@@ -119,23 +119,23 @@ def _parse_quoted(text: str) -> list[Row] | None:
 
 
 def _is_table(rows: Sequence[Row]) -> bool:
-    """Return whether all rows have the same number of fields."""
+    """Return True if there are rows that are not blank, and all of these have the same number of fields."""
     return len({len(row.cells) for row in rows if not row.is_blank}) == 1
 
 
 def _has_doubled(row: Row) -> bool:
-    """Return whether a field of a plain row is in quotes, with all inner quotes doubled."""
+    """Return True if a field of a row is in quotes and has inner quotes, which are all doubled."""
     return any((field := _FIELD.fullmatch(cell)) is not None and '"' in (field[1] or "") for cell in row.cells)
 
 
 def _has_quoted_column(rows: Sequence[Row]) -> bool:
-    """Return whether a column is in quotes from the first row to the last."""
+    """Return True if a column is in quotes in all rows that are not blank, and there are two or more such rows."""
     filled = [row.quoted for row in rows if not row.is_blank]
     return len(filled) > 1 and any(map(all, zip(*filled, strict=True)))
 
 
 def _warn_of_both(path: Path, plain: Sequence[Row]) -> None:
-    """Warn about a table that has both the quotes of a csv writer and plain quotes."""
+    """Warn about a table that has doubled inner quotes, as of a CSV writer, and also plain quotes; else do nothing."""
     doubled = next((row for row in plain if _has_doubled(row)), None)
     if doubled is None:
         return

@@ -1,4 +1,4 @@
-"""A user's own task, in tables: a label for each text, or a tag for each word.
+"""A task of the user's own, read from tables: a label for each text, or a tag for each word.
 
 Columns are separated by tabs. Quotes are plain characters, as in GLUE, unless a csv writer wrote them
 (`headscope.learn.table_rows`). A table has either one row for each text, with named columns::
@@ -33,7 +33,7 @@ TEXTS = (
     ("text", "text2"), ("text1", "text2"), ("sentence1", "sentence2"), ("premise", "hypothesis"),
     ("question1", "question2"), ("question", "sentence"), ("text",), ("sentence",),
 )  # fmt: skip
-"""The names of the columns of texts; the first entry whose columns a table has is used."""
+"""The possible names of the columns of texts; the first entry is used whose columns are all in the table."""
 
 _LIST = re.compile(r"\[(?:|.*[,'\"].*)\]", re.DOTALL)
 """A label that is a list, as Python or JSON writes it."""
@@ -43,12 +43,12 @@ FILES = {TRAIN: ("train.tsv",), VALIDATION: ("validation.tsv", "dev.tsv"), TEST:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table.
+    """The columns of a table that make a task.
 
     Attributes:
         texts: The one or two columns of the texts.
         label: The column of the label.
-        names: The names of all columns, if the table has no row of names.
+        names: The names of all columns; empty if the first row of the table has them.
     """
 
     texts: tuple[str, ...]
@@ -57,7 +57,7 @@ class Columns:
 
 
 def read_table(data: str | Path, name: str = "table") -> Task:
-    """Read the task in a folder or a file.
+    """Read a task from a folder or a file of tables.
 
     A folder has ``train.tsv``, ``test.tsv`` and perhaps ``validation.tsv`` or ``dev.tsv``; without a validation file, a
     part of the training examples is held out. Of a single file, a fifth is the test, and a part of the rest is held
@@ -99,7 +99,7 @@ def build_task(
     notes: tuple[str, ...] = (),
     skipped: Mapping[str, int] | None = None,
 ) -> Task:
-    """Build the task of a user from the given splits.
+    """Make a task from splits of the user; missing splits are made.
 
     Raises:
         CorpusError: The splits have different labels, there are too few examples, or a text has several labels at once.
@@ -120,7 +120,7 @@ def build_task(
 
 
 def _refuse_several(labels: Mapping[str, str]) -> None:
-    """Raise an error if labels are lists: ``['a', 'b']``, or ``a,b`` where each part is also part of another label."""
+    """Raise an error for a label that is a list, such as ``['a', 'b']`` or, if its parts recur, ``a,b``."""
     for mark in ",;|":
         parts = {label: {part.strip() for part in label.split(mark)} for label in labels}
         counts = Counter(chain.from_iterable(parts.values()))
@@ -134,7 +134,7 @@ def _refuse_several(labels: Mapping[str, str]) -> None:
 
 
 def find_columns(path: Path, rows: Iterable[Row]) -> Columns:
-    """Find the columns of the texts and of the label in a table with these rows.
+    """Find the columns of the texts and of the label by the names in the first row of a table.
 
     Raises:
         CorpusError: The table has no column for the label, or none for a text.
@@ -160,7 +160,7 @@ def find_columns(path: Path, rows: Iterable[Row]) -> Columns:
 def read_labelled(
     path: Path, rows: Iterable[Row], columns: Columns, labels: Sequence[str] = ()
 ) -> Iterator[Example]:  # fmt: skip
-    """Yield the rows of a table as examples; without `labels`, all labels are allowed.
+    """Yield the rows of a table as examples; with `labels`, other labels are an error.
 
     The label is a number if its column is called `SCORE`.
 
@@ -188,7 +188,7 @@ def read_labelled(
 
 
 def read_tagged(path: Path, rows: Iterable[Row]) -> Iterator[Example]:
-    """Yield the sentences of a table of words and tags, separated by a tab or, in a line without a tab, by a space.
+    """Yield each sentence of a table of words and tags as an example.
 
     Raises:
         CorpusError: A row has no tag or more than two fields, or there are no rows.
@@ -239,7 +239,7 @@ def _find_files(data: Path) -> dict[str, Path]:
 
 
 def _is_tagging(path: Path, rows: Sequence[Row]) -> bool:
-    """Return whether a table has words and tags: its first row names no label, and empty lines separate its rows."""
+    """Return True if a table has words and tags: no column of labels, and empty lines between rows."""
     first = _first_row(path, rows)
     if {LABEL, SCORE} & set(first.cells):
         return False
@@ -248,7 +248,11 @@ def _is_tagging(path: Path, rows: Sequence[Row]) -> bool:
 
 
 def _first_row(path: Path, rows: Iterable[Row]) -> Row:
-    """Return the first row that is not empty."""
+    """Return the first row that is not blank.
+
+    Raises:
+        CorpusError: All rows are blank.
+    """
     for row in rows:
         if not row.is_blank:
             return row
@@ -260,7 +264,7 @@ def _lack_rows(path: Path) -> CorpusError:
 
 
 def _name_cells(path: Path, rows: Iterable[Row], columns: Columns) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Yield the fields of each row by the names of their columns, with the number of its line."""
+    """Yield the number of the first line of each row, and its fields by the names of their columns."""
     names: Sequence[str] = columns.names
     empty = True
     for row in rows:

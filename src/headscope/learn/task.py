@@ -18,7 +18,7 @@ Kind = Literal["tagging", "classification", "regression"]
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 SPLITS = (TRAIN, VALIDATION, TEST)
-"""The split for training, the split on which epochs are chosen, and the split that is scored at the end."""
+"""The names of the splits: for training, for choosing an epoch, and for the final score."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Example:
     """An input with its label.
 
     Attributes:
-        name: The place in the corpus, for messages: ``corpus/train.tsv:7``.
-        texts: One text or two; a tagging task has words instead.
+        name: The location in the corpus, for messages: ``corpus/train.tsv:7``.
+        texts: One text or two; empty in a tagging task, which has words.
         label: The label of the whole example: one of the task's labels, or a number; None in a tagging task.
-        words: The words of a tagging task, including marks (the braces round a cue).
-        tags: A label for each word; None for a word that is not tagged.
-        group: The source (a sentence, a chapter): all examples of a group are in one split.
+        words: The words of a tagging task, including marks (the braces around a cue).
+        tags: A label for each word; None for a word without a tag.
+        group: The source, such as a sentence or a chapter; all examples of a group are in one split.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Example:
     group: str = ""
 
     def to_document(self) -> Document:
-        """Return the texts as a document without annotation, in which white space separates the words."""
+        """Return the texts as a document without annotation; its words are separated by white space."""
         words, texts = zip(*map(split_text, self.texts), strict=True)
         boundary = len(words[0]) if len(words) > 1 else None
         return Document(self.name, tuple(chain.from_iterable(words)), boundary=boundary, written=join_texts(texts))
@@ -53,7 +53,7 @@ class Task(Result):
     """A task for fine-tuning.
 
     Attributes:
-        name: The name that the user gave.
+        name: The name that the user gave to the task.
         kind: Tagging (a label for each word), classification (one label) or regression (one number).
         labels: The labels in a fixed order; empty if the label is a number.
         splits: The examples of `SPLITS`.
@@ -80,11 +80,11 @@ class Task(Result):
 
     @property
     def facts(self) -> Facts:
-        """Return what it is, and the number of examples in each split."""
+        """The name, the kind, the labels and the metric of the task, and the number of examples in each split."""
         sizes = {split: len(examples) for split, examples in self.splits.items()}
         return {"name": self.name, "kind": self.kind, "labels": self.labels, "metric": self.metric, **sizes}
 
     @property
     def text(self) -> str:
-        """The form in which a model reads the examples; examples of a tagging task have words and no text."""
+        """The form in which a model reads the examples: ``spaced`` for words joined by spaces, or ``written``."""
         return SPACED if self.spaced or self.kind == "tagging" else WRITTEN

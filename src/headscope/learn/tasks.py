@@ -16,7 +16,7 @@ from headscope.learn.task import Task
 
 @dataclass(frozen=True)
 class TaskReader:
-    """A task without its corpus.
+    """The description of a task, and the function that reads it.
 
     Attributes:
         description: A description of the labels and the texts, in one line.
@@ -49,7 +49,7 @@ TASKS: Mapping[str, TaskReader] = {
 
 
 def read_task(name: str, data: str | Path = "") -> Task:
-    """Read the task with a name.
+    """Read the task with the given name.
 
     Args:
         name: One of `TASKS`; ``datasets:NAME`` for a set that the library `datasets` loads (`headscope.learn.hub`); or
@@ -70,7 +70,7 @@ def read_task(name: str, data: str | Path = "") -> Task:
 
 
 def check_name(name: str) -> None:
-    """Raise an error if a name is not one of `TASKS`, a set of the library `datasets`, or a file or folder."""
+    """Raise an error for a name that is not one of `TASKS`, a data set of `datasets`, or an existing file or folder."""
     if not name.startswith(PREFIX) and name not in TASKS and not Path(name).expanduser().exists():
         raise HeadscopeError(
             f"there is no task {name!r}{suggest(name, TASKS)}; there are {', '.join(TASKS)}, {PREFIX}NAME for a set "

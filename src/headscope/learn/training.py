@@ -1,4 +1,4 @@
-"""A run on transformers' Trainer; no other file uses it.
+"""The training of one run with transformers' Trainer, which no other module uses.
 
 The library handles several GPUs, mixed precision, the optimizer, the schedule, and checkpoints. This file prepares its
 input, stops a run whose loss is not finite, and chooses the best checkpoint.
@@ -55,13 +55,13 @@ from headscope.predictions import ATTRIBUTE, Predictions, count_predictions
 logger = logging.getLogger("headscope")
 
 LOGGED = 20
-"""The number of steps between checks of the loss; it is also checked at the end of each epoch."""
+"""The number of training steps between two checks of the loss; the end of each epoch has a check too."""
 
 _STATE = "trainer_state.json"
-"""The file that Trainer writes last into a checkpoint: a checkpoint without it is incomplete."""
+"""The file that Trainer writes last into a checkpoint; without it, a checkpoint is incomplete."""
 
 _PICKLED = (".pt", ".pth", ".bin")
-"""The suffixes of the files that Trainer needs to resume, but a finished run does not."""
+"""The suffixes of files that Trainer needs to resume a run, but a finished run does not need."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +70,11 @@ class Pretrained:
 
     Attributes:
         name: The name that the user gave.
-        source: The place where transformers finds the model.
-        weights_sha256: The SHA-256 of its weights.
-        tokenizer: Its tokenizer, which can pad, on the right.
-        max_tokens: The number of tokens of the longest text that it takes; None if it has no limit.
-        trust_remote_code: Whether the user allows Python code from the hub.
+        source: The name or folder from which transformers loads the model.
+        weights_sha256: The SHA-256 of the weights.
+        tokenizer: The tokenizer, with a token for padding.
+        max_tokens: The maximum number of tokens of a text; None if the model has no limit.
+        trust_remote_code: Whether Python code from the hub may be executed.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Pretrained:
 
     @classmethod
     def from_model(cls, model: Loadable, task: Task, *, device: str, trust_remote_code: bool) -> "Pretrained":
-        """Load the model, if it can learn a task.
+        """Load a model, and prepare its tokenizer for a task.
 
         Raises:
             ModelError: The model cannot be loaded, transformers has no such model with a layer for the task, or its
@@ -120,9 +120,10 @@ class Pretrained:
         return pretrained
 
     def build_model(self, task: Task) -> PreTrainedModel:
-        """Build the model with a new layer for the task, whose weights come from the global state of random numbers.
+        """Build the model with an output layer for the task.
 
-        If the model has such a layer already, the layer is trained further if its shape is right, and replaced if not.
+        If the weights have such a layer with the right shape, it is trained further; otherwise the layer is new, with
+        weights from the global state of random numbers.
         """
         numbers = {"num_labels": 1, "problem_type": "regression"}
         if task.kind != "regression":
@@ -149,10 +150,11 @@ class Fitted:
     """A finished run.
 
     Attributes:
-        epochs: The scores of each split after each epoch.
+        epochs: For each epoch, the scores of each split.
         best_epoch: The epoch with the best score on the selected split, counted from 1; the first of equal epochs.
-        checkpoint: The folder with the weights of this epoch.
-        predicted: The counts of predicted labels on each split (`headscope.predictions.count_predictions`).
+        checkpoint: The folder with the weights of the best epoch.
+        predicted: The counts of predicted labels on each split after the best epoch
+            (`headscope.predictions.count_predictions`).
     """
 
     epochs: tuple[Mapping[str, Mapping[str, float]], ...]
@@ -173,12 +175,18 @@ def fit(
     settings: Settings,
     progress: Callable[[int, int], None],
 ) -> Fitted:
-    """Train a run, from the last complete checkpoint in `folder` if there is one.
+    """Train a run; if `folder` has a complete checkpoint, continue from the last one.
 
-    The run starts from the weights of `pretrained`, and trains on `trained`. After each epoch, the examples of `scored`
-    are scored, by split. `folder` holds the checkpoints of the last epoch and of the best, each with the optimizer's
-    state. `name` is the name of the run, for messages. `seed` sets the new layer, dropout and the order of the
-    examples. `progress` is called with the number of finished steps and the number of all steps.
+    Args:
+        pretrained: The model whose weights the run starts from.
+        task: The task.
+        trained: The training examples.
+        scored: The examples that are scored after each epoch, by split.
+        folder: The folder for the checkpoints of the last and of the best epoch, each with the state of the optimizer.
+        name: The name of the run in messages.
+        seed: The seed of the new layer, of dropout and of the order of the examples.
+        settings: The settings of training.
+        progress: A function that is called with the number of finished steps and the number of all steps.
 
     Raises:
         HeadscopeError: The loss is not finite (then `folder` is removed), or memory or the disk is full.
@@ -231,7 +239,7 @@ def fit(
 
 
 def settle_device(settings: Settings) -> Settings:
-    """Return the settings with the device that ``auto`` means."""
+    """Return the settings with ``auto`` replaced by the device that is used; warn if a GPU cannot be used."""
     device, reason = choose_device(settings.device)
     if reason:
         logger.warning("the processor trains: %s.", reason)
@@ -239,12 +247,12 @@ def settle_device(settings: Settings) -> Settings:
 
 
 def join_processes(device: str) -> PartialState:
-    """Return the state of the processes that train together, if several were launched; only the main process writes."""
+    """Return the state of the processes that train together; only the main process writes files."""
     return PartialState(cpu=device == "cpu")
 
 
 def copy_model(checkpoint: Path, folder: Path) -> None:
-    """Copy the model and the tokenizer of a checkpoint to a new folder, without pickled files."""
+    """Copy the model and the tokenizer of a checkpoint to a new folder, without the state of the training."""
     folder.mkdir()
     for file in checkpoint.iterdir():
         if file.is_file() and file.suffix not in _PICKLED and file.name != _STATE:
@@ -256,7 +264,7 @@ class _LossError(HeadscopeError):
 
 
 class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped to mypy
-    """A callback that reports the progress of a run, and stops it if its loss is not finite."""
+    """A callback of Trainer that reports the progress of a run, and stops the run if its loss is not finite."""
 
     def __init__(self, name: str, settings: Settings, progress: Callable[[int, int], None]) -> None:
         self.name, self.settings, self.progress = name, settings, progress
@@ -313,17 +321,17 @@ def _make_collator(task: Task, tokenizer: PreTrainedTokenizerBase) -> Any:
 
 
 def _predict(task: Task, logits: Any) -> torch.Tensor:
-    """Return the label of the highest logit, or the number, for each token or example.
+    """Return the number of the label with the highest logit for each token or example; for a regression, the logit.
 
-    For two labels, this is the label whose softmax is above one half. A softmax over two is the sigmoid of their
-    difference, so this equals the sigmoid of Zhao and Bethard's tagger with its threshold.
+    With two labels, this is the label whose softmax is above one half. The softmax of two logits is the sigmoid of
+    their difference, so the result is the same as with the sigmoid and the threshold of Zhao and Bethard's tagger.
     """
     first: torch.Tensor = logits[0] if isinstance(logits, tuple) else logits
     return first.squeeze(-1) if task.kind == "regression" else first.argmax(-1)
 
 
 def _score(task: Task, prediction: EvalPrediction) -> dict[str, Any]:
-    """Return the scores and, for labels, how many texts or word pieces get each label."""
+    """Return the scores of predictions and, unless the labels are numbers, the count of each predicted label."""
     predicted, gold = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
     is_scored = gold != IGNORED if task.kind == "tagging" else np.ones(gold.shape, dtype=bool)
     scores: dict[str, Any] = dict(compute_scores(task, predicted[is_scored], gold[is_scored]))
@@ -334,7 +342,7 @@ def _score(task: Task, prediction: EvalPrediction) -> dict[str, Any]:
 
 
 def _find_last_checkpoint(folder: Path) -> str | None:
-    """Return the last complete checkpoint; remove incomplete ones, which a killed process left."""
+    """Return the last complete checkpoint, or None; incomplete checkpoints of a killed command are removed."""
     steps = {checkpoint: read_step(checkpoint) for checkpoint in folder.glob("checkpoint-*")}
     for checkpoint, step in steps.items():
         if step is None:
@@ -344,10 +352,10 @@ def _find_last_checkpoint(folder: Path) -> str | None:
 
 
 def read_step(checkpoint: Path) -> int | None:
-    """Return the step after which a checkpoint was written; None for an incomplete one.
+    """Return the training step of a checkpoint; None for an incomplete checkpoint.
 
     Raises:
-        HeadscopeError: Its state is not a file, or the system refuses to read it.
+        HeadscopeError: The state of the checkpoint is not a file, or the system refuses to read it.
     """
     state = checkpoint / _STATE
     try:
@@ -359,7 +367,7 @@ def read_step(checkpoint: Path) -> int | None:
 def _group_by_epoch(
     history: Sequence[Mapping[str, Any]], splits: Mapping[str, Any], epochs: int
 ) -> tuple[tuple[dict[str, dict[str, float]], ...], list[int]]:
-    """Return the scores of the splits after each epoch, and the step at which each epoch ended, from Trainer's log."""
+    """Return, from Trainer's log, the scores of each split after each epoch, and the last step of each epoch."""
     scores: tuple[dict[str, dict[str, float]], ...] = tuple({} for _ in range(epochs))
     steps = [0] * epochs
     for entry in history:
@@ -374,7 +382,10 @@ def _group_by_epoch(
 
 @contextmanager
 def _preserve_random_state() -> Iterator[None]:
-    """Restore the caller's random states after the block: Trainer seeds all of Python's random numbers."""
+    """Restore the random states of the caller at the end of the block.
+
+    Trainer seeds the random numbers of Python, numpy and torch.
+    """
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - Trainer seeds this state
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         try:

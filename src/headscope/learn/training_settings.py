@@ -9,13 +9,13 @@ from headscope.errors import HeadscopeError
 from headscope.learn.task import TEST, VALIDATION
 
 PRECISIONS = DTYPES
-"""The number formats for training; the last two are mixed with the first."""
+"""The number formats for training; all but the first are used in mixed precision with the first."""
 
 SELECT = (VALIDATION, TEST)
-"""The splits on which an epoch can be chosen."""
+"""The splits on which the best epoch can be chosen."""
 
 LEAST_TOKENS = 5
-"""The number of tokens of the shortest example: a pair of words and three special tokens."""
+"""The minimum limit of tokens of an example: a pair of words and three special tokens."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Settings:
         max_examples: The size of a random sample of the training examples; None: all examples.
 
     Raises:
-        HeadscopeError: Nothing can be trained with a value.
+        HeadscopeError: A setting has a value with which nothing can be trained.
     """
 
     epochs: int = 8
@@ -70,7 +70,7 @@ class Settings:
 
 
 def check_seeds(seeds: Sequence[int]) -> None:
-    """Raise an error if there are no seeds, if a seed is repeated, or if one does not fit into 32 bits."""
+    """Raise an error if there are no seeds, if a seed is repeated, or if a seed is not from 0 to 2**32 - 1."""
     if not seeds:
         raise HeadscopeError("there is no seed, and so no run; give at least one.")
     if repeated := [seed for seed, count in Counter(seeds).items() if count > 1]:

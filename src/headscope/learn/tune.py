@@ -36,21 +36,21 @@ from headscope.runner.provenance import list_versions
 from headscope.runs import CONTROL, ON_TASK, Run, Runs
 
 COMPARED = ("examples_sha256", "epochs", "learning_rate", "batch_size", "precision", "max_tokens")
-"""The settings that all runs of a folder must share."""
+"""The names of the settings that all runs of a folder must share."""
 
 PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "accelerate")
-"""The packages whose versions are in the list of runs."""
+"""The packages whose versions are recorded in the list of runs."""
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, repr=False)
 class Tuned(Result):
-    """The runs in the folder of `tune`, including earlier runs.
+    """The runs in the folder of `tune`, including runs of earlier calls.
 
     Attributes:
         task: The runs on the task.
-        control: The runs on its control, if there is one; their scores have an extra split, `ON_TASK`.
+        control: The runs on the control; None without a control. Their scores have an extra split, `ON_TASK`.
     """
 
     task: Runs
@@ -58,7 +58,7 @@ class Tuned(Result):
 
     @property
     def facts(self) -> Facts:
-        """The task and the model, and the scores of the runs."""
+        """The task, the model, the metric, the scores of the runs, and the folder."""
         control = None if self.control is None else self.control.scores
         return {
             "task": self.task.task, "model": self.task.model, "metric": self.task.metric, "runs": self.task.scores,
@@ -135,7 +135,7 @@ def tune(
 
 @dataclass(frozen=True, eq=False)
 class _RunSet:
-    """The runs on one task: their examples, as tokens, and their folder."""
+    """The runs on one task: the examples as tokens, and the folder of the runs."""
 
     task: Task
     judged: Task
@@ -151,7 +151,7 @@ class _RunSet:
     def prepare(
         cls, task: Task, main: Task, folder: Path, pretrained: Any, settings: Settings, longest: int | None
     ) -> "_RunSet":
-        """Prepare the runs on a task or on its control; examples are cut to the `longest` number of tokens."""
+        """Encode the examples of a task or its control, cut to `longest` tokens; `main` is the task itself."""
         splits = {name: task.splits[name] for name in SPLITS if (name, settings.select) != (VALIDATION, TEST)}
         if task is not main:
             splits[ON_TASK] = main.splits[TEST]
@@ -186,7 +186,7 @@ class _RunSet:
         return cls(task, judged, folder, pretrained, settings, trained, encoded, words, stored_settings)
 
     def load_runs(self, seeds: Sequence[int]) -> Runs:
-        """Return the finished runs of the folder; none if it is new."""
+        """Return the finished runs of the folder; if the folder has none, return an empty list of runs."""
         wanted = Runs(
             self.folder, self.task.name, self.task.control, self.pretrained.name, self.pretrained.weights_sha256,
             self.settings.select, self.task.metric, self.stored_settings, (),
@@ -221,7 +221,7 @@ class _RunSet:
         return runs
 
     def train(self, runs: Runs, seeds: Sequence[int], progress: Progress) -> Runs:
-        """Train the missing runs, and list each as soon as it is finished."""
+        """Train the runs that are missing, and list each run as soon as it is finished."""
         from headscope.learn.training import fit, join_processes
 
         processes = join_processes(self.settings.device)
@@ -254,7 +254,7 @@ class _RunSet:
         return runs
 
     def _finish(self, runs: Runs, name: str, seed: int, fitted: Any) -> None:
-        """Rename a finished run to its final folder, list it, and only then remove its checkpoints."""
+        """Copy a finished run to its final folder, list it, and only then remove its checkpoints."""
         from headscope.capture.model.weights import sha256_of_weights
         from headscope.learn.training import copy_model
 
@@ -303,7 +303,7 @@ def _comparable_settings(runs: Runs) -> dict[str, Any]:
 
 
 def _drop_folders(splits: Mapping[str, Sequence[Example]]) -> dict[str, tuple[Example, ...]]:
-    """Return the examples without the folders of their files, which may change before an interrupted run is resumed."""
+    """Return the splits with example names without folders, which may change before a run is resumed."""
     return {
         name: tuple(replace(example, name=PurePath(example.name).name) for example in examples)
         for name, examples in splits.items()

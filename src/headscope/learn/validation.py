@@ -1,4 +1,4 @@
-"""Validation of a task before a model is tuned on it."""
+"""The validation of a task before a model is tuned on it."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -17,8 +17,9 @@ def check(task: Task, select: str) -> None:
         select: The split on which epochs will be chosen, ``validation`` or ``test``.
 
     Raises:
-        HeadscopeError: A split is missing or empty, an example has no label or a label that the task lacks, a split has
-            labels that the training split lacks, or the metric does not exist for this kind of task.
+        HeadscopeError: A split is missing or empty, the task has fewer than two labels, an example has no label or a
+            label that the task lacks, the labels of the splits do not fit together, or the metric does not exist for
+            this kind of task.
     """
     if task.metric not in _allowed_metrics(task):
         raise HeadscopeError(
@@ -65,7 +66,11 @@ def _check_example(task: Task, example: Example) -> None:
 
 
 def _check_labels(task: Task) -> None:
-    """Check that each label has a training example, and that each scored split has the positive label."""
+    """Raise an error if the labels of the splits do not fit together.
+
+    The training split must have all labels of the task and of the other splits, and each split must have the positive
+    label.
+    """
     split_labels = {split: find_labels(task.splits.get(split, ())) for split in SPLITS}
     if not split_labels[TRAIN]:
         raise HeadscopeError(f"no example of the task {task.name} has a label; give it files that have them.")

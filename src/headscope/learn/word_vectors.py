@@ -1,4 +1,4 @@
-"""Static vectors of words, for probes that read words: from a file such as GloVe's, or the model's own embeddings."""
+"""Static word vectors for probes that read words: from a file such as GloVe's, or from the embeddings of the model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,10 @@ from headscope.guards.formats import WORD_VECTORS
 from headscope.guards.lines import LineError, read_lines
 
 COMPONENTS = 100
-"""The principal components to which the model's own embeddings are reduced: the width of the usual GloVe vectors."""
+"""The number of principal components to which the embeddings of a model are reduced.
+
+Usual GloVe vectors have the same width.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +29,10 @@ class WordVectors:
     """A vector for each word type of a corpus.
 
     Attributes:
-        places: The row of each type in `values`.
-        values: The vectors, divided by the root of their mean square.
-        source: A description of where they come from.
-        missing: The number of types without a vector, which get the mean of all others.
+        places: The index of the row of each type in `values`.
+        values: The vectors, divided by the root mean square of all their numbers.
+        source: A description of the source of the vectors.
+        missing: The number of types without a vector; they get the mean of the other vectors.
     """
 
     places: dict[str, int]
@@ -39,7 +42,7 @@ class WordVectors:
 
     @classmethod
     def scaled(cls, types: Sequence[str], values: Float[np.ndarray, "type feature"], source: str) -> "WordVectors":
-        """Scale the vectors of word types; a row of NaN is missing, and becomes the mean of the other rows."""
+        """Return scaled vectors of word types; a row of NaN means a missing vector, and is replaced by the mean row."""
         missing = np.isnan(values[:, 0])
         filled = np.where(missing[:, None], values[~missing].mean(0), values)
         scaled = filled / max(float(np.sqrt((filled**2).mean())), 1e-12)
@@ -48,7 +51,7 @@ class WordVectors:
 
 
 def read_vectors(path: str | Path, types: Iterable[str]) -> WordVectors:
-    """Read the vectors of word types from a text file, plain or gzipped: a word in each line, followed by its numbers.
+    """Read the vectors of word types from a text file, plain or gzipped, with a word and its numbers in each line.
 
     A word that is missing is looked up in lower case; if that is missing too, it gets the mean of all vectors that were
     found.
@@ -85,10 +88,10 @@ def read_vectors(path: str | Path, types: Iterable[str]) -> WordVectors:
 
 
 def embed_words(model: Model, types: Iterable[str]) -> WordVectors:
-    """Embed word types by the mean of the model's own input embeddings over their tokens, in `COMPONENTS` components.
+    """Return a vector for each word type from the input embeddings of a model, as a mean over the type's tokens.
 
-    These are the principal components over the types. With at most `COMPONENTS` types, or embeddings of at most that
-    width, the means are returned unchanged.
+    The vectors are reduced to `COMPONENTS` principal components over the types. With at most `COMPONENTS` types, or
+    embeddings of at most this width, they are only scaled.
     """
     types = list(dict.fromkeys(types))
     lead = find_lead(model.tokenizer)
@@ -108,7 +111,7 @@ def embed_words(model: Model, types: Iterable[str]) -> WordVectors:
 
 
 def _read_lines(path: Path) -> Iterable[tuple[int, str]]:
-    """Yield the lines of a file, which may be gzipped, with their numbers; empty lines are left out."""
+    """Yield the numbers and the texts of the lines of a file, plain or gzipped; empty lines are left out."""
     try:
         for number, line in read_lines(path, WORD_VECTORS):
             text = line.rstrip()
