@@ -1,4 +1,4 @@
-"""The command line: a command for each request, and one sentence for each error.
+"""The command line: a command for each request, and an error message of one sentence.
 
 Loading torch takes seconds. So the module that runs a request is imported only when the request runs, and `--help`
 answers at once.
@@ -34,7 +34,7 @@ headscope list                                 # reducers, corpora and more"""
 
 
 def __getattr__(name: str) -> typer.Typer:
-    """Return `app`, the application with all commands; build it at its first use."""
+    """Return the attribute `app`, the application with all commands, which is built at its first use."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     application: typer.Typer = globals().setdefault(name, make_app(COMMANDS))
@@ -42,7 +42,10 @@ def __getattr__(name: str) -> typer.Typer:
 
 
 def make_app(records: Iterable[type[Request[Any]]]) -> typer.Typer:
-    """Return an application with the commands of `records`; each command takes milliseconds to build."""
+    """Return an application with a command for each of `records`.
+
+    Building a command takes milliseconds.
+    """
     application = typer.Typer(
         help=HELP, epilog=EXAMPLES, cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None,
         callback=_read_options,
@@ -67,7 +70,7 @@ def _read_options(
 
 
 def main() -> None:
-    """Run the typed command; print an error of headscope as one sentence and exit with code 2."""
+    """Run the typed command; print an error of headscope as one sentence, and exit with code 2."""
     prepare_terminal()
     try:
         with collect_rarely(), repeat_ignored_interruptions():
@@ -94,7 +97,7 @@ def main() -> None:
 
 
 def _ask_for_help(typed: Sequence[str]) -> list[str]:
-    """Return the typed arguments; `headscope` alone and `headscope help COMMAND` become a call with ``--help``."""
+    """Return the typed arguments; no arguments and `help COMMAND` are replaced by a call with ``--help``."""
     match typed:
         case []:
             return ["--help"]
@@ -104,7 +107,7 @@ def _ask_for_help(typed: Sequence[str]) -> list[str]:
 
 
 def _explain_term(typed: Sequence[str]) -> str:
-    """Return the meaning of a word of the results if help for it is typed; else an empty string."""
+    """Return the explanation of a word in results, if the user asks for help on it; else an empty string."""
     *words, last = typed
     if not words or last != "--help":
         return ""
@@ -114,13 +117,13 @@ def _explain_term(typed: Sequence[str]) -> str:
 
 
 def _choose_app(typed: Sequence[str]) -> typer.Typer:
-    """Return an application with only the typed command, or with all commands while a shell completes a command."""
+    """Return an application with only the typed command; for the completion of a shell, with all commands."""
     completes = any(name.endswith("_COMPLETE") for name in os.environ)
     return make_app(record for record in COMMANDS if completes or [record.command] == typed[:1])
 
 
 def _suggest_option(error: typer.TyperException) -> str:
-    """Return a sentence about an unknown option; an empty string for any other error of typer."""
+    """Return a sentence about an unknown option, with similar options; an empty string for any other error."""
     name: str | None = getattr(error, "option_name", None)
     context: typer.Context | None = getattr(error, "ctx", None)
     if name is None or context is None:
@@ -138,12 +141,12 @@ def _suggest_option(error: typer.TyperException) -> str:
 
 
 def _name_help(error: typer.TyperException) -> str:
-    """Return the option that shows all options of the typed command, or `--help` if no command was typed."""
+    """Return ``--help-all`` if the error has a command of headscope, else ``--help``."""
     context: typer.Context | None = getattr(error, "ctx", None)
     return HELP_ALL if context and isinstance(context.command, Command) else "--help"
 
 
 def _name_command(error: typer.TyperException) -> str:
-    """Return the command that typer refused, as it was typed."""
+    """Return the command that typer refused, as it was typed; ``headscope`` if there is none."""
     context: typer.Context | None = getattr(error, "ctx", None)
     return context.command_path if context else "headscope"

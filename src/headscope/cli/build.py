@@ -1,4 +1,4 @@
-"""The command of a request: its options, its help, its progress and its errors."""
+"""The construction of a command from a request class: its options, its help, its progress and its errors."""
 
 import dataclasses
 import inspect
@@ -15,9 +15,10 @@ from headscope.errors import HeadscopeError
 
 
 def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
-    """Add the command of a request; its function ``show`` prints the result and may return an exit code.
+    """Add the command of a request class to an application.
 
-    If a request has a field `show`, the request itself calls it to print a result: before it draws figures, and perhaps
+    The function ``show`` of the request's module prints the result, and may return an exit code. If the request has a
+    field `show`, the request itself calls this function when a result is ready: before it draws figures, and perhaps
     once before everything is measured.
     """
 
@@ -49,14 +50,17 @@ def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
 
 
 def _describe(record: type[Request[Any]]) -> str:
-    """Return the help: the docstrings of the base classes and of the request class, without their ``Returns`` part."""
+    """Return the help of a command: the class docstrings of its request, without their ``Returns`` sections."""
     above = [cls for cls in reversed(record.__mro__) if issubclass(cls, Request) and cls is not Request]
     prose = [inspect.cleandoc(cls.__doc__ or "").partition("\nReturns:")[0].strip() for cls in above]
     return spell("\n\n".join(prose), record)
 
 
 def _make_parameter(each: "dataclasses.Field[Any]", record: type[Request[Any]]) -> inspect.Parameter:
-    """Return a parameter for typer, which passes the typed text on; the request itself checks the value."""
+    """Return the parameter of a command for a field of its request.
+
+    Typer passes the typed text on unchanged; the request itself checks the value.
+    """
     described = record.options[each.name]
     default = described.typed_default or each.default
     instead = describe_default(described, default)

@@ -1,4 +1,4 @@
-"""The records of all commands."""
+"""The request classes of all commands."""
 
 from headscope.commands.align.request import Align
 from headscope.commands.atlas.request import Atlas
@@ -41,7 +41,7 @@ COMMANDS = (
     TypedStudy,
     List,
 )
-"""All commands, in the order of use.
+"""The request classes of all commands, in the order in which users need them.
 
 The examples of `measure` and `compare` read the folder that the example of `tune` writes.
 """

@@ -1,8 +1,8 @@
-"""Parts that all commands share: help with grouped options, and messages for misspelt and interrupted commands.
+"""Behaviour that all commands share: help with grouped options, and messages for unknown or interrupted commands.
 
 ``--help`` shows the basic options of a command, and ``--help-all`` shows all of them.
 
-The help of typer itself is a table of six columns. The last column, the text, is narrow on a terminal of 80 columns.
+Typer's own help is a table of six columns, and the last one, the text, is narrow on a terminal of 80 columns.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,28 +21,34 @@ from headscope.commands.record import Request
 from headscope.errors import HeadscopeError, suggest
 
 WIDEST = 100
-"""The most columns of a help text, even on a wider terminal: longer lines are hard to read."""
+"""The maximum number of columns of a help text, even on a wider terminal, since longer lines are hard to read."""
 
 NARROW = 60
-"""The fewest columns at which a text is next to the name that it describes; with fewer, it is below the name."""
+"""The minimum number of columns of a terminal for help in two columns.
+
+On a narrower terminal, the text is below the name that it describes.
+"""
 
 HELP_ALL = "--help-all"
-"""The option that shows all options; also the key of a context that records whether it was typed."""
+"""The option that shows all options of a command.
+
+It is also the key under which a context of typer stores whether this option was typed.
+"""
 
 Entry = tuple[str, str]
-"""The text that a user types, and its description."""
+"""An entry of the help: the text that a user types, and its description."""
 
 
 class Command(TyperCommand):
-    """A command whose help shows its options in groups (``rich_help_panel``)."""
+    """A typer command whose help shows its options in groups (``rich_help_panel``)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments as typer does, and treat `HELP_ALL` as a request for help."""
+        """Parse the arguments as typer does; `HELP_ALL` asks for help too."""
         ctx.meta[HELP_ALL] = HELP_ALL in args
         return super().parse_args(ctx, ["--help"] if ctx.meta[HELP_ALL] else args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help; typer calls this method for ``--help``."""
+        """Write the help: the basic options, or all options after `HELP_ALL`."""
         arguments = [f"{p.metavar}" if p.required else f"[{p.metavar}]" for p in self.params if not _is_option(p)]
         required = [f"{min(p.opts, key=len)} {p.metavar}" for p in self.params if _is_option(p) and p.required]
         shown = self.get_params(ctx)
@@ -59,17 +65,24 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """The group of all commands; a misspelt command gets an error of one sentence and not a page of help."""
+    """The typer group of all commands.
+
+    An unknown command gets an error of one sentence, and not a page of help.
+    """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, with the commands first."""
+        """Write the help of headscope: the commands first, then the options."""
         commands = [(record.command, _summarize(record)) for record in COMMANDS]
         formatter.write(
             _render(self, ctx, ["COMMAND"], {"Commands": commands, **_group_parameters(self.get_params(ctx))})
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the typed command as typer does; raise an error with a suggestion for an unknown command."""
+        """Return the typed command as typer does.
+
+        Raises:
+            HeadscopeError: The command is unknown; the message suggests a similar one.
+        """
         commands = [record.command for record in COMMANDS]
         if args[0] not in commands and not ctx.resilient_parsing:
             *names, last = commands
@@ -80,7 +93,7 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; report an interruption that comes before any progress is shown."""
+        """Run the command; report an interruption that comes before the progress is shown."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interruption:
@@ -98,7 +111,7 @@ def _is_option(parameter: Any) -> bool:
 
 
 def _group_parameters(parameters: Sequence[Any]) -> dict[str, list[Entry]]:
-    """Return the arguments and the options by group, in their order."""
+    """Return an entry of the help for each argument and option, by group, in their order."""
     groups: dict[str, list[Entry]] = {}
     for parameter in parameters:
         if not _is_option(parameter):
@@ -132,7 +145,7 @@ def _render(command: Any, ctx: Any, usage: Sequence[str], groups: dict[str, list
 
 
 def _lay_out(entries: Sequence[Entry], column: int) -> Iterator[Table | Text | Padding]:
-    """Yield the texts next to a column of names of width `column`, or below the names if `column` is 0."""
+    """Yield the entries as a table with a column of names of width `column`; if it is 0, texts are below names."""
     if not column:
         for name, text in entries:
             yield Text(name, "cyan")

@@ -1,4 +1,4 @@
-"""The output of commands: results go to standard output, progress and errors to standard error."""
+"""The terminal output of commands: results go to standard output, progress and errors to standard error."""
 
 import gc
 import io
@@ -29,7 +29,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def prepare_terminal() -> None:
-    """Treat SIGTERM as an interruption, and print characters that the terminal cannot show as question marks."""
+    """Treat SIGTERM as an interruption, and replace characters that the terminal cannot print by question marks."""
 
     def terminate(number: int, frame: FrameType | None) -> None:
         raise Terminated
@@ -42,7 +42,10 @@ def prepare_terminal() -> None:
 
 @contextmanager
 def repeat_ignored_interruptions() -> Iterator[None]:
-    """Repeat an interruption in the block that Python ignores, as in a callback of the garbage collector."""
+    """In the block, repeat an interruption that Python ignores.
+
+    Python ignores it, for example, in a callback of the garbage collector.
+    """
     before = sys.unraisablehook
 
     def repeat(ignored: "sys.UnraisableHookArgs") -> None:
@@ -61,7 +64,7 @@ def repeat_ignored_interruptions() -> Iterator[None]:
 
 @contextmanager
 def collect_rarely() -> Iterator[None]:
-    """Collect garbage among all objects a hundred times less often in the block.
+    """In the block, run full garbage collections a hundred times less often.
 
     A full collection visits all objects of torch and transformers: eight collections in `measure` took 0.9 s and freed
     a few dozen objects. New objects are collected as often as before. Only commands do this: as a library, headscope
@@ -77,7 +80,10 @@ def collect_rarely() -> Iterator[None]:
 
 @contextmanager
 def show_progress(*, resumable: bool = True) -> Iterator["Progress"]:
-    """Show progress on the terminal; after an interruption, print how to continue if the job is resumable."""
+    """Yield a function that shows progress on the terminal.
+
+    After an interruption in the block, the command exits; if the job is resumable, the message says how to continue.
+    """
     try:
         with progress_bars(errors) as progress:
             yield progress
@@ -86,7 +92,7 @@ def show_progress(*, resumable: bool = True) -> Iterator["Progress"]:
 
 
 def report_interruption(interruption: KeyboardInterrupt, *, resumable: bool = False) -> int:
-    """Print that the command was interrupted, and how to continue it if it is resumable.
+    """Print that the command was interrupted and, if it is resumable, how to continue.
 
     Returns:
         The exit code: 143 after SIGTERM, else 130.
@@ -100,7 +106,10 @@ def report_interruption(interruption: KeyboardInterrupt, *, resumable: bool = Fa
 def show_progress_around(
     print_result: Callable[[Any], None], *, resumable: bool
 ) -> Iterator[tuple["Progress", Callable[[Any], None]]]:
-    """Show progress, and also yield a function that prints a result above it; the progress continues below."""
+    """Yield a function that shows progress, and a function that prints a result above the progress.
+
+    The progress continues below the result.
+    """
     with ExitStack() as bars:
         steps = [bars.enter_context(show_progress(resumable=resumable))]
 
