@@ -190,7 +190,7 @@ def _find(task: Any, data: Path, split: str, paradigms: Sequence[str], limit: in
             raise CorpusError(f"{task!r} names no texts; write their path after it, as in {LAST_WORDS}lambada.jsonl.")
         return EvaluationSource(f"last words of {path}", corpus=read(path), last_words=True, limit=limit)
     where = task
-    if task == BLIMP and not _has_pairs(BLIMP):  # a folder of the name may hold results
+    if task == BLIMP and not _has_pairs(BLIMP):  # a folder of this name may hold results
         where = find_by_suffix(data, BLIMP)
         if where is None:
             raise CorpusError(f"{data} holds no folder blimp; name the folder that holds it, or its own path as TASK.")

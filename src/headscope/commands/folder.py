@@ -34,7 +34,7 @@ from headscope.guards.formats import MANIFEST, read_bytes
 from headscope.own_files import describe_foreign
 from headscope.runs import Runs
 
-if TYPE_CHECKING:  # a folder is checked before anything is imported that takes time
+if TYPE_CHECKING:  # a folder is checked before slow imports
     import pandas as pd
     import xarray as xr
     from matplotlib.figure import Figure
@@ -247,7 +247,7 @@ class OutputFolder:
         fresh = self._make_fresh()
         try:
             yield fresh
-            # A page comes after what it is of, and the manifest last: what stops in between does not look complete.
+            # Move pages after the files they show, and the manifest last, so that a half-moved folder looks incomplete.
             manifest, names = self.contents.manifest, self._list_files(fresh)
             self._refuse_foreign(names)
             write_text(json.dumps(names), self._pending)
@@ -338,7 +338,7 @@ class OutputFolder:
     def _remove_older(self, keep: Sequence[str]) -> None:
         for name in self._read_manifest()[1].keys() - set(keep):
             path = self.path / name
-            # It is asked for a file first, since a link that leads to itself leads nowhere.
+            # Check `is_file` first, since `resolve` fails for a link to itself.
             if path.suffix in OUTPUT_SUFFIXES and path.is_file() and path.resolve().is_relative_to(self.path.resolve()):
                 path.unlink(missing_ok=True)
 

@@ -92,10 +92,10 @@ def measure_head_roles(
         summary = summarize(corpus)
         suited = [name for name in wanted if REDUCERS[name].is_annotated(summary)]
         wanted = [name for name in wanted if name not in suited]
-        # First, since a killed run goes on with sums of the reducers that it kept.
+        # Do this first, since a killed command is resumed with the same reducers.
         refused = beside.find_refused(corpus, suited)
         for name, error in refused.items():
-            why = str(error).partition("; leave out ")[0]  # nobody asked for it by name
+            why = str(error).partition("; leave out ")[0]  # the user has not named the reducer
             left_out |= {role: why for score in REDUCERS[name].scores for role in score.roles.values()}
             errors.append(error)
         if able := [name for name in suited if name not in refused]:

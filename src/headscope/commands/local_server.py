@@ -163,11 +163,12 @@ class LocalServer(ThreadingHTTPServer):
     Attributes:
         turns: The queue of work, which is done one at a time.
         unread: The time at which each connection was opened whose request is not complete.
-        overdue: The connections that were given up because their requests took too long.
+        overdue: The connections that were given up because their requests took too long or there were too many
+            connections.
     """
 
     daemon_threads = True
-    request_queue_size = CONNECTIONS  # pages that ask at once wait here, and not for a second attempt
+    request_queue_size = CONNECTIONS  # requests at the same time wait here, and need no second attempt
 
     def __init__(self, respond: Respond, port: int) -> None:
         self.turns = Turns()
@@ -277,14 +278,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, read: Callable[[], bytes | None]) -> None:
         try:
             reply = self._reply(read)
-        except ValueError as error:  # what was sent is too long, or nothing that can be read
+        except ValueError as error:  # the content is too long or cannot be parsed
             reply = refuse(HTTPStatus.BAD_REQUEST, str(error))
         except BusyError as error:
             reply = refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         except (ConnectionError, TimeoutError, ClientLeftError):  # nobody waits for an answer
             self.close_connection = True
             return
-        except Exception as error:  # whatever it is, the page is to say so, and the server to go on
+        except Exception as error:  # the page shows any error, and the server continues
             sentence = f"this failed with {type(error).__name__}: {first_line(error)}."
             reply = refuse(HTTPStatus.INTERNAL_SERVER_ERROR, sentence)
         with suppress(ConnectionError, TimeoutError):  # the page may have been closed meanwhile

@@ -8,7 +8,7 @@ from headscope.commands.option import MODEL, SPEED, argument, option
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import Options
 
-if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported when it is checked
+if TYPE_CHECKING:  # requests are cheap to import; the checks import more
     from headscope.capture.model.model import Model
     from headscope.capture.model.model_names import AnyHead
     from headscope.capture.open.loading import Loadable
@@ -62,7 +62,7 @@ class RunOptions(DeviceOptions):
             device=self.device,
             dtype=self.dtype or cast("Dtype | None", dtype),
             trust_remote_code=self.trust_remote_code,
-            task=cast("AnyHead | None", task),  # or that of a decoder alone, for which nobody else asks
+            task=cast("AnyHead | None", task),  # or `DECODER_HEAD`, which only commands use
         )
 
     def load_with_head(self, model: "Loadable", *, of_decoder: bool = False, dtype: str | None = None) -> "Model":

@@ -231,7 +231,7 @@ def read_option(each: "dataclasses.Field[Any]") -> Option:
     repeated = [get_args(kind)[0] for kind in kinds if get_origin(kind) is Sequence]
     kinds = tuple(repeated or (kind for kind in kinds if kind is not types.NoneType))
     named = [value for kind in kinds if get_origin(kind) is Literal for value in get_args(kind)]
-    choices = () if str in kinds else tuple(named)  # beside texts of any kind, the names are those to complete
+    choices = () if str in kinds else tuple(named)  # if any text is allowed, names only help to complete
     kinds = tuple(dict.fromkeys(str if get_origin(kind) is Literal else kind for kind in kinds))
     typed = Path if Path in kinds else kinds[0]
     metavar = "N" if typed is int and described.metavar is None else described.metavar

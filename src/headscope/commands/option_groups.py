@@ -9,7 +9,7 @@ from headscope.commands.option import CORPUS, MEASURED, MODEL, TRAINING, argumen
 from headscope.commands.record import Options
 from headscope.text_forms import WRITTEN, Form
 
-if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported when it is checked
+if TYPE_CHECKING:  # requests are cheap to import; the checks import more
     from headscope.commands.evaluations import EvaluationSource
     from headscope.corpora import Corpus
     from headscope.runs import Runs

@@ -69,7 +69,7 @@ class Options:
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Make the class a dataclass, and set the option of each field."""
         super().__init_subclass__(**keywords)
-        # Only requests are made: `__init__` is compiled for each class, which takes most of the time of an import.
+        # Only requests have an `__init__`: compiling it for each class takes most of the time of an import.
         dataclass(init=hasattr(cls, "__post_init__"), eq=False, repr=False, match_args=False)(cls)
         cls.options = {each.name: read_option(each) for each in dataclasses.fields(cast(Any, cls))}
 

@@ -51,7 +51,7 @@ def restore_request(record: type[Request[R]], written: str, /, **given: Any) -> 
     recorded = read_request(written)
     if recorded.pop(COMMAND) != record.function:
         raise TableError(f"the recorded request is not one of {record.function}.")
-    # Older tables record options that do not change the result, and are not recorded any more.
+    # Older tables record options that do not change the result; these are not recorded any more.
     unrecorded = {name for name, each in record.options.items() if not each.recorded}
     kept = {name: value for name, value in recorded.items() if name not in unrecorded | given.keys()}
     values = {name: _restore(name, value) for name, value in kept.items()} | given

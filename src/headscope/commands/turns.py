@@ -55,7 +55,7 @@ class Turns:
             ClientLeftError: The client left before its turn.
         """
         future: Future[Result] = Future()
-        until = time.monotonic() + 2 * LOOK_SECONDS  # those who have left are gone by then
+        until = time.monotonic() + 2 * LOOK_SECONDS  # by then, clients that have left are removed
         while not self._enter(future):
             if time.monotonic() > until:
                 raise BusyError(f"busy: {MOST_WAITING} questions wait for their answers; ask again in a moment.")
@@ -84,6 +84,6 @@ class Turns:
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(work())
-                except BaseException as error:  # which is for who waits
+                except BaseException as error:  # the waiting client gets the error
                     future.set_exception(error)
-            del future, work  # while the queue is empty, nothing is kept
+            del future, work  # keep nothing in memory while the queue is empty

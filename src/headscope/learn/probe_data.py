@@ -207,7 +207,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class ProbeData:
-    """A corpus as probes read it.
+    """The training data of probes from one corpus.
 
     Attributes:
         parts: The batches of each part of the corpus.

@@ -145,6 +145,6 @@ def _describe_structural(by_seed: Mapping[int, Mapping[str, Sums]]) -> dict[str,
 
 
 def _gather(by_seed: Mapping[int, Mapping[str, Sums]], steps: Sequence[str], name: str) -> np.ndarray | None:
-    """Stack the sums of the given steps, for the seeds that have all these steps; return None if no seed has them."""
+    """Return the sums of the given steps, by seed and step, for seeds with all these steps; None if there are none."""
     done = [[sums[step][name] for step in steps] for sums in by_seed.values() if all(step in sums for step in steps)]
     return np.stack(done) if done else None

@@ -52,7 +52,7 @@ PAPER_LEARNING_RATE = 0.002
 
 @runtime_checkable
 class Examples(Protocol):
-    """Batches on which a probe is trained or tested."""
+    """The batches on which a probe is trained or tested."""
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -62,7 +62,7 @@ class Examples(Protocol):
         """Return the data of some documents of the batch with the index `place`."""
 
     def join(self, batches: Sequence[Any]) -> Any:
-        """Join loaded batches of texts of one length."""
+        """Join loaded batches whose texts have the same number of words."""
 
     def sum_losses(self, probe: nn.Module, batch: Any) -> tuple[Tensor, int]:
         """Return the sum of the losses of a loaded batch, and the number of losses in the sum."""
@@ -95,7 +95,7 @@ class Reader:
         return questions, maps, self.vectors[questions.words]
 
     def join(self, batches: Sequence[tuple[Questions, Tensor, Tensor]]) -> tuple[Questions, Tensor, Tensor]:
-        """Join loaded batches of texts of one length."""
+        """Join loaded batches whose texts have the same number of words."""
         questions, maps, vectors = zip(*batches, strict=True)
         return Questions.join(questions), torch.cat(maps), torch.cat(vectors)
 

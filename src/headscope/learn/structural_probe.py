@@ -58,7 +58,7 @@ class TreeReader:
         return self.distances[place][documents], self.blocks[place].load_hidden(self.layer, documents)
 
     def join(self, batches: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Join loaded batches of texts of one length."""
+        """Join loaded batches whose texts have the same number of words."""
         distances, states = zip(*batches, strict=True)
         return torch.cat(distances), torch.cat(states)
 

@@ -99,7 +99,7 @@ def tune(
     out = Path(out)
     seeds = range(1, seeds + 1) if isinstance(seeds, int) else seeds
     check_seeds(seeds)
-    if settings.select == TEST:  # before the control is made: its labels are those of all training examples
+    if settings.select == TEST:  # before the control is made from the training labels
         task = merge_validation(task)
     if settings.max_examples is not None:
         task = sample_training(task, settings.max_examples)

@@ -32,12 +32,15 @@ POOL = 5
 """The number of texts that are drawn at random for each candidate, so that most candidates can have a good length."""
 
 MANY_HEADS, SIZE, SIZE_OF_MANY = 300, 50, 24
-"""A number of heads, and the default numbers of texts of a model with at most this number of heads, and with more."""
+"""The number of heads above which a model gets fewer example texts, and the two default numbers of texts.
+
+The first number of texts is for models with at most this number of heads, the second for models with more.
+"""
 
 GOOD_LENGTH = range(10, 25)
 """The preferred lengths of a text in tokens, including special tokens.
 
-A text of this length can be read at a glance, and all its maps fit on the page.
+A text of this length can be read quickly, and all its maps fit on the page.
 """
 
 MOST_WEIGHTS = 14_200_000

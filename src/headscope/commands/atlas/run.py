@@ -1,4 +1,4 @@
-r"""The atlas: everything that a corpus's annotation allows, measured, tested, drawn and written to a folder.
+r"""The command `atlas`: measure, test and draw all that the annotation of a corpus allows, and write it to a folder.
 
 model, corpus --measure--> sums --assess--> what is known without the untrained model --> examples, page with "not yet"
                                \--assess--> table --join--> with all else --> page, tables, figures
@@ -174,13 +174,13 @@ def _open_page(result: AtlasResult, request: Atlas, folder: OutputFolder) -> Non
 
 
 def _load(request: Atlas, head: str | None, progress: Progress) -> tuple[Model, Model]:
-    """Load the model twice: with its task head, and the part of it that is measured (both can be the same object)."""
+    """Load the model; return it with its task head, and the part of it that is measured (can be the same object)."""
     progress("loading the model", 0, 0)
     if head is not None or not request.roles:
         model = request.load(progress, task=head)
         return model, model
     whole = request.load_with_head(request.model, of_decoder=True)
-    # The weights of a loaded model have a hash with the head and one without it.
+    # A loaded model has different hashes of its weights with the task head and without it.
     return whole, whole.without_head() if isinstance(request.model, str | Path) else request.load(progress)
 
 

@@ -90,7 +90,7 @@ def open_corpus(
             f"{digest[:12]} and not {recorded[:12]}); give the same texts as `corpus`, or measure the atlas again."
         )
     was, now = Path(call.corpus), documents.files
-    # What had another ending, or none, may have been the folder that the file was in.
+    # A path with another suffix, or none, may have been the folder of the file.
     if len(now) == 1 and was.suffix == now[0].suffix and was.name != now[0].name:
         raise CorpusError(
             f"the corpus {documents.title!r} was called {was.name} when {name} was measured, and texts are assigned to "

@@ -69,7 +69,7 @@ def read_call(table: xr.Dataset) -> RecordedCall:
     plan, reducers = named.get("plan"), named.get("reducers")
     values = {**named, **(plan if isinstance(plan, dict) else {})}
     known = {name: values[name] for name, kind in _KINDS.items() if isinstance(values.get(name), kind)}
-    # The limit of a model, or of a reducer beside those that are checked, is in no call.
+    # The call does not record the limit of the model, or of a reducer that is not checked.
     longest = [_parse(match[1]) for match in map(_LEFT_OUT.fullmatch, json.loads(about["skipped"])) if match]
     if longest:
         known["max_tokens"] = min(longest)

@@ -130,7 +130,7 @@ def _measure(request: Check, progress: Progress) -> xr.Dataset:
     own = list_reducers(request.reducers)
     chosen = choose_reducers({score.variable for score in wanted}, call, own, summary, name_table(old, "the old table"))
     progress("loading the model", 0, 0)
-    # A loss is compared with the same one, as recorded, whatever head the new weights would have by themselves.
+    # Compare the recorded loss with the same loss, whatever task head the new weights have.
     head = find_head(None, chosen, call.view)
     head = None if head is None else str(old.attrs.get("loss", head))
     model = request.load_model(request.new, task=head, dtype=find_dtype(old.attrs))
@@ -160,7 +160,7 @@ def _refuse_other_model(
             f"{model.name!r} has {ours}{sizes[0]} layers and {sizes[1]} heads, and {name} {describe_shape(old)}; heads "
             "can be checked in models of one architecture only."
         )
-    if NOT_FINITE in old.attrs["skipped"]:  # how many tokens these had is not known
+    if NOT_FINITE in old.attrs["skipped"]:  # the number of tokens of these documents is not known
         return
     read = count_read(model, documents, reducers, plan, summary)
     for what in ("documents", "tokens"):
@@ -182,7 +182,7 @@ def _describe(old: xr.Dataset, new: xr.Dataset) -> dict[str, Any]:
 
 
 def _drop_unknown(row: dict[Any, Any]) -> dict[str, Any]:
-    """Replace NaN by None, since JSON has no NaN."""
+    """Return the row with None in place of NaN, since JSON has no NaN."""
     return {str(key): None if value != value else value for key, value in row.items()}
 
 

@@ -143,13 +143,13 @@ def _pair(tables: Tables, entries: Sequence[Entry]) -> tuple[dict[str, xr.Datase
     """Compare the scores of each head before and after on the same texts, for a single model after.
 
     Returns:
-        The differences by variable, the differences as a frame, and sentences about what was not judged. Empty, None
-        and no sentences for several runs.
+        The differences by variable, the differences as a frame, and sentences about what was not judged. For several
+        runs, and if no score can be paired, they are empty, None and empty.
     """
     after, *others = split_runs(tables.after)
     if others:
         return {}, None, []
-    if runs := runs_of(after):  # whose table has the hash of the model that was tuned
+    if runs := runs_of(after):  # the table of a run has the hash of the model before tuning
         after = after.assign_attrs(weights_sha256=str(runs[0].get("weights_sha256", "")))
     variables = dict.fromkeys(entry.variable for entry in entries)
     paired = [variable for variable in variables if can_pair(tables.before, after, variable)]

@@ -41,7 +41,7 @@ def run(request: Disable, progress: Progress) -> xr.Dataset:
         def measure(loaded: Model, run: Run | None = None) -> xr.Dataset:
             units = list_units(loaded, request.names)
             evaluation = source.prepare(loaded, **settings)
-            # Placebos of runs with one seed would err alike, and so would their mean.
+            # With one seed, the placebos of all runs would have the same random error, and so would their mean.
             seed, name = (request.seed + run.seed, run.name) if run else (request.seed, "")
             return measure_units(folder, loaded, evaluation, units, request, seed=seed, run=name)
 
@@ -73,7 +73,7 @@ def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:
             )
     together = join_effects(tables, [run.name for run in runs.runs], [run.seed for run in runs.runs])
     about = identify_runs(model, runs)
-    # What the runs predict of these examples, and not of all that `headscope tune` scored them on.
+    # Record predictions on these examples only; `headscope tune` scored the runs on other examples too.
     entries = [
         {**entry, **({ATTRIBUTE: json.loads(table.attrs[ATTRIBUTE])} if ATTRIBUTE in table.attrs else {})}
         for entry, table in zip(json.loads(str(about["runs"])), tables, strict=True)

@@ -114,7 +114,7 @@ def _read_offsets(given: Any) -> tuple[int, int]:
 
 
 def _read_place(given: Any) -> float:
-    if isinstance(given, int | float) and abs(given) <= sys.float_info.max:  # and so no NaN
+    if isinstance(given, int | float) and abs(given) <= sys.float_info.max:  # this also excludes NaN
         return float(given)
     raise HeadscopeError("the place of a random token is a number.")
 
@@ -137,7 +137,7 @@ def show_attention(model: Model, plan: Plan, question: Any) -> dict[str, Any]:
     if not texts:
         raise HeadscopeError(explain_unread(model.name, skipped))
     notes = [explain_start(model, aligned[0]), explain_cut(skipped)]
-    # The page asks about this text again, and then it is to begin in the same way.
+    # The page asks about this text again; it must then begin with the same token.
     text = describe_text(texts[0], quick=True) | {"begun": plan.first is not None}
     return {"text": text, "note": " ".join(filter(None, notes))}
 

@@ -143,7 +143,7 @@ def run(request: Explore, progress: Progress) -> Explorer:
     if loaded is not None and request.start is not None:
         _ = SentenceReader(loaded, start=request.start).first
     if loaded is not None and (edits := describe_edits(loaded.module)):
-        # Another thread answers, which would wait for the end of the block.
+        # Another thread answers questions; it would wait for the end of the block.
         notes += (f"The page shows no text that you type while heads of the model are edited here: {edits}.",)
         loaded = None
     elif loaded is not None and (edited := headings.describe_edits(opened.table)):

@@ -172,7 +172,7 @@ class Measure(Measuring, WholeCorpus, Request[HeadTable], function="measure"):
             from headscope.capture.model.model_names import check_lora
 
             check_lora(str(self.model))
-        else:  # so that torch is loaded already
+        else:  # a loaded model means that torch is loaded already
             from headscope.capture.open.loading import load
             from headscope.capture.open.placebo import find_factors
 

@@ -58,7 +58,7 @@ def run(request: Measure, progress: Progress) -> xr.Dataset:
             table = _measure_here(request, reducers, summary, sums, progress)
         names = {"corpus": request.documents.name, "replicate": str(table.attrs.get("replication_corpus", ""))}
         names |= {"model": str(table.attrs["model"]), "runs": str(request.tuned.folder) if request.tuned else ""}
-        # The call stays as the runner has it: with the plan, from which the same is measured of another model.
+        # Keep the runner's call: it has the plan, from which another model is measured in the same way.
         table = table.assign_attrs(request=record_request(request, **names)["request"])
         if request.out is not None:
             heads.write_table(table, request.out)

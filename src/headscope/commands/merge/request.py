@@ -63,7 +63,7 @@ class Merge(Listing, Request[HeadTable], command="merge", loading=""):
                 raise HeadscopeError(
                     f"{out} is one of the shards and would be overwritten; name another file as `out`."
                 )
-        progress("joining the shards", 0, 0)  # here, since what joins them takes seconds to import
+        progress("joining the shards", 0, 0)  # shown now, since importing the runner takes seconds
 
 
 merge = make_function(Merge)

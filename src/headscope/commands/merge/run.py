@@ -22,7 +22,7 @@ from headscope.view.table_report import print_table
 def run(request: Merge, progress: Progress) -> xr.Dataset:
     """Join the sums of the shards into a head table, and write the table if a file is named."""
     table = assess(merge_shards(request.paths, request.reducers))
-    # The call stays as the runner has it: with the plan, from which the same is measured of another model.
+    # Keep the runner's call: it has the plan, from which another model is measured in the same way.
     table = table.assign_attrs(request=record_request(request)["request"])
     if request.out is not None:
         with reserve_file(Path(request.out)):

@@ -127,7 +127,7 @@ class _Labelling:
         try:
             content = request.read_json()
             if request.path == "/finish":
-                return lambda: reply_json({}, finish=self.finish)  # when the labels before it are saved
+                return lambda: reply_json({}, finish=self.finish)  # after earlier labels are saved
             number, label = self._find(str(content["map"])), str(content["label"])
         except (ValueError, TypeError, KeyError):
             number, label = 0, ""

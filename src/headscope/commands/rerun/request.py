@@ -81,7 +81,7 @@ class Rerun(RunOptions, Request[RerunResult], command="rerun"):
             raise TableError(f"the table records the command {quote(name)}, which this version does not have.")
         known: dict[str, Any] = {"device": self.device, "trust_remote_code": self.trust_remote_code}
         known |= {} if self.dtype is None else {"dtype": self.dtype}
-        # What a request leaves to the default may be another default now. Examples with labels are read as in tuning.
+        # The default of `text` may have changed since. Examples with labels are always read as in tuning.
         attrs, form = self.table.attrs, find_form(self.table.attrs)
         tokens_are_known = form == GIVEN or attrs.get("content") == LABELLED or has_saved_attention(str(attrs["model"]))
         if read_request(text).get("text") is None and not tokens_are_known:

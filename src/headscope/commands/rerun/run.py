@@ -30,7 +30,7 @@ def run(request: Rerun, progress: Progress) -> RerunResult:
     """
     before, command = request.table, request.recorded.function
     result = request.recorded.run(progress)
-    # An atlas has one table; a study has several, of which each knows its name.
+    # An atlas has one table; a study has several, and each records its name.
     tables = getattr(result, "tables", {})
     after = getattr(result, "table", tables.get(before.attrs.get("measurement"), result))
     if not isinstance(after, xr.Dataset):
@@ -51,7 +51,7 @@ def _are_same(before: xr.Dataset, after: xr.Dataset, name: str) -> bool:
 
 
 def _compare_versions(before: xr.Dataset) -> tuple[str, ...]:
-    """Return the packages whose versions differ from those with which a table was measured."""
+    """Return a text for each package whose version differs from the recorded one, with both versions."""
     then, now = json.loads(before.attrs.get("versions", "{}")), list_versions()
     return tuple(f"{name} {then[name]}, now {now[name]}" for name in sorted(then) if now.get(name, "") != then[name])
 

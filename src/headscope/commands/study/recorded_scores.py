@@ -21,7 +21,7 @@ from headscope.studies.study import RECORDED, Study
 def run(request: StudyRecorded, progress: Progress) -> RecordedResult:
     """Judge the claims of a paper by the recorded scores of each model, and write the results to the folder."""
     name, study = request.name, STUDIES[request.name]
-    assert study.recording is not None  # checked
+    assert study.recording is not None  # `StudyRecorded.check` makes sure of it
     with open_folder(request, progress) as folder:
         models = []
         for path in list_recordings(Path(request.recorded).expanduser()):

@@ -112,7 +112,7 @@ def run(request: Study, progress: Progress) -> StudyResult:
         printed = sheet.make_printed_tables(chosen, tables) if runs else {}
         name = request.name
         render = partial(sheet.render_markdown, name, chosen, findings, tables, runs, list(printed.values()))
-        # The scores of the models, which have no layers, are in the folders of runs.
+        # Tables of scores have no layers; the scores are in the folders of runs.
         files: dict[str, Any] = {f"{table}.nc": values for table, values in tables.items() if "layer" in values.dims}
         files |= {f"{name}-{table}.csv": frame for table, (_, frame) in printed.items()}
         files[f"{name}.csv"] = sheet.tabulate_findings(findings)
@@ -216,7 +216,7 @@ def _measure(
     """Measure a table of a study; for the model before fine-tuning, add intervals and reported heads."""
     if measurement.max_tokens is not None:
         plan = replace(plan, max_tokens=measurement.max_tokens, cut=True)
-    # The papers have no p-values of heads, and permutations take longer than all the rest.
+    # The papers have no p-values of heads, and permutations take most of the time.
     names = measurement.reducers + (measurement.tuned if runs else ())
     reducers = [with_permutations(reducer, 0) for reducer in resolve_reducers(names, texts.summary)]
     table = folder.measure(
