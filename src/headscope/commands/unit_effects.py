@@ -91,7 +91,7 @@ def measure_units(
 
 @dataclass(frozen=True, eq=False)
 class _Measuring:
-    """The measurement of one table. Its other attributes are the arguments of `measure_units`.
+    """The measurement of one table of effects; attributes not described here are the arguments of `measure_units`.
 
     Attributes:
         projections: The output projection of each layer.
@@ -165,7 +165,7 @@ class _Measuring:
         return [unit for unit in units if unit.kind != HEAD or unit.name in {*ranked[:top], *sample}], sample
 
     def _evaluate(self, name: str, ablations: Sequence[Ablation], ways: Ways) -> Outcomes:
-        """Run ablations, and return their outcomes; a killed command is resumed from saved outcomes."""
+        """Run ablations, and return their outcomes; with `resume`, continue from saved outcomes."""
         return evaluate_ablations(
             self.folder, self.capture, self.evaluation, ablations, ways, self.projections, name=name,
             noun="pairs of heads" if name == PAIRS else "heads", stream=self.stream, seed=self.seed, run=self.run,
@@ -192,7 +192,7 @@ def evaluate_ablations(
     projections: Mapping[Layer, Projection], *, name: str, noun: str, stream: ResidualStream | None = None,
     seed: int = 0, run: str = "",
 ) -> Outcomes:  # fmt: skip
-    """Run ablations, and return their outcomes; a killed command is resumed from saved outcomes.
+    """Run ablations, and return their outcomes; with `resume`, continue from saved outcomes.
 
     Args:
         folder: The folder in which outcomes are kept, under `name`.

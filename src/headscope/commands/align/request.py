@@ -102,7 +102,7 @@ class Align(ModelOptions, CorpusPart, TextForm, Listing, Resumable, Request[Head
 
     @cached_property
     def documents(self) -> "Corpus":
-        """Read the sentence pairs, all at once, so that errors come before a model is loaded.
+        """The sentence pairs, which are all read at once, so that errors come before a model is loaded.
 
         Raises:
             CorpusError: The file is missing, a line is malformed, or no word has a sure link to its translation.

@@ -33,7 +33,7 @@ from headscope.view.table_report import print_table
 
 
 def run(request: Align, progress: Progress) -> xr.Dataset:
-    """Measure the heads of the cross-attention, choose the heads that stand out, and write the folder."""
+    """Measure the heads of the cross-attention, choose those that stand out, and write the results to the folder."""
     documents = request.documents
     with open_folder(request, progress) as folder:
         settings = read_generation_settings(request.model)

@@ -31,7 +31,7 @@ from headscope.view.figures.draw_effects import draw_effects
 
 
 def run(request: Disable, progress: Progress) -> xr.Dataset:
-    """Measure the effect of disabling each unit of the model, or of each of its runs, and write the folder."""
+    """Measure the effect of disabling units of the model, or of each of its runs; write the results to the folder."""
     source, runs = request.source, request.tuned
     settings: dict[str, Any] = {"start": request.start, "text": request.text}
     settings |= {"batch_tokens": request.batch_tokens or BATCH_TOKENS}

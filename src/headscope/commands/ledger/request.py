@@ -66,7 +66,7 @@ class Ledger(ModelOptions, LanguageOptions, Drawing, Listing, Resumable, Request
 
     @cached_property
     def source(self) -> "Prompts":
-        """Read the prompts.
+        """The prompts.
 
         Raises:
             CorpusError: The file is missing, or a line is malformed.

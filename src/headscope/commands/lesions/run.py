@@ -42,7 +42,7 @@ TABLE = "lesions"
 
 
 def run(request: Lesions, progress: Progress) -> xr.Dataset:
-    """Measure how much more each set of heads harms the metrics than random sets do, and write the folder."""
+    """Measure how much more each set of heads harms the metrics than random sets do; write the results to a folder."""
     source = request.source
     with open_folder(request, progress) as folder:
         model = request.load(progress, task=source.head)
@@ -55,7 +55,7 @@ def run(request: Lesions, progress: Progress) -> xr.Dataset:
 def disable_sets(
     folder: OutputFolder, name: str, model: Model, source: EvaluationSource, request: Lesions
 ) -> xr.Dataset:
-    """Measure the lesions of a loaded model; a killed command is resumed from the sums in the folder.
+    """Measure the lesions of a loaded model; with `resume`, continue from the sums in the folder.
 
     Args:
         folder: The folder of the command that writes the table.

@@ -49,7 +49,7 @@ VALIDATION = "validation.csv"
 
 
 def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
-    """Classify the maps of the model, and of runs if some are named, and write the folder.
+    """Classify the maps of the model, and of runs if some are named, and write the results to the folder.
 
     With `annotate`, this only writes the maps to label and returns None; the page for labelling opens afterwards.
 
