@@ -180,7 +180,10 @@ def _list_places(place: Mapping[str, xr.DataArray], dim: str, chosen: np.ndarray
 
 
 def _judge(columns: Mapping[str, Any], tolerance: float) -> np.ndarray:
-    """Return the verdict on each head."""
+    """Return KEPT, LOST or UNDECIDED for each head.
+
+    A head is kept if its interval is above minus the tolerance, and lost if it is below and q is small.
+    """
     lower, upper = columns["change_lower"], columns["change_upper"]
     enough = columns["clusters"] >= CLUSTERS
     kept = enough & (lower >= -tolerance)

@@ -14,9 +14,9 @@ SUBTYPES, ALL = ":*", "all"
 
 
 def find_folded(table: xr.Dataset, score: Score) -> dict[str, str]:
-    """Find the pooled rows of a score that repeat a single row; return the name of the single row for each.
+    """Map each pooled row, such as ``nsubj:*``, that equals one of its own rows to the name of that row.
 
-    The two rows have the same number of items and the same values.
+    Equal rows have the same number of items and the same values.
     """
     dim = score.row_dimension(table)
     names = [str(name) for name in table[dim].values] if dim else []

@@ -100,8 +100,8 @@ _NAMES = {
 def _split_by_fold(before: Ratio, after: Ratio) -> xr.DataArray:
     """Split the difference of two ratios into one term for each fold; the sum of the terms is the difference.
 
-    If each head has its own items, as in an F1, a fold may have a larger share of the items in one table than in the
-    other. The term leaves out this difference of shares, weighted by the mean of the two ratios.
+    The folds may have other shares of the items in the second table, as in an F1, where each head has its own items. So
+    each term subtracts the change of its fold's share, times the mean of the two ratios; these corrections sum to 0.
     """
     shares, parts = [], []
     for ratio in (before, after):

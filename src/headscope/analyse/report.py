@@ -93,10 +93,10 @@ def assess(table: xr.Dataset, untrained: xr.Dataset | None = None) -> xr.Dataset
 
 
 def add_intervals(table: xr.Dataset) -> xr.Dataset:
-    """Add the ends of the interval of each score: ``VARIABLE_lower`` and ``VARIABLE_upper``.
+    """Add the interval of each score by which heads are chosen: ``VARIABLE_lower`` and ``VARIABLE_upper``.
 
     Raises:
-        TableError: The table has no score, or lacks the sums of one.
+        TableError: The table has no such score, or lacks the sums of one.
     """
     new = {}
     for score in list_reported_scores(table):

@@ -127,7 +127,7 @@ class EvaluationOptions(TaskData, TextForm, LanguageOptions):
     )
 
     def find_examples(self, task: Any, *, seed: int, split: str = "test") -> "EvaluationSource":
-        """Return the examples of a named task; an `EvaluationSource` is returned with the label names added.
+        """Return the examples of a task: those of a name are read, an `EvaluationSource` only gets the label names.
 
         Raises:
             HeadscopeError: The task, a split, a file, a paradigm or a label is unknown, or the examples cannot be read.

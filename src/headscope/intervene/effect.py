@@ -190,7 +190,7 @@ class _Passes:
 
     @torch.inference_mode()
     def run_from_heads(self, edit: DisabledUnit) -> Tensor:
-        """Return the logits from a pass that begins after the heads of the lowest layer of the unit."""
+        """Return the logits with a unit disabled, from a pass that starts right after the heads of its lowest layer."""
         recorded, lowest = self._find_lowest(edit)
         # The capture changes the heads of higher layers during the pass.
         above = self.capture.editing(edit) if len(edit.ablation.unit.selection) > 1 else nullcontext()

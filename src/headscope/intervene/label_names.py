@@ -127,7 +127,7 @@ def _list_pairs(given: Any) -> list[tuple[str, str]]:
 
 
 def _invert(given: Mapping[str, str], names: Mapping[int, str]) -> list[int]:
-    """Return the number of each label of a model that `given` names, in the order of `given`."""
+    """Return the indices of the model's labels that are the keys of `given`, in the same order."""
     number_of = {name: number for number, name in names.items()}
     return [number_of[of_model] for of_model in given]
 

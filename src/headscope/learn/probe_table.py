@@ -25,10 +25,10 @@ def tabulate_probes(
     """Return the head table of the probes of several seeds.
 
     Args:
-        by_seed: The sums of each step, by seed.
+        by_seed: For each seed, the sums of each probe by its name.
         data: The data of the treebank.
-        labels: The labels of choices.
-        tests_per_text: The number of seeds that tested each text.
+        labels: The relations of the rows.
+        tests_per_text: The largest number of seeds that tested the same text.
     """
     seeds = [*by_seed]
     first = by_seed[seeds[0]]

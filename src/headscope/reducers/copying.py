@@ -69,7 +69,10 @@ class Copying(Reducer):
     by_name = True
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """Return the tokens of words, the token after each of them, and the chance of a random token in each text."""
+        """Return, for each text, the ids of the tokens of words and of the next tokens, the queries, chance and folds.
+
+        Chance is the probability that a random token of the text is the right one: 1 / the number of different tokens.
+        """
         queries, keys = batch.queries(attention_type), batch.keys(attention_type)
         of_words = keys.word >= 0
         tokens = keys.ids.where(of_words, NONE)

@@ -125,7 +125,7 @@ class SparseShapes(Reducer):
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Return the share of attention that each shape keeps, and the share of documents where the shape is best."""
+        """Return the share of attention in each shape, also of uniform attention, and how often a shape is best."""
         by_fold, unit = {**sums, **counts}, self.fold_assignment.unit
         table = score_table(MASS, by_fold, {"kept": list(KEPT)}, source=MINFERENCE, units=SHARE, fold_unit=unit)
         table["fold_sparse_mass"].attrs["units"] = "sum of weights"

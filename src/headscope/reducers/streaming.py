@@ -246,7 +246,7 @@ def _average_of(
 def _average_evenly(
     values: Float[Tensor, "batch key_head key width"], visible: Float[Tensor, "batch query"]
 ) -> Float[Tensor, "batch key_head query width"]:
-    """Return the unweighted mean of the values that each query sees, up to its own value."""
+    """Return, for each query, the plain mean of the values of the tokens that it sees, itself included."""
     # In float64, since it is the difference of two sums over all earlier tokens.
     up_to = torch.nn.functional.pad(values.double().cumsum(2), (0, 0, 1, 0))
     behind = torch.arange(1, values.shape[2] + 1, device=values.device)

@@ -17,7 +17,7 @@ SHOWN = 12
 
 
 def make_ranks_frame(ranks: xr.Dataset) -> pd.DataFrame:
-    """Return the rank of each head of a list, row by row, the best head of the list first, as a data frame."""
+    """Convert a table of ranks to a data frame with a line for each head of the list, in the order of the table."""
     return pd.DataFrame({str(name): values.values for name, values in ranks.data_vars.items()})
 
 
@@ -41,7 +41,7 @@ def print_ranks(ranks: xr.Dataset, console: Console, *, whole: bool = False) -> 
 
 
 def list_findings(frame: pd.DataFrame, unit: str) -> Iterator[str]:
-    """Yield a sentence for each row: how many of its N best heads are among the N best measured heads."""
+    """Yield a sentence for each row: how many of the N best heads of the list are among the N best of the model."""
     heads = "heads" if unit == "head" else "key/value heads"
     for (name, *_), row in frame.groupby(["measured_row", "attention_type", "direction"], sort=False):
         first = row.iloc[0]

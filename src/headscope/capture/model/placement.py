@@ -112,7 +112,7 @@ def warn_of_half_precision(name: str, device: torch.device, dtype: torch.dtype) 
 
 
 def count_bytes(module: nn.Module) -> int:
-    """Count the bytes of the weights of a model."""
+    """Count the bytes of the weights and the buffers of a model."""
     return sum(each.numel() * each.element_size() for each in (*module.parameters(), *module.buffers()))
 
 

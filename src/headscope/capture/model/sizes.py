@@ -67,7 +67,10 @@ def count_key_value_heads(config: Any, heads: int) -> tuple[int, ...]:
 
 
 def list_skipped(config: Any) -> Mapping[int, str]:
-    """Return the kind of each layer without attention, by its number; empty if layers are not listed block by block."""
+    """Return what replaces attention (``no_op``, ``linear``) in each layer without it, by the number of the layer.
+
+    Empty if the configuration does not describe its blocks one by one.
+    """
     kinds = {"no_op": "no_op", "replace_with_linear": "linear"}
     return {
         layer: kind

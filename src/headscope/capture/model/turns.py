@@ -19,7 +19,7 @@ An entry lasts as long as the ``with`` block that holds its configuration, so an
 
 
 def list_configs(module: PreTrainedModel) -> tuple[PreTrainedConfig, ...]:
-    """Return the configurations in which the parts of a model look up their attention implementation."""
+    """Return the configurations that hold an attention implementation: of the model and of its parts, each once."""
     configs = [part.config for part in module.modules() if isinstance(part, PreTrainedModel)]
     for config in configs:  # the list grows during the loop
         configs += [part for key in config.sub_configs if (part := getattr(config, key)) is not None]

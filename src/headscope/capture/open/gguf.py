@@ -78,13 +78,13 @@ def _write(file: Path, folder: Path, *, is_alone: bool) -> None:
 
 
 def _read(file: Path, empty: Path) -> tuple[Metadata, Any, Any]:
-    """Read the metadata of a file, its language model and its tokenizer.
+    """Read the metadata, the language model and the tokenizer of a GGUF file.
 
-    Encoder-decoders raise an error: transformers gives every T5 the activation of the first version
+    Encoder-decoders raise an error, because transformers loads every T5 with the activation function of T5 1.0
     (``findings/gguf-t5-activation.sh``).
 
-    transformers gets the full path of the file and an empty folder. In the file's own folder, it would use a
-    tokenizer.json or an adapter there as the model's.
+    transformers gets the full path of the file and an empty folder. With the file's own folder, it would also load a
+    tokenizer.json or an adapter that lies there.
     """
     from transformers import modeling_gguf_pytorch_utils  # imported here, since only GGUF files need it
 

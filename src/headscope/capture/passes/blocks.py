@@ -127,7 +127,9 @@ class Recorded:
 
     @contextmanager
     def skip_below(self, layer: Layer) -> Iterator[None]:
-        """Let one pass on the same batch, inside the ``with`` block, reuse the recorded outputs below a layer.
+        """Let one pass on the same batch skip the blocks below a layer, within a ``with`` block.
+
+        The pass takes the recorded outputs of these blocks.
 
         The pass must not fill a cache of keys and values.
         """

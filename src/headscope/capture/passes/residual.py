@@ -198,7 +198,7 @@ def _find_norm(model: Model, recorded: Recorded, watch: _Watch) -> ResidualStrea
 
 
 def _scales(model: Model, norm: nn.Module, stream: Stream, *, centers: bool) -> bool:
-    """Return whether a module is a norm: it ignores the size of its input, and is linear if its scale is frozen."""
+    """Return whether a module acts as a norm: its input's size does not matter; with a fixed scale it is affine."""
     frozen = freeze_norm(norm.forward, stream, centers=centers)
     first, second = stream.roll(1, -1), stream.flip(-1)  # two arbitrary changes
     base = frozen(stream)

@@ -282,11 +282,13 @@ class _Sweep:
             scores.masked_fill_(reach.hidden[:, None, None, seen], LOWEST)
 
     def _write_columns(self, block: _Block) -> Float[Tensor, "column feature"]:
-        """Write a column for each range of far keys after the values, and a last column for their distances.
+        """Append columns to the values, so that one product also sums the attention to ranges of far keys.
+
+        A column is 1 for the keys of its range and 0 for others. The last column has the distances of the far keys.
 
         Returns:
-            The amount that each column adds to each feature. The last entry is 1 if the distances of the column grow
-            from row to row, and -1 if they shrink.
+            The weight of each column in each feature. The last feature is 1 if the distances of a range grow from row
+            to row, -1 if they shrink, and 0 for the column of distances.
         """
         columns = self.values[:, :, block.seen, self.kept :]
         device, width = columns.device, columns.shape[-1]

@@ -59,7 +59,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
     )
     against: "str | Path | xr.Dataset | None" = option(
         MODEL,
-        "What was measured of the old model: the folder of an atlas, such as atlas, or a head table, such as heads.nc.",
+        "Results of the old model: the folder of an atlas, such as atlas, or a head table, such as heads.nc.",
         kw_only=False,
         default=None,
         unset="none, if a list is given as `heads`",
@@ -140,7 +140,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
 
     @cached_property
     def measured(self) -> "xr.Dataset | None":
-        """The head table of the new model; None if `new` is a model, which is measured first."""
+        """The head table that was given as `new`; None if `new` is a model, which must still be measured."""
         from headscope.commands.check.check_inputs import open_new
 
         return open_new(self.new)

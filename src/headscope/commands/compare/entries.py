@@ -94,7 +94,7 @@ def choose_entries(tables: Tables, variables: Sequence[str]) -> tuple[list[Entry
 
 
 def _usual(before: xr.Dataset, score: Score) -> tuple[list[Place], int]:
-    """Return the labels of the rows of a score that are compared by default, and the number of rows that are left out.
+    """Return the rows of a score with the most items, which are compared by default, and the number of other rows.
 
     A score with directions is compared, in each row, in the direction of the reported head.
     """

@@ -77,7 +77,7 @@ class Compare(Drawing, Listing, Request[ComparisonResult], command="compare", lo
         default=None,
     )
     other_after: "str | Path | xr.Dataset | None" = table_option(
-        CORPUS, "Head table of the runs on the other corpus, such as sfu-after.nc.", default=None
+        CORPUS, "Head table of the same runs, measured on the other corpus, such as sfu-after.nc.", default=None
     )
     other_control: "str | Path | xr.Dataset | None" = table_option(
         CORPUS, "Head table of the control's runs, measured on the other corpus, such as sfu-control.nc.", default=None

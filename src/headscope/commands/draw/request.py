@@ -31,7 +31,7 @@ class Draw(Request[tuple[str, ...]], command="draw", loading="loading matplotlib
     out: str | Path | None = output_folder("paper", kw_only=True, default=None, unset="that of the atlas")
     figures: str | Sequence[str] = option(
         OUTPUT,
-        "Name of a figure to draw, such as relation-reported, with `out`; may be repeated.",
+        "Name of a figure to draw, such as relation-reported; may be repeated; needs `out`.",
         "--figure",
         default=(),
         unset="all figures",

@@ -97,7 +97,7 @@ class WholeCorpus(Replicable, RunsOptions):
 
     placebos: int | None = option(
         MODEL,
-        "Measure N placebos of the adapter in place of `model`, such as 19: random adapters that change as much. "
+        "Measure N random adapters, such as 19, in place of the trained one in `model`; each changes as much. "
         "`headscope compare --placebo` holds the adapter against them.",
         default=None,
         at_least=1,

@@ -87,7 +87,7 @@ class Probe(
     )
     decode: Literal["word", "tree"] = option(
         MEASURED,
-        "Choice of words, such as tree: the best candidate for each word (word), or the best tree of each sentence "
+        "How it decides, such as tree: the best candidate for each word (word), or the best tree of each sentence "
         "(tree).",
         default="word",
         metavar="WAY",

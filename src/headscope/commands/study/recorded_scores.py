@@ -58,7 +58,7 @@ def _draw(study: Study, models: Sequence[Recorded]) -> dict[str, Figure]:
 
 
 def _drop_documents(table: xr.Dataset) -> xr.Dataset:
-    """Return the table without its number of documents, which is unknown and would appear in figures."""
+    """Return the table without its attribute ``documents``: figures would print a number that is not the true one."""
     table = table.copy()
     table.attrs.pop("documents")
     return table

@@ -76,7 +76,7 @@ class Study(
     out: str | Path | None = output_folder("clark", "headscope-study", default=None, kw_only=False)
     corpora: Mapping[str, str | Path | Iterable[Any]] | None = option(
         CORPUS,
-        "Another corpus for one of the tables, such as treebank=wsj.conllu; may be repeated, for other tables.",
+        "Another corpus for one table of the study, such as treebank=wsj.conllu; may be repeated, for other tables.",
         "--corpus",
         default=None,
         form="TABLE=PATH",

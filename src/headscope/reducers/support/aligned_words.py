@@ -146,7 +146,7 @@ class AlignedWords:
         return self.permuted.count_hits(hits.flatten(0, 1))[0].T
 
     def _is_aligned(self, distance: Int[Tensor, "item any"]) -> Bool[Tensor, "item any"]:
-        """Return for each item whether one of its source words is at each distance from its position."""
+        """Return, for each item and each distance, whether the source word at that distance is aligned to the item."""
         return (distance[..., None] == self.distances[:, None]).any(-1)
 
 

@@ -79,7 +79,10 @@ class FoldAssignment:
 
 
 def keep_apart(reducer: R, documents: Sequence[Document]) -> R:
-    """Return a reducer that gives each of at most `FOLDS` documents its own fold; unchanged if it uses no folds."""
+    """Return a copy of a reducer that puts each document in its own fold; a reducer without folds is unchanged.
+
+    There must be at most `FOLDS` documents.
+    """
     return assign_folds(reducer, FoldAssignment("document", apart=tuple(document.id for document in documents)))
 
 
