@@ -52,7 +52,7 @@ def test_the_python_of_views_runs_and_gives_the_numbers_that_are_shown() -> None
     text = (DOCS / "howto" / "views.md").read_text()
     means = {view: f"{value:.2f}" for view, value in names["to_cls"].items()}
     attended, flows = means["weights"], means["norm"]
-    assert f"gives [CLS] {attended} of its attention, and {flows} of what flows comes from there" in text
+    assert f"gives [CLS] {attended} of its attention, but only {flows} of the flow (`norm`) comes from there" in text
     assert f"By `rollout`, {means['rollout']} of the input comes from [CLS]" in text
     assert "falls from {weights:.2f} to {norm:.2f}".format(**names["head"]) in text
 

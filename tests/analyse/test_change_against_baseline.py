@@ -188,6 +188,6 @@ def test_tables_that_count_other_documents_are_refused() -> None:
     with pytest.raises(TableError) as refused:
         compare(before, other, variable="scope_f1")
     assert str(refused.value) == (
-        "the table after counts other documents in token_class_count than the table before, as versions of headscope "
-        "do; measure both with one version."
+        "the table after counts other documents in token_class_count than the table before, since another version of "
+        "headscope measured it; measure both with one version."
     )

@@ -64,12 +64,12 @@ REFUSED = {
     "no head": (
         "bert", ("norm", "gradient"),
         "gradients are of a loss, and '{model}' (BertModel) has no task head to give one; give weights with a head, or "
-        "name its task (--task, or task= of headscope.load) if they have one.",
+        "name its task (`task`, or task= of headscope.load) if they have one.",
     ),
     "no interface": (
         "mpnet", ("rollout", "norm"),
         "what the heads of '{model}' (MPNetModel) add cannot be seen, since it does not use transformers' attention "
-        "interface; leave out --view to measure its weights.",
+        "interface; leave out `views` to measure its weights.",
     ),
 }  # fmt: skip
 

@@ -156,7 +156,7 @@ def test_documents_in_memory_are_given_again(made, tmp_path) -> None:
     with pytest.raises(CorpusError) as caught:
         headscope.check(model, table)
     assert str(caught.value) == (
-        "the old table was measured on documents in memory; give them as the corpus, in Python."
+        "the old table was measured on documents in memory; give the same documents as `corpus`, in Python."
     )
 
 

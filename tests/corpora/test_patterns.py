@@ -128,7 +128,10 @@ def test_json_that_python_does_not_read_is_refused(file, text):
         ('{"patterns": {"a": {}}, "model": 1}', f'{{"patterns": {{"a": {{}}}}, "model": 1}}; {OBJECT}'),
         ('{"patterns": {}}', f'the "patterns" {{}}; {OBJECT}'),
         ('{"patterns": [7]}', f'the "patterns" [7]; {OBJECT}'),
-        ('{"patterns": {"a": {}}, "pipeline": 7}', 'the "pipeline" 7; it is the name of one: correct it.'),
+        (
+            '{"patterns": {"a": {}}, "pipeline": 7}',
+            'the "pipeline" 7; write the name of one, such as "en_core_web_sm".',
+        ),
         (
             '{"patterns": {"a": {}, "a": {}}}',
             'the key "a" twice in one object, of which one would be lost; expected each key once: join the '

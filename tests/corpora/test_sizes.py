@@ -46,8 +46,8 @@ def test_lines_without_an_empty_one_among_them(tmp_path: Path, format: str, line
     path = write(tmp_path, "a.txt", "\n" + line * 100)
     lines = 10 if format == "text-wrapped" else 9
     assert refusal(FORMATS[format].read, path) == (
-        f"{path}:2 is followed by {lines} lines, and no empty one among them, which are too many for a text; put an "
-        "empty line after each, or name the format that the file is in."
+        f"{path}:2 begins {lines} lines without an empty one, too many for a text; put an empty line after each text, "
+        "or name the format of the file."
     )
     with_empty_lines = write(tmp_path, "b.txt", (line + "\n") * 100)
     assert len([*text.read_blocks(with_empty_lines)]) == 100

@@ -207,7 +207,8 @@ def test_a_document_has_a_text_with_all_of_its_words() -> None:
     [
         (
             WrittenText("She", ((0, 3),)),
-            "document 'a' has 2 words and a text with 1; give the characters of each word, or leave the text out.",
+            "document 'a' has 2 words, and its text gives the characters of 1; give the characters of each word, or "
+            "leave the text out.",
         ),
         (
             WrittenText("She left", ((0, 3), (4, 9))),

@@ -159,7 +159,7 @@ def test_what_is_lacking_is_named() -> None:
     assert str(refused.value) == "the corpus has no tokens of negation; name a class that it has."
     with pytest.raises(TableError) as refused:
         draw_pairs(pd.DataFrame(columns=["entry", "group", "run", "before", "after"]), before, "nothing")
-    assert str(refused.value) == "there is nothing to draw before and after; give entries that have values."
+    assert str(refused.value) == "no entry has values before and after tuning, so nothing can be drawn; give others."
 
 
 def test_what_a_table_lacks_is_named() -> None:

@@ -154,8 +154,8 @@ def _check_counts_alike(before: xr.Dataset, first: str, table: xr.Dataset, name:
         old, new = (run[variable] for run in runs)
         if old.attrs.get("units") == "documents" and old.sizes == new.sizes and not np.array_equal(old, new):
             raise TableError(
-                f"{name} counts other documents in {variable} than {first}, as versions of headscope do; measure both "
-                "with one version."
+                f"{name} counts other documents in {variable} than {first}, since another version of headscope "
+                "measured it; measure both with one version."
             )
 
 

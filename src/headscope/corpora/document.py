@@ -242,8 +242,8 @@ class Document:
         if self.written is not None:
             if len(self.written.offsets) != n:
                 raise CorpusError(
-                    f"document {self.id!r} has {n} words and a text with {len(self.written.offsets)}; give the "
-                    "characters of each word, or leave the text out."
+                    f"document {self.id!r} has {n} words, and its text gives the characters of "
+                    f"{len(self.written.offsets)}; give the characters of each word, or leave the text out."
                 )
             if fault := self.written.fault:
                 raise CorpusError(

@@ -160,7 +160,9 @@ def _read_file(file: Path) -> dict[str, Any]:
     if not isinstance(record["patterns"], dict) or not record["patterns"]:
         raise CorpusError(f'{file} has the "patterns" {show(record["patterns"])}; {expected}')
     if "pipeline" in record and not is_text(record["pipeline"]):
-        raise CorpusError(f'{file} has the "pipeline" {show(record["pipeline"])}; it is the name of one: correct it.')
+        raise CorpusError(
+            f'{file} has the "pipeline" {show(record["pipeline"])}; write the name of one, such as "en_core_web_sm".'
+        )
     return record
 
 

@@ -103,8 +103,8 @@ def read_blocks(path: Path, blank: str | None = " ") -> Iterator[list[tuple[int,
             size += len(numbered[1]) + _LINE
             if size > LARGEST_TEXT:
                 raise CorpusError(
-                    f"{path}:{block[0][0]} is followed by {len(block):,} lines, and no empty one among them, which are "
-                    "too many for a text; put an empty line after each, or name the format that the file is in."
+                    f"{path}:{block[0][0]} begins {len(block):,} lines without an empty one, too many for a text; put "
+                    "an empty line after each text, or name the format of the file."
                 )
         elif block:
             yield block

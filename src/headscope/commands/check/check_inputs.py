@@ -69,7 +69,7 @@ def open_corpus(
     call = replace(call, format=format or call.format, patterns=str(patterns) if patterns else call.patterns)
     if corpus is None:
         if call.corpus == MEMORY:
-            raise CorpusError(f"{name} was measured on {MEMORY}; give them as the corpus, in Python.")
+            raise CorpusError(f"{name} was measured on {MEMORY}; give the same documents as `corpus`, in Python.")
         if _is_missing(call.corpus):
             raise CorpusError(
                 f"the corpus {call.corpus!r}, on which {name} was measured, is not there; name its place as `corpus`."

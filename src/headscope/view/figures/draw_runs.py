@@ -199,7 +199,7 @@ def draw_pairs(
         TableError: the frame has no rows.
     """
     if frame.empty:
-        raise TableError("there is nothing to draw before and after; give entries that have values.")
+        raise TableError("no entry has values before and after tuning, so nothing can be drawn; give others.")
     entries = list(dict.fromkeys(frame["entry"]))
     groups = [group for group in COLOURS if group in set(frame["group"])]
     columns = min(len(entries), ABREAST)
