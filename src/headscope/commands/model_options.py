@@ -88,7 +88,7 @@ class BatchOptions(Options):
         SPEED,
         "Tokens in a batch, with padding, such as 512; fewer take less memory. A batch that does not fit is halved.",
         default=None,
-        unset="2048; to measure heads on a GPU, as its free memory allows",
+        unset="2048; on a GPU, to measure heads, as its free memory allows",
         at_least=1,
     )
 
