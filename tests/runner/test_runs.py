@@ -25,8 +25,9 @@ from headscope.reducers.support.permutations import Permutations
 from headscope.runner import local
 from headscope.runner import several_runs as runs_module
 from headscope.runner.checkpoint import load as load_sums
+from headscope.runner.in_turn import name_checkpoint
 from headscope.runner.local import measure
-from headscope.runner.several_runs import checkpoints, measure_runs
+from headscope.runner.several_runs import measure_runs
 from headscope.runs import Runs
 from headscope.view.table_report import print_table
 
@@ -153,7 +154,7 @@ def test_a_killed_family_goes_on_to_the_same_table_and_runs_nothing_twice(whole,
     with pytest.raises(KilledError):
         measure_runs(whole.model, whole, DOCUMENTS, NAMES, **how, progress=kill)
     assert reports == sorted(reports)
-    first, second, third = checkpoints(kept, whole)
+    first, second, third = (name_checkpoint(kept, run.name) for run in whole.runs)
     assert [path.name for path in (first, third)] == [".heads.nc.partial.seed-11.npz", ".heads.nc.partial.seed-7.npz"]
     assert load_sums(first)[0].select_run("seen")["words"] == words
     assert 0 < load_sums(second)[0].select_run("seen")["words"] < words

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,9 @@ from headscope.corpora.corpus import read
 from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.reducers import DEFAULT
 from headscope.reducers.reducer import Reducer
-from headscope.reducers.support.permutations import with_permutations
-from headscope.runner.completed_table import side_by_side
-from headscope.runner.local import Progress, measure
-from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
+from headscope.runner.in_turn import join_runs, measure_in_turn, resolve_without_permutations
+from headscope.runner.local import Progress
+from headscope.runner.resolve import list_reducers, needs_head
 
 
 def measure_placebos(
@@ -49,34 +49,20 @@ def measure_placebos(
     """
     reducers, documents = list_reducers(reducers), read(corpus)
     summary = summary or summarize(documents)
-    resolved = [
-        with_permutations(reducer, 0) if isinstance(given, str) else reducer
-        for given, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True)
-    ]
+    resolved = resolve_without_permutations(reducers, summary)
     loaded = load(model, task=OWN_HEAD if needs_head(resolved, plan.view if plan else None) else None)
-    tables: list[xr.Dataset] = []
-    names = [f"placebo-{seed}" for seed in range(placebos)]
-    for seed, name in enumerate(names):
-
-        def show_progress(done: int, total: int, seed: int = seed) -> None:
-            if progress is not None:
-                progress(seed * total + done, placebos * total)
-
-        file = checkpoint and checkpoint.with_name(f"{checkpoint.stem}.{name}{checkpoint.suffix}")
-        table = measure(
-            placebo_adapter(loaded, seed=seed), documents, resolved, plan=plan, checkpoint=file, resume=resume,
-            progress=show_progress, summary=summary,
-        )  # fmt: skip
-        show_progress(summary.words, summary.words)
-        tables.append(table)
+    models = {f"placebo-{seed}": partial(placebo_adapter, loaded, seed=seed) for seed in range(placebos)}
+    measured = measure_in_turn(
+        models, documents, resolved, summary=summary, plan=plan, checkpoint=checkpoint, resume=resume, progress=progress
+    )
+    tables = [*measured]
     runs = [
         {"name": name, "seed": seed, "weights_sha256": table.attrs["weights_sha256"]}
-        for seed, (name, table) in enumerate(zip(names, tables, strict=True))
+        for seed, (name, table) in enumerate(zip(models, tables, strict=True))
     ]
     call = (
         f"measure_placebos(model={loaded.name!r}, placebos={placebos}, "
         f"reducers={[reducer.name for reducer in resolved]}, plan={plan or Plan()})"
     )
     about = {"model": loaded.name, "weights_sha256": loaded.weights_sha256, "runs": json.dumps(runs), "call": call}
-    together = side_by_side(tables, "run", names).assign_coords(seed=("run", [*range(placebos)]))
-    return together.drop_attrs(deep=False).assign_attrs(tables[-1].attrs | about)
+    return join_runs(tables, [*models], range(placebos)).assign_attrs(tables[-1].attrs | about)

@@ -8,6 +8,7 @@ runs  --+                          +--> ...             --+
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,9 @@ from headscope.first_guesses import explained
 from headscope.predictions import ATTRIBUTE
 from headscope.reducers import DEFAULT, REDUCERS
 from headscope.reducers.reducer import Reducer
-from headscope.reducers.support.permutations import with_permutations
-from headscope.runner.completed_table import side_by_side
+from headscope.runner.in_turn import join_runs, measure_in_turn, resolve_without_permutations
 from headscope.runner.local import Progress, measure
-from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
+from headscope.runner.resolve import list_reducers, needs_head
 from headscope.runs import TEST, Run, Runs
 from headscope.runs import read as read_runs
 
@@ -55,7 +55,7 @@ def measure_runs(
     which the runs were tuned: they are put on its device, and reducers that compare two models compare each run with
     it. `corpus` is as for `headscope.read`. `runs` is the folder of the runs, or the result of `headscope.runs.read`
     for it; `trust_remote_code` allows their Python code to run. Named reducers are measured without permutations. Each
-    run has its own checkpoint (`checkpoints`), and progress counts all runs together.
+    run has its own checkpoint, and progress counts all runs together (`measure_in_turn`).
 
     Returns:
         A head table in which values of heads have the dimension ``run``, with the coordinates ``run`` (names) and
@@ -72,39 +72,31 @@ def measure_runs(
     refuse_other_runs(model, runs, trust_remote_code=trust_remote_code)
     documents = read(corpus)
     summary = summary or summarize(documents)
-    resolved = [
-        with_permutations(reducer, 0) if isinstance(given, str) else reducer
-        for given, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True)
-    ]
+    resolved = resolve_without_permutations(reducers, summary)
     head = OWN_HEAD if needs_head(resolved, plan.view if plan else None) else None
-    files = [None] * len(runs.runs) if checkpoint is None else checkpoints(checkpoint, runs)
-    tables: list[xr.Dataset] = []
-    for place, (run, file) in enumerate(zip(runs.runs, files, strict=True)):
 
-        def show_progress(done: int, total: int, place: int = place) -> None:
-            if progress is not None:
-                progress(place * total + done, len(runs.runs) * total)
-
-        # The run is not assigned to a variable, so that it is freed before the next one is loaded.
-        table = measure(
-            load(
-                runs.path(run), device=str(model.device), dtype=model.dtype_asked, trust_remote_code=trust_remote_code,
-                task=head,
-            ),
-            documents,
-            resolved, plan=plan, checkpoint=file, resume=resume, progress=show_progress, summary=summary, before=model,
+    def load_run(run: Run) -> Model:
+        return load(
+            runs.path(run), device=str(model.device), dtype=model.dtype_asked, trust_remote_code=trust_remote_code,
+            task=head,
         )  # fmt: skip
-        show_progress(summary.words, summary.words)
+
+    models = {run.name: partial(load_run, run) for run in runs.runs}
+    tables: list[xr.Dataset] = []
+    measured = measure_in_turn(
+        models, documents, resolved, summary=summary, plan=plan, checkpoint=checkpoint, resume=resume,
+        progress=progress, before=model,
+    )  # fmt: skip
+    for run, table in zip(runs.runs, measured, strict=True):
         if tables:
             _refuse_other_reading(runs, run, tables[0], table)
         tables.append(table)
-    names = [run.name for run in runs.runs]
-    together = side_by_side(tables, "run", names).assign_coords(seed=("run", [run.seed for run in runs.runs]))
     call = (
         f"measure_runs(model={model.name!r}, runs={str(runs.folder)!r}, "
         f"reducers={[reducer.name for reducer in resolved]}, plan={plan or Plan()})"
     )
-    return together.drop_attrs(deep=False).assign_attrs(_about(model, runs, tables), call=call)
+    joined = join_runs(tables, [*models], [run.seed for run in runs.runs])
+    return joined.assign_attrs(_about(model, runs, tables), call=call)
 
 
 @explained
@@ -138,11 +130,6 @@ def measure_pair(
         load(after), read(corpus), comparing, plan=plan, checkpoint=checkpoint, resume=resume, progress=progress,
         summary=summary, before=load(before),
     )  # fmt: skip
-
-
-def checkpoints(checkpoint: Path, runs: Runs) -> list[Path]:
-    """Return the files in which `measure_runs` keeps the sums of each run, next to `checkpoint`."""
-    return [checkpoint.with_name(f"{checkpoint.stem}.{run.name}{checkpoint.suffix}") for run in runs.runs]
 
 
 def refuse_other_runs(model: Model, runs: Runs, *, trust_remote_code: bool) -> None:
