@@ -59,6 +59,10 @@ FUNCTIONS: Mapping[str, tuple[str, str]] = {
         "measures how alike each head is in two models",
         "compare_pair similarity head_similarity",
     ),
+    "placebo_adapter(model)": (
+        "gives a model with a random adapter in place of its own",
+        "placebo placebos random_adapter random_lora",
+    ),
     "probe(model, treebank)": (
         "trains probes that find links from the attention of all heads",
         "probes probing train_probe structural_probe",

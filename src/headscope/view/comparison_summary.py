@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-import pandas as pd
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
@@ -12,7 +11,6 @@ from rich.table import Table
 from headscope.predictions import find_single_labels
 from headscope.view.comparison_frames import read_means
 from headscope.view.comparison_report import UNRANKED, describe_lacking, list_changing_most
-from headscope.view.difference_report import summarize_sure
 from headscope.view.headings import name_corpus, name_model, name_row
 from headscope.view.lines import make_grid, print_findings, print_grid, print_more
 from headscope.view.reports import LEVEL
@@ -49,15 +47,13 @@ def print_comparisons(
     comparisons: Sequence[xr.Dataset],
     console: Console,
     *,
-    differences: pd.DataFrame | None = None,
+    verdicts: Sequence[str] = (),
     whole: bool = False,
-    sentence: str = "",
 ) -> None:
     """Print what fine-tuning changed: the verdicts, and the average head and the best head by each variable.
 
-    A `sentence` may come first. For a single run, `differences` has its differences from the model before, judged text
-    by text (`headscope.difference`). With `whole`, each variable also has its layers, its tests with their null
-    hypotheses, and the heads that change most.
+    Sentences with further `verdicts` come first. With `whole`, each variable also has its layers, its tests with their
+    null hypotheses, and the heads that change most.
 
     Raises:
         TableError: `comparisons` has a table that is not a comparison.
@@ -70,7 +66,7 @@ def print_comparisons(
     console.print(f"[bold]{model}[/] before and after fine-tuning on {task}", soft_wrap=True, highlight=False)
     runs = "; ".join(describe_group(first, group) for group in list_groups(first))
     write(f"{name_corpus(first.attrs['corpus'])}: {first.attrs['heads']} heads{describe_left_out(first)}; {runs}")
-    print_findings((sentence, *_list_findings(comparisons, differences)), console)
+    print_findings((*verdicts, *_list_findings(comparisons)), console)
     write(f"\nMean ± standard deviation over runs; p: {describe_test(first)[1]}")
     print_grid(_lay_out_means(comparisons), console)
     if not whole:
@@ -85,14 +81,12 @@ def print_comparisons(
         _print_changes(comparison, write)
 
 
-def _list_findings(comparisons: Sequence[xr.Dataset], differences: pd.DataFrame | None) -> Iterator[str]:
+def _list_findings(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     """Yield sentences on single labels, too few runs, surely changed heads, and other differences of the models."""
     first = comparisons[0]
     yield from describe_single_labels(find_single_labels(first.attrs))
     if few := describe_too_few(first):
         yield few
-    if differences is not None:
-        yield summarize_sure(differences)
     for comparison in () if few else comparisons:
         count, name = int(select_standing(comparison).sum()), describe_comparison(comparison)
         heads, tests = comparison.attrs["heads"], "q and Welch's q" if "welch_q" in comparison else "q"

@@ -31,6 +31,7 @@ from headscope.view.comparison_frames import make_frames
 from headscope.view.comparison_report import render_markdown
 from headscope.view.comparison_summary import print_comparisons
 from headscope.view.difference import can_pair, compare_tables, make_frame
+from headscope.view.difference_report import summarize_sure
 from headscope.view.figures.draw_changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
 from headscope.view.figures.draw_runs import draw_pairs, pair_comparisons
 from headscope.view.page import write_comparison_page
@@ -218,10 +219,9 @@ def _list_figures(comparisons: Mapping[str, xr.Dataset]) -> dict[str, tuple[str,
 
 def show(request: Compare, result: ComparisonResult, console: Console) -> None:
     """Print each comparison, the agreement between corpora, the parts that were left out, and the file to read."""
-    sentence = "" if result.placebo is None else result.placebo.attrs["verdict"]
-    print_comparisons(
-        result.comparisons, console, differences=result.differences, whole=request.whole, sentence=sentence
-    )
+    verdicts = [] if result.placebo is None else [str(result.placebo.attrs["verdict"])]
+    verdicts += [] if result.differences is None else [summarize_sure(result.differences)]
+    print_comparisons(result.comparisons, console, verdicts=verdicts, whole=request.whole)
     for name, agreements in result.agreements.items():
         for agreement in agreements:
             console.print(f"On {result.other}, {name}: {agreement}", soft_wrap=True, markup=False, highlight=False)
